@@ -1,0 +1,190 @@
+"""Every setting, read from the environment once.
+
+The defaults serve one machine: SQLite and an embedded Valkey in a data folder. README.md lists the variables.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+from agentcms import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(environment.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+
+# --- Security
+
+DEBUG = environment.flag("DEBUG", default=False)
+SECRET_KEY = environment.text("SECRET_KEY") or environment.kept_secret(DATA_DIR / "secret_key")
+ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
+HTTPS = environment.flag("HTTPS", default=False)
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_SAMESITE = "Lax"
+
+# --- Applications
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "django_htmx",
+    "access_app",
+    "jobs_app",
+    "agents_app",
+    "versions_app",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "agents_app.middleware.ChangeMiddleware",
+]
+
+ROOT_URLCONF = "agentcms.urls"
+WSGI_APPLICATION = "agentcms.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- Database
+
+DATABASE_URL = environment.text("DATABASE_URL")
+DATABASE_POOL_SIZE = environment.number("DATABASE_POOL_SIZE", 16, minimum=1)
+DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1)
+
+
+def database() -> dict[str, Any]:
+    """PostgreSQL with a pool where DATABASE_URL names it, else SQLite in the data folder."""
+    if not DATABASE_URL:
+        return sqlite(str(DATA_DIR / "agentcms.sqlite3"))
+    config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
+    if config["ENGINE"].endswith("sqlite3"):
+        return sqlite(config["NAME"])
+    config["OPTIONS"] = {
+        **config.get("OPTIONS", {}),
+        "pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10},
+        "options": f"-c lock_timeout={DATABASE_LOCK_TIMEOUT}s",
+    }
+    return config
+
+
+def sqlite(name: str) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": name,
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "timeout": DATABASE_LOCK_TIMEOUT,
+            # A transaction that reads and then writes waits its turn at BEGIN instead of failing at the write.
+            "transaction_mode": "IMMEDIATE",
+            # FULL: an acknowledged edit survives a power cut.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+        },
+    }
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Broker and cache
+
+REDIS_URL = environment.text("REDIS_URL") or environment.kept_address(DATA_DIR / "valkey.url")
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+# kombu spells a unix socket in its own way.
+CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or REDIS_URL.replace("unix://", "redis+socket://")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A broker that is away must not hold up a web request: beat re-sends what is due.
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
+CELERY_TIMEZONE = "UTC"
+
+# --- Sign-in
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "agents:list"
+LOGOUT_REDIRECT_URL = "login"
+
+# --- Language, time, files
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
+
+# --- API
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "access_app.authentication.ApiKeyAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["agentcms.rest.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["agentcms.rest.JSONRenderer"],
+    "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+
+# --- Agents
+
+AGENT_VERSION_LIMIT = environment.number("AGENT_VERSION_LIMIT", 50, minimum=5)
