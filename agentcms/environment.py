@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -44,12 +45,14 @@ def words(name: str, default: str = "") -> list[str]:
 
 def kept_secret(path: Path) -> str:
     """A random secret that is made once and then read from its file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with path.open("x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(secrets.token_urlsafe(48))
-    except FileExistsError:
-        pass
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        with suppress(FileExistsError):  # another process may be first; nobody reads half a secret
+            os.link(draft, path)
+        draft.unlink()
     return path.read_text().strip()
 
 

@@ -1,0 +1,97 @@
+"""The questions every door asks: which owners may this caller see, edit, publish for?
+
+A caller is a Django user. One who came with an API key carries it as `user.api_key`, and every role is cut to the
+key's. Where nothing grants, nothing is allowed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import models
+
+if TYPE_CHECKING:
+    from access_app.models import ApiKey
+
+SHARED = ""  # the blank owner id: the space that everybody's memberships may name
+
+
+class Role(models.TextChoices):
+    """What a member may do for an owner; each role may also do what stands before it."""
+
+    VIEWER = "viewer", "Viewer"
+    EDITOR = "editor", "Editor"
+    PUBLISHER = "publisher", "Publisher"
+    MANAGER = "manager", "Manager"
+
+    @property
+    def rank(self) -> int:
+        return list(Role).index(self)
+
+    def covers(self, other: Role) -> bool:
+        """Whether this role may do what the other may."""
+        return self.rank >= other.rank
+
+    @classmethod
+    def at_least(cls, role: Role) -> list[Role]:
+        return [each for each in cls if each.covers(role)]
+
+
+class RoleRequired(PermissionDenied):
+    """The caller may see the thing but not do this to it."""
+
+    def __init__(self, role: Role, owner_id: str, hint: str = "") -> None:
+        self.role = role
+        where = f"owner {owner_id}" if owner_id else "the shared space"
+        super().__init__(f"This needs the role {role.value} for {where}.{' ' + hint if hint else ''}")
+
+
+def ceiling(user: Any) -> Role:
+    """The highest role the caller may act with: a key may be cut below its user."""
+    key: ApiKey | None = getattr(user, "api_key", None)
+    return Role(key.role) if key and key.role else Role.MANAGER
+
+
+def may_all(user: Any, role: Role) -> bool:
+    """Whether the caller has the role for every owner there is."""
+    return bool(user.is_active and user.is_superuser and ceiling(user).covers(role))
+
+
+def may_anything(user: Any, role: Role) -> bool:
+    """Whether the caller could have the role anywhere at all."""
+    return bool(user.is_authenticated and user.is_active and ceiling(user).covers(role))
+
+
+def owners(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
+    """The owner ids for which the caller has at least the role, as a subquery. Superusers are asked by `may_all`."""
+    from access_app.models import Membership  # the model's field needs Role
+
+    if not may_anything(user, role):
+        return Membership.objects.none().values_list("owner_id", flat=True)
+    granted = Membership.objects.filter(user_id=user.pk, role__in=Role.at_least(role))
+    return granted.values_list("owner_id", flat=True)
+
+
+def role_for(user: Any, owner_id: str) -> Role | None:
+    """The caller's role for an owner, cut to its key, or None."""
+    from access_app.models import Membership
+
+    if not may_anything(user, Role.VIEWER):
+        return None
+    if user.is_superuser:
+        return ceiling(user)
+    granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()
+    return min(Role(granted), ceiling(user), key=lambda role: role.rank) if granted else None
+
+
+def has_role(user: Any, role: Role, owner_id: str) -> bool:
+    """Whether the caller has at least the role for an owner."""
+    granted = role_for(user, owner_id)
+    return granted is not None and granted.covers(role)
+
+
+def require_role(user: Any, role: Role, owner_id: str, hint: str = "") -> None:
+    """Refuse a caller who lacks the role for an owner; `hint` names another way to get there."""
+    if not has_role(user, role, owner_id):
+        raise RoleRequired(role, owner_id, hint)

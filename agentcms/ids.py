@@ -1,0 +1,19 @@
+"""Identifiers that sort by the time they were made."""
+
+import secrets
+import time
+import uuid
+
+
+def uuid7() -> uuid.UUID:
+    """A version 7 UUID of RFC 9562: 48 bits of milliseconds, then random bits; new rows land at the end of an index."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds << 80) | secrets.randbits(80)
+    value = value & ~(0xF << 76) | (0x7 << 76)
+    value = value & ~(0x3 << 62) | (0x2 << 62)
+    return uuid.UUID(int=value)
+
+
+def random_key() -> str:
+    """A short random text that tells two rows apart which held one id after another."""
+    return secrets.token_hex(6)

@@ -1,0 +1,120 @@
+"""The tools and other things that come with the application: small, honest, and useful in a demonstration."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from agents_app.registry import Entry, Kind, processor, registry, scorer, tool, workflow
+
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.USub: operator.neg,
+}
+LONGEST_EXPRESSION = 200
+
+
+@tool("current-time", title="Current time")
+def current_time(time_zone: str = "UTC") -> str:
+    """The date and time now in a time zone such as Europe/Berlin."""
+    return datetime.now(UTC).astimezone(ZoneInfo(time_zone)).isoformat(timespec="seconds")
+
+
+@tool(title="Calculator")
+def calculator(expression: str) -> float:
+    """The value of an arithmetic expression with + - * / % and parentheses."""
+    if len(expression) > LONGEST_EXPRESSION:
+        raise ValueError(f"An expression has at most {LONGEST_EXPRESSION} characters.")
+    return _evaluate(ast.parse(expression, mode="eval").body)
+
+
+def _evaluate(node: ast.AST) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_evaluate(operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_evaluate(left), _evaluate(right))
+    raise ValueError("Only numbers, + - * / % and parentheses are understood.")
+
+
+@tool("word-count", title="Word count")
+def word_count(text: str) -> int:
+    """How many words a text has."""
+    return len(text.split())
+
+
+@tool("text-search", title="Search in a text")
+def text_search(text: str, phrase: str) -> list[str]:
+    """The lines of a text that contain a phrase, whatever their case."""
+    return [line for line in text.splitlines() if phrase.lower() in line.lower()]
+
+
+@tool("extract-links", title="Extract links")
+def extract_links(text: str) -> list[str]:
+    """The web addresses that a text names."""
+    return re.findall(r"https?://[^\s<>\"')]+", text)
+
+
+@tool("send-notice", title="Send a notice", requires_approval=True)
+def send_notice(recipient: str, message: str) -> str:
+    """A notice to a colleague; a person approves each one before it goes out."""
+    return f"Notice for {recipient}: {message}"
+
+
+@workflow("summarise-thread", title="Summarise a thread")
+def summarise_thread(messages: list[str], sentences: int = 3) -> str:
+    """The first sentences of a thread's messages, one after another."""
+    return " ".join(message.split(". ")[0].rstrip(".") + "." for message in messages[:sentences])
+
+
+@workflow("triage-ticket", title="Triage a ticket")
+def triage_ticket(subject: str, body: str) -> dict[str, str]:
+    """A queue and a priority for a support ticket, by plain words in it."""
+    text = f"{subject} {body}".lower()
+    queue = next((name for name in ("billing", "login", "delivery") if name in text), "general")
+    return {"queue": queue, "priority": "high" if "urgent" in text else "normal"}
+
+
+@scorer("answer-length", title="Answer length")
+def answer_length(answer: str, words: int = 120) -> float:
+    """1 for an answer of at most so many words, falling towards 0 as it grows."""
+    return min(1.0, words / max(len(answer.split()), 1))
+
+
+@scorer("cites-source", title="Cites a source")
+def cites_source(answer: str) -> float:
+    """1 where an answer names a web address or a bracketed source."""
+    return float(bool(re.search(r"https?://|\[[^\]]+\]", answer)))
+
+
+@processor("trim-whitespace", title="Trim white space")
+def trim_whitespace(text: str) -> str:
+    """Removes white space around a message."""
+    return text.strip()
+
+
+@processor("mask-email", title="Mask e-mail addresses")
+def mask_email(text: str) -> str:
+    """Replaces e-mail addresses in a message by [e-mail]."""
+    return re.sub(r"[\w.+-]+@[\w-]+\.[\w.]+", "[e-mail]", text)
+
+
+registry.add(Entry(Kind.MEMORY, "last-messages", "Last messages", "The last twenty messages of the thread."))
+
+for key, title, names in (
+    ("demo", "Demo", ("echo", "storyteller")),
+    ("openai", "OpenAI", ("gpt-5.2", "gpt-5-mini", "gpt-4.1", "gpt-4o-mini")),
+    ("anthropic", "Anthropic", ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5")),
+    ("google", "Google", ("gemini-3-pro", "gemini-2.5-flash")),
+    ("mistral", "Mistral", ("mistral-large-latest", "mistral-small-latest")),
+):
+    registry.add(Entry(Kind.MODEL_PROVIDER, key, title, names=names))

@@ -1,0 +1,70 @@
+"""Who makes a change, from where and why: a context around a save, instead of arguments through every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import models
+
+
+class Source(models.TextChoices):
+    """The door that a change came through."""
+
+    CODE = "code", "Code"
+    PAGE = "page", "Page"
+    API = "api", "API"
+    ADMIN = "admin", "Admin"
+    IMPORT = "import", "Import"
+    RESTORE = "restore", "Restore"
+    TASK = "task", "Task"
+
+
+def nobody() -> Any:
+    return None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a version or an activation says about how it came to be.
+
+    `publish` is None where nobody said: then a save goes live unless a draft is ahead.
+    """
+
+    message: str = ""
+    name: str = ""
+    source: str = Source.CODE
+    publish: bool | None = None
+    read_actor: Callable[[], Any] = nobody
+
+    @property
+    def actor(self) -> Any:
+        """The signed-in user, read at the last moment because the API authenticates inside its views."""
+        user = self.read_actor()
+        return user if user is not None and user.is_authenticated else None
+
+
+_current: ContextVar[Change] = ContextVar("change", default=Change())
+
+
+def current() -> Change:
+    return _current.get()
+
+
+@contextmanager
+def change(*, actor: Any = None, **said: Any) -> Iterator[Change]:
+    """Say who and why around a save; a nested block inherits what it leaves unsaid.
+
+    with change(message="Imported from agents.json", source=Source.IMPORT):
+        agent.save()
+    """
+    if actor is not None:
+        said["read_actor"] = lambda: actor
+    token = _current.set(replace(_current.get(), **said))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)

@@ -1,0 +1,23 @@
+"""One change context around every request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from agents_app.changes import Source, change
+
+DOORS = (("/api/", Source.API), ("/admin/", Source.ADMIN))
+
+
+class ChangeMiddleware:
+    """Says which door a change came through and who made it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        source = next((source for prefix, source in DOORS if request.path_info.startswith(prefix)), Source.PAGE)
+        with change(source=source, read_actor=lambda: getattr(request, "user", None)):
+            return self.get_response(request)

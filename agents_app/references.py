@@ -1,0 +1,72 @@
+"""What an agent names by key, and what of it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agents_app.registry import Entry, Kind, registry
+
+# The kind of thing that each field of a snapshot names, by wire name.
+KINDS = {
+    "model": Kind.MODEL_PROVIDER,
+    "tools": Kind.TOOL,
+    "workflows": Kind.WORKFLOW,
+    "agents": Kind.AGENT,
+    "integrationTools": Kind.INTEGRATION_PROVIDER,
+    "inputProcessors": Kind.PROCESSOR,
+    "outputProcessors": Kind.PROCESSOR,
+    "memory": Kind.MEMORY,
+    "scorers": Kind.SCORER,
+}
+
+
+class Warning(NamedTuple):
+    """Something that an agent names and nothing registered; the agent works without it."""
+
+    field: str
+    key: str
+    message: str
+
+
+def references(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The keys that a configuration names, by wire field; fields that name nothing are left out."""
+    named = {field: _keys(field, snapshot.get(field)) for field in KINDS}
+    return {field: keys for field, keys in named.items() if keys}
+
+
+def _keys(field: str, value: Any) -> list[str]:
+    if not value:
+        return []
+    if field == "model":
+        return [value["provider"]]
+    if field == "memory":
+        return [value]
+    if field in {"inputProcessors", "outputProcessors"}:
+        keys = [processor.get("key", processor.get("id")) for processor in value]
+        return [key for key in keys if isinstance(key, str)]
+    return list(value)  # a list of keys, or scorers by key
+
+
+def find(kind: Kind, key: str) -> Entry | None:
+    """What is registered under a key; an integration tool is found through its provider."""
+    if kind is not Kind.INTEGRATION_PROVIDER:
+        return registry.get(kind, key)
+    provider, _, tool = key.partition("_")
+    entry = registry.get(kind, provider)
+    return entry if entry is not None and tool in entry.names else None
+
+
+def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
+    """A warning for each key that nothing registered.
+
+    `known_agents` are the stored agents that the agent may use: those of its owner and of the shared space. Any other
+    looks exactly like one that does not exist.
+    """
+    known = set(known_agents)
+    return [
+        Warning(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
+        for field, keys in references.items()
+        for key in keys
+        if find(KINDS[field], key) is None and not (field == "agents" and key in known)
+    ]

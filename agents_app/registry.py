@@ -1,0 +1,137 @@
+"""What agents may name: tools, workflows, memories and the rest, registered by key in code.
+
+A module `agent_tools.py` in any installed app is imported at start-up; its decorators register:
+
+    @tool(title="Word count", description="Counts the words of a text.")
+    def word_count(text: str) -> int: ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import TypeAdapter
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+class Kind(StrEnum):
+    """The kinds of things that an agent names by key."""
+
+    TOOL = "tool"
+    INTEGRATION_PROVIDER = "integration provider"
+    WORKFLOW = "workflow"
+    MEMORY = "memory"
+    SCORER = "scorer"
+    PROCESSOR = "processor"
+    MODEL_PROVIDER = "model provider"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registered thing.
+
+    `schema` is the JSON Schema of what it takes; `names` are the models of a model provider or the
+    `toolkit_tool` names of an integration provider; `target` is what runs.
+    """
+
+    kind: Kind
+    key: str
+    title: str
+    description: str = ""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    requires_approval: bool = False
+    target: Any = None
+
+
+class Registry:
+    """Every entry by kind and key."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
+        self._fingerprint = ""
+
+    def add(self, entry: Entry) -> Entry:
+        """Register an entry; one key of a kind belongs to one thing."""
+        known = self._entries[entry.kind].get(entry.key)
+        if known is not None and known != entry:
+            raise ImproperlyConfigured(
+                f"Two things are registered as {entry.kind} '{entry.key}'. Give one another key."
+            )
+        self._entries[entry.kind][entry.key] = entry
+        self._fingerprint = ""
+        return entry
+
+    def remove(self, kind: Kind, key: str) -> None:
+        self._entries[kind].pop(key, None)
+        self._fingerprint = ""
+
+    def get(self, kind: Kind, key: str) -> Entry | None:
+        return self._entries[kind].get(key)
+
+    def entries(self, kind: Kind) -> list[Entry]:
+        """The entries of a kind, by title."""
+        return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever what is registered changes; part of an agent's ETag, because warnings are part of the answer."""
+        if not self._fingerprint:
+            lines = sorted(
+                f"{kind}:{key}:{','.join(entry.names)}" for kind in Kind for key, entry in self._entries[kind].items()
+            )
+            self._fingerprint = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+        return self._fingerprint
+
+
+registry = Registry()
+
+
+def tool(
+    key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False
+) -> Callable[[Target], Target]:
+    """Register a function as a tool; its signature gives the JSON Schema of its arguments."""
+    return _callable(Kind.TOOL, key, title, description, requires_approval)
+
+
+def workflow(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+    """Register a function or a Celery task as a workflow."""
+    return _callable(Kind.WORKFLOW, key, title, description)
+
+
+def scorer(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+    """Register a function that scores an answer between 0 and 1."""
+    return _callable(Kind.SCORER, key, title, description)
+
+
+def processor(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+    """Register a function that reads or changes messages before or after the model."""
+    return _callable(Kind.PROCESSOR, key, title, description)
+
+
+def _callable(
+    kind: Kind, key: str, title: str, description: str, requires_approval: bool = False
+) -> Callable[[Target], Target]:
+    def register(target: Target) -> Target:
+        name = target.__name__
+        registry.add(
+            Entry(
+                kind,
+                key or name.replace("_", "-"),
+                title or name.replace("_", " ").capitalize(),
+                description or (target.__doc__ or "").strip(),
+                schema=TypeAdapter(target).json_schema(),
+                requires_approval=requires_approval,
+                target=target,
+            )
+        )
+        return target
+
+    return register

@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class VersionsConfig(AppConfig):
+    """An agent's history."""
+
+    name = "versions_app"
+    verbose_name = "Versions"
+
+    def ready(self) -> None:
+        from versions_app import signals, triggers  # noqa: F401  importing signals connects the receivers
+
+        post_migrate.connect(triggers.install, sender=self)

@@ -1,0 +1,46 @@
+"""The database itself refuses to change a snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connections
+
+TABLE = "versions_app_agentversion"
+NAME = "agent_version_is_immutable"
+MESSAGE = "A version never changes; save the agent to make a new one."
+FROZEN = ("agent_id", "version_number", "snapshot", "snapshot_hash", "created_at")
+
+POSTGRESQL = f"""
+    CREATE OR REPLACE FUNCTION {NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        RAISE EXCEPTION '{MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
+    END $$;
+    CREATE OR REPLACE TRIGGER {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
+    WHEN (({", ".join(f"OLD.{column}" for column in FROZEN)}) IS DISTINCT FROM ({", ".join(f"NEW.{column}" for column in FROZEN)}))
+    EXECUTE FUNCTION {NAME}();
+"""
+
+SQLITE = f"""
+    CREATE TRIGGER IF NOT EXISTS {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
+    WHEN {" OR ".join(f"OLD.{column} IS NOT NEW.{column}" for column in FROZEN)}
+    BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END;
+"""
+
+
+def install(using: str, **kwargs: Any) -> None:
+    """Make the trigger after every migration: a table that SQLite rebuilt has lost it."""
+    connection = connections[using]
+    if TABLE not in connection.introspection.table_names():  # migrated back to before the first migration
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(POSTGRESQL if connection.vendor == "postgresql" else SQLITE)
+
+
+def installed(using: str = "default") -> bool:
+    """Whether the trigger is there."""
+    connection = connections[using]
+    table, column = ("pg_trigger", "tgname") if connection.vendor == "postgresql" else ("sqlite_master", "name")
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table} WHERE {column} = %s", [NAME])  # noqa: S608  no input in it
+        return cursor.fetchone() is not None
