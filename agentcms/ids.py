@@ -6,7 +6,7 @@ import uuid
 
 
 def uuid7() -> uuid.UUID:
-    """A version 7 UUID of RFC 9562: 48 bits of milliseconds, then random bits; new rows land at the end of an index."""
+    """A version 7 UUID of RFC 9562: milliseconds, then random bits, so that new rows land at the end of an index."""
     milliseconds = time.time_ns() // 1_000_000
     value = (milliseconds << 80) | secrets.randbits(80)
     value = value & ~(0xF << 76) | (0x7 << 76)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from agents_app.registry import Entry, Kind, processor, registry, scorer, tool, workflow
+from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
 
-OPERATORS = {
+OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -38,11 +40,11 @@ def calculator(expression: str) -> float:
 def _evaluate(node: ast.AST) -> float:
     match node:
         case ast.Constant(value=int() | float() as value):
-            return value
+            return float(value)
         case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_evaluate(operand))
+            return float(OPERATORS[type(op)](_evaluate(operand)))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_evaluate(left), _evaluate(right))
+            return float(OPERATORS[type(op)](_evaluate(left), _evaluate(right)))
     raise ValueError("Only numbers, + - * / % and parentheses are understood.")
 
 
@@ -118,3 +120,26 @@ for key, title, names in (
     ("mistral", "Mistral", ("mistral-large-latest", "mistral-small-latest")),
 ):
     registry.add(Entry(Kind.MODEL_PROVIDER, key, title, names=names))
+
+registry.add(
+    Entry(
+        Kind.INTEGRATION_PROVIDER,
+        "text",
+        "Text",
+        "Turns texts into other texts, without a service elsewhere.",
+        names=("case_upper", "case_lower", "lines_reverse"),
+        target={
+            "case_upper": str.upper,
+            "case_lower": str.lower,
+            "lines_reverse": lambda text: "\n".join(reversed(text.split("\n"))),
+        },
+    )
+)
+
+code_agent(
+    "proofreader",
+    name="Proofreader",
+    description="Corrects spelling and grammar and changes nothing else.",
+    instructions="Correct spelling and grammar. Keep the meaning and the tone. Answer with the text alone.",
+    model={"provider": "demo", "name": "echo"},
+)

@@ -47,7 +47,9 @@ class Change:
         return user if user is not None and user.is_authenticated else None
 
 
-_current: ContextVar[Change] = ContextVar("change", default=Change())
+UNSAID = Change()
+
+_current: ContextVar[Change] = ContextVar("change", default=UNSAID)
 
 
 def current() -> Change:

@@ -45,7 +45,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
             raise TypeError(f"update() would change {', '.join(fields)} without a version. Call save() on each agent.")
         return super().update(**values)
 
-    def bulk_update(self, objs: Iterable[Agent], fields: Iterable[str], batch_size: int | None = None) -> int:
+    def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
         fields = list(fields)
         if named := sorted(set(fields) & set(shapes.FIELDS)):
             raise TypeError(
@@ -94,6 +94,8 @@ class Agent(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    _stored_owner_id: str | None = None
+
     objects = AgentQuerySet.as_manager()
 
     class Meta:
@@ -106,18 +108,6 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
-        agent = super().from_db(db, field_names, values)
-        agent._stored_owner_id = agent.__dict__.get("owner_id")
-        return agent
-
-    def clean(self) -> None:
-        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it."""
-        super().clean()
-        body = {**shapes.to_body(vars(self)), "id": self.pk, "ownerId": self.owner_id}
-        shapes.read_new_agent(body)
 
     def save(self, *, update_fields: Iterable[str] | None = None, using: str | None = None, **unused: Any) -> None:
         """Validate and write; the history follows in the same transaction, so that both land or neither.
@@ -135,6 +125,18 @@ class Agent(models.Model):
             self._save_row(fields, using)
             if self.owner_id != self._stored_owner_id:
                 self.hand_over(self.owner_id)
+
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any) -> Self:
+        agent = super().from_db(db, field_names, values, **options)
+        agent._stored_owner_id = agent.__dict__.get("owner_id")
+        return agent
+
+    def clean(self) -> None:
+        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it."""
+        super().clean()
+        body = {**shapes.to_body(vars(self)), "id": self.pk, "ownerId": self.owner_id}
+        shapes.read_new_agent(body)
 
     def _fields_to_save(self, named: Iterable[str] | None) -> list[str]:
         fields = list(named) if named is not None else list(EDITABLE)
@@ -159,7 +161,7 @@ class Agent(models.Model):
         """
         with transaction.atomic():
             row = Agent.objects.locked(self.pk)
-            if row.has_draft and current().publish:
+            if row.active_version and row.has_draft and current().publish:
                 row.active_version.amend(fields)
             elif row.differs(fields):
                 for name, value in fields.items():
@@ -198,8 +200,8 @@ class Agent(models.Model):
 
     def resolved(self, version: Any = None) -> dict[str, Any]:
         """The configuration of a version, the live one by default, by Python name."""
-        picture = (version or self.active_version).snapshot
-        return {name: picture[wire] for name, wire in shapes.WIRE_NAMES.items()}
+        snapshot = (version or self.active_version).snapshot
+        return {name: snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
 
     @property
     def etag(self) -> str:

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
 
+from agents_app.shapes import read_agent
+
 Target = TypeVar("Target", bound=Callable[..., Any])
 
 
@@ -82,7 +84,7 @@ class Registry:
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever what is registered changes; part of an agent's ETag, because warnings are part of the answer."""
+        """Changes with what is registered; part of an agent's ETag, because warnings are part of the answer."""
         if not self._fingerprint:
             lines = sorted(
                 f"{kind}:{key}:{','.join(entry.names)}" for kind in Kind for key, entry in self._entries[kind].items()
@@ -116,6 +118,12 @@ def processor(key: str = "", *, title: str = "", description: str = "") -> Calla
     return _callable(Kind.PROCESSOR, key, title, description)
 
 
+def code_agent(key: str, **configuration: Any) -> Entry:
+    """Register an agent that lives in code: read-only, and usable as a sub-agent. Takes the fields of an agent."""
+    fields = read_agent(configuration)
+    return registry.add(Entry(Kind.AGENT, key, fields["name"], fields.get("description", ""), target=fields))
+
+
 def _callable(
     kind: Kind, key: str, title: str, description: str, requires_approval: bool = False
 ) -> Callable[[Target], Target]:
@@ -127,7 +135,7 @@ def _callable(
                 key or name.replace("_", "-"),
                 title or name.replace("_", " ").capitalize(),
                 description or (target.__doc__ or "").strip(),
-                schema=TypeAdapter(target).json_schema(),
+                schema=TypeAdapter[Any](target).json_schema(),
                 requires_approval=requires_approval,
                 target=target,
             )

@@ -177,7 +177,7 @@ def defaults() -> JSONObject:
 
 
 def read_change(body: Any) -> JSONObject:
-    """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError with every fault."""
+    """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError."""
     return _read(partial(AgentShape), body)
 
 

@@ -218,13 +218,16 @@ class Activation(models.Model):
 
 
 def goes_live(row: Agent) -> bool:
-    """Whether a save of this row is released: the first always, the rest as the change says or when no draft is ahead."""
+    """Whether a save of this row is released: as the change says, else when no draft is ahead; the first always."""
     publish = current().publish
     return row.head_version is None or (not row.has_draft if publish is None else publish)
 
 
 def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = "") -> None:
-    """Move the pointers of a locked row; nothing else does. The row becomes its head's picture, live's move is noted."""
+    """Move the pointers of a locked row; nothing else does.
+
+    The row becomes its head's picture, and a move of live is noted.
+    """
     values: dict[str, Any] = {
         "revision": row.revision + 1,
         "updated_at": timezone.now(),

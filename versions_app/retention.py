@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from typing import Any
+
 from django.db import connection
 
 # Spared: the live version, the head, the one that was live before (so that undo has a target), and pinned ones.
@@ -47,13 +49,11 @@ def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
 
     The caller holds the agents' locks, so no pointer moves meanwhile. No signal is sent.
     """
+    parameters: list[Any]
+    if connection.vendor == "postgresql":
+        surplus, parameters = LATERAL, [limit, limit, list(agent_ids)]
+    else:
+        surplus, parameters = WINDOW, [json.dumps(list(agent_ids)), limit]
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(
-                f"DELETE FROM versions_app_agentversion WHERE id IN ({LATERAL})", [limit, limit, list(agent_ids)]
-            )
-        else:
-            cursor.execute(
-                f"DELETE FROM versions_app_agentversion WHERE id IN ({WINDOW})", [json.dumps(list(agent_ids)), limit]
-            )
-        return cursor.rowcount
+        cursor.execute(f"DELETE FROM versions_app_agentversion WHERE id IN ({surplus})", parameters)  # noqa: S608
+        return int(cursor.rowcount)

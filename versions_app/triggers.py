@@ -17,7 +17,7 @@ POSTGRESQL = f"""
         RAISE EXCEPTION '{MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
     END $$;
     CREATE OR REPLACE TRIGGER {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
-    WHEN (({", ".join(f"OLD.{column}" for column in FROZEN)}) IS DISTINCT FROM ({", ".join(f"NEW.{column}" for column in FROZEN)}))
+    WHEN ({" OR ".join(f"OLD.{column} IS DISTINCT FROM NEW.{column}" for column in FROZEN)})
     EXECUTE FUNCTION {NAME}();
 """
 
