@@ -1,0 +1,40 @@
+"""What API views stand on. Only views and urls may import it: DRF's views look up `agentcms.rest` as they load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from agentcms.errors import BadRequest, NotFound
+from agentcms.wire import faults, to_wire
+
+
+class JSONView(APIView):
+    """An API view whose path holds nothing that a database would choke on."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        check_path(kwargs)
+
+
+def check_path(arguments: Mapping[str, Any]) -> None:
+    """Refuse a NUL or half of a surrogate pair in what the path captured."""
+    found = [fault for name, value in arguments.items() if isinstance(value, str) for fault in faults(value, name)]
+    if found:
+        raise BadRequest("path parameters", [(to_wire(name), message) for name, message in found])
+
+
+class NoSuchRoute(APIView):
+    """The last route below /api: a JSON 404 for any method, with DEBUG too, where Django skips its handlers."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    throttle_classes = ()
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound()
