@@ -100,8 +100,7 @@ def serve(plan: Plan, supervisor: Supervisor) -> None:
         supervisor.keep(web(plan, variables))
         # Alone, it answers a second earlier.
         answered = first_page_answers(plan, supervisor, longest=WAIT_FOR_FIRST_PAGE)
-        for child in background(plan, variables):
-            supervisor.keep(child)
+        supervisor.keep(worker(variables))
         while not answered:
             answered = first_page_answers(plan, supervisor, longest=60)
         for line in welcome(plan):
@@ -212,15 +211,9 @@ def web(plan: Plan, variables: Mapping[str, str]) -> Child:
     return Child("web", command, variables)
 
 
-def background(plan: Plan, variables: Mapping[str, str]) -> list[Child]:
-    # The worker takes JSON alone, so that being root, as in most containers, is no danger to warn of.
-    celery = python("-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "agentcms")
-    threads = ["-P", "threads", "-c", "4", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    schedule = ["--schedule", str(plan.data / "beat-schedule"), "--pidfile="]
-    return [
-        Child("worker", [*celery, "worker", *threads, "-l", "INFO"], variables),
-        Child("beat", [*celery, "beat", *schedule, "-l", "WARNING"], variables),
-    ]
+def worker(variables: Mapping[str, str]) -> Child:
+    # It takes JSON alone, so that being root, as in most containers, is no danger to warn of.
+    return Child("worker", python("-W", "ignore:You're running the worker", "-m", "agentcms.worker"), variables)
 
 
 def first_page_answers(plan: Plan, supervisor: Supervisor, longest: float) -> bool:

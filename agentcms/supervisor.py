@@ -14,7 +14,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ECHO = 0.5  # seconds within which a second signal is the same one
 STEADY = 30.0  # seconds after which a start counts as successful
 LONGEST_PAUSE = 30.0  # seconds before a child that keeps dying is started again
-COLOURS = {"web": 36, "worker": 35, "beat": 33, "valkey": 34, "prepare": 32, "agentcms": 1}
+COLOURS = {"web": 36, "worker": 35, "valkey": 34, "prepare": 32, "agentcms": 1}
 
 
 class StopRequested(Exception):
