@@ -1,0 +1,51 @@
+# `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/run -k port"
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-postgres drill lint format types lock clean
+SHELL := /bin/sh
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest -n auto --dist loadfile
+TEMPLATES = $(shell find templates *_app -name '*.html' -path '*templates*' 2>/dev/null)
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+run: ## Install what is needed and serve Agent CMS on http://127.0.0.1:8000 (PORT, DATA_DIR)
+	@scripts/environment runtime && exec $(PY) -m agentcms.run --stop-with-parent
+
+test: ## Run the tests on SQLite
+	@scripts/environment dev && exec $(PYTEST) $(ARGS)
+
+test-postgres: ## Run the tests on a temporary PostgreSQL
+	@scripts/environment dev && exec $(PY) -m tests.postgres -- $(PYTEST) $(ARGS)
+
+drill: ## Run the tests with the long figures that `make test` samples
+	@scripts/environment dev && DRILL=1 exec $(PYTEST) $(ARGS)
+
+lint: ## Check style, templates and migrations
+	@scripts/environment dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(if $(TEMPLATES),.venv/bin/djade --check $(TEMPLATES))
+	DJANGO_SETTINGS_MODULE=tests.settings $(PY) manage.py makemigrations --check --dry-run
+
+format: ## Format Python and templates
+	@scripts/environment dev
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+	$(if $(TEMPLATES),.venv/bin/djade $(TEMPLATES))
+
+types: ## Check the types
+	@scripts/environment dev && exec $(PY) -m mypy .
+
+COMPILE := uv pip compile --python-version 3.11 --universal --constraint constraints.txt --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
+
+lock: ## Write requirements.txt and requirements-dev.txt anew (needs uv)
+	$(COMPILE) -o requirements.txt
+	$(COMPILE) --extra dev -o requirements-dev.txt
+
+clean: ## Remove the environment and caches; the data in var/ stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	find . -name __pycache__ -type d -not -path './node_modules/*' -prune -exec rm -rf {} +

@@ -1,0 +1,40 @@
+"""The settings of the tests: the application's, with a data folder of their own and nothing slow for safety's sake."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+
+def data_folder() -> Path:
+    """One temporary folder per run; each worker of xdist has its own in there, as workers end without a goodbye."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker and "TEST_DATA_DIR" in os.environ:
+        folder = Path(os.environ["TEST_DATA_DIR"], worker)
+        folder.mkdir(exist_ok=True)
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="agentcms-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["TEST_DATA_DIR"] = str(folder)
+    return folder
+
+
+# What the machine has set is not what the tests are about; DATABASE_URL alone says what they run on.
+for name in ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "ALLOWED_HOSTS", "AGENT_VERSION_LIMIT"):
+    os.environ.pop(name, None)
+os.environ["DATA_DIR"] = str(data_folder())
+
+from agentcms.settings import *  # noqa: E402, F403
+from agentcms.settings import DATA_DIR, DATABASES, STORAGES  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+CELERY_BROKER_URL = "memory://"
+
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A file, as in the application: in memory, threads would share one connection and wait for nothing.
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+    options = DATABASES["default"]["OPTIONS"]
+    options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")
