@@ -170,9 +170,9 @@ def _is_double(value: int) -> bool:
 
 
 def shown(key: str) -> str:
-    """A caller's key as it may stand in an answer: short, and always UTF-8."""
+    """A caller's key as it may stand in an answer: short, without NUL, and always UTF-8."""
     clipped = key if len(key) <= _SHOWN_KEY else key[:_SHOWN_KEY] + "…"
-    return clipped.encode("utf-8", "backslashreplace").decode()
+    return clipped.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
 
 
 def join(path: str, key: str) -> str:

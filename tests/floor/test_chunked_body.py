@@ -1,0 +1,51 @@
+import sys
+from io import BytesIO
+
+from agentcms.chunked import UNMEASURED, measured
+
+
+class Trickle(BytesIO):
+    """A stream that answers a few bytes at a time, as a socket may."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 7) if size >= 0 else size)
+
+
+def reach(body, **environ):
+    """The environ that the application sees."""
+    seen = {}
+    base = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, "wsgi.input": Trickle(body)}
+
+    list(measured(lambda environ, start: seen.update(environ) or [])({**base, **environ}, None))
+
+    return seen
+
+
+def test_a_chunked_body_gets_its_length():
+    seen = reach(b'{"name": "Ada"}')
+
+    assert seen["CONTENT_LENGTH"] == "15"
+    assert seen["wsgi.input"].read() == b'{"name": "Ada"}'
+    assert UNMEASURED not in seen
+
+
+def test_a_body_over_the_limit_gets_a_bound_and_is_still_whole(settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 20
+    body = bytes(range(100))
+
+    seen = reach(body)
+
+    assert seen["CONTENT_LENGTH"] == str(sys.maxsize)
+    assert seen[UNMEASURED]
+    assert b"".join(iter(lambda: seen["wsgi.input"].read(8), b"")) == body
+
+
+def test_a_request_with_a_length_is_left_alone():
+    seen = reach(b"{}", HTTP_TRANSFER_ENCODING="", CONTENT_LENGTH="2")
+
+    assert isinstance(seen["wsgi.input"], Trickle)
+    assert seen["CONTENT_LENGTH"] == "2"
+
+
+def test_a_server_that_does_not_end_the_stream_is_not_waited_for():
+    assert "CONTENT_LENGTH" not in reach(b"{}", **{"wsgi.input_terminated": False})

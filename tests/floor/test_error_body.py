@@ -1,0 +1,145 @@
+import sqlite3
+
+import pytest
+from django.core import exceptions as django
+from django.db import InterfaceError, OperationalError
+from django.http import Http404
+from rest_framework import exceptions as drf
+
+from agentcms import errors
+from agentcms.rest import api_error, encode
+
+
+def caused(exception, name):
+    exception.__cause__ = sqlite3.OperationalError("database is locked")
+    exception.__cause__.sqlite_errorname = name
+    return exception
+
+
+CASES = [
+    (errors.NotFound("Stored agent with id x not found"), 404, "not_found", "Stored agent with id x not found"),
+    (errors.Conflict("Agent with id x already exists"), 409, "conflict", "Agent with id x already exists"),
+    (errors.Unprocessable("No."), 422, "unprocessable", "No."),
+    (errors.PreconditionFailed("Ada saved."), 412, "precondition_failed", "Ada saved."),
+    (errors.Forbidden("A publisher may do this."), 403, "forbidden", "A publisher may do this."),
+    (errors.Unavailable(), 503, "unavailable", "The server is busy. Try again shortly."),
+    (drf.NotAuthenticated(), 401, "unauthorized", "Invalid or expired token"),
+    (drf.AuthenticationFailed("secret reason"), 401, "unauthorized", "Invalid or expired token"),
+    (drf.PermissionDenied("CSRF Failed: no cookie"), 403, "csrf_failed", "CSRF Failed: no cookie."),
+    (drf.NotFound(), 404, "not_found", "Not found."),
+    (drf.ParseError("Half a body."), 400, "invalid_body", "Invalid request body"),
+    (drf.APIException(), 500, "error", "A server error occurred."),
+    (Http404("No Secret matches the given query."), 404, "not_found", "There is nothing at this address."),
+    (django.PermissionDenied(), 403, "forbidden", "You may not do this."),
+    (django.RequestDataTooBig(), 413, "too_large", "Request body too large"),
+    (django.TooManyFieldsSent(), 400, "bad_request", "The request cannot be read."),
+    (django.DisallowedHost("evil"), 400, "bad_host", "This host name is not served here."),
+    (caused(OperationalError(), "SQLITE_BUSY"), 503, "unavailable", "The server is busy. Try again shortly."),
+    (OperationalError("connection refused"), 503, "unavailable", "The server is busy. Try again shortly."),
+    (InterfaceError("closed"), 503, "unavailable", "The server is busy. Try again shortly."),
+    (django.ValidationError("Not so.", code="rule"), 400, "rule", "Not so."),
+]
+
+
+@pytest.mark.parametrize(("exception", "status", "code", "error"), CASES, ids=lambda case: type(case).__name__)
+def test_every_exception_has_one_body(raised, exception, status, code, error):
+    response = raised(exception)
+
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/json"
+    assert response.json()["error"] == error
+    assert response.json()["code"] == code
+    assert set(response.json()) <= {"error", "code", "issues"}
+
+
+def test_a_refused_caller_is_told_how_to_authenticate(raised):
+    assert raised(drf.NotAuthenticated())["WWW-Authenticate"] == 'Bearer realm="agentcms"'
+
+
+def test_a_wait_is_named_in_seconds(raised, http):
+    assert raised(errors.Unavailable(seconds=3))["Retry-After"] == "3"
+    assert http.get("/api/throttled").status_code == 429
+    assert http.get("/api/throttled")["Retry-After"] == "2"
+    assert http.get("/api/throttled").json()["error"] == "Too many requests. Try again in 2 seconds."
+
+
+def test_a_stale_precondition_carries_the_present_tag(raised):
+    assert raised(errors.PreconditionFailed("Ada saved.", '"5-x"'))["ETag"] == '"5-x"'
+
+
+def test_a_validation_error_has_wire_names_and_keeps_the_callers_own(raised):
+    rule = django.ValidationError(
+        {"change_message": ["Too long."], "metadata.my_key[0].a_b": "Bad.", "__all__": "No."}
+    )
+
+    response = raised(rule)
+
+    assert response.status_code == 400
+    assert response.json() == {
+        "error": "Invalid request body",
+        "code": "invalid_body",
+        "issues": [
+            {"field": "changeMessage", "message": "Too long."},
+            {"field": "metadata.my_key[0].a_b", "message": "Bad."},
+            {"field": "", "message": "No."},
+        ],
+    }
+
+
+def test_the_details_of_drf_become_issues(raised):
+    detail = {"per_page": ["Bad."], "rows": [{}, {"a": ["Worse."]}], "non_field_errors": ["No."]}
+
+    issues = raised(drf.ValidationError(detail)).json()["issues"]
+
+    assert [issue["field"] for issue in issues] == ["perPage", "rows[1].a", ""]
+
+
+def test_a_hundred_issues_are_enough():
+    assert len(errors.BadRequest("request body", [("a", "Bad.")] * 1000).body["issues"]) == errors.MAX_ISSUES
+
+
+def test_an_error_that_quotes_half_a_surrogate_pair_is_still_json(raised):
+    response = raised(errors.NotFound("No \udc80 here."))
+
+    assert response.status_code == 404
+    assert b"\\udc80" in response.content
+
+
+@pytest.mark.parametrize("exception", [ValueError("bug"), caused(OperationalError("no such table"), "SQLITE_ERROR")])
+def test_a_bug_rises(exception):
+    assert api_error(exception) is None
+
+
+def test_a_method_that_is_not_there_is_405_with_what_is(http):
+    response = http.delete("/api/echo")
+
+    assert response.status_code == 405
+    assert response.json()["code"] == "method_not_allowed"
+    assert response["Allow"] == "GET, POST, PATCH, HEAD, OPTIONS"
+
+
+def test_an_answer_in_another_format_is_406(http):
+    response = http.get("/api/echo", HTTP_ACCEPT="text/html")
+
+    assert response.status_code == 406
+    assert response.json()["code"] == "not_acceptable"
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "///", ";;;", "", "application/json;q=0.1"])
+def test_odd_accept_headers_are_no_server_error(http, accept):
+    assert http.get("/api/echo", HTTP_ACCEPT=accept).status_code in (200, 406)
+
+
+def test_head_and_options_answer(http):
+    assert http.head("/api/echo").status_code == 200
+    assert http.head("/api/echo").content == b""
+    assert http.options("/api/echo").status_code == 200
+
+
+def test_text_that_is_json_already_passes_as_it_is(http):
+    assert http.get("/api/echo").content == b'{"raw": true}'
+
+
+def test_what_has_no_form_in_json_is_a_bug():
+    with pytest.raises(TypeError):
+        encode({"a": object()})

@@ -1,0 +1,78 @@
+import pytest
+from django.core import exceptions as django
+from django.db import OperationalError
+from django.http import Http404
+
+CASES = [
+    (Http404(), 404, "not_found"),
+    (django.PermissionDenied("No."), 403, "forbidden"),
+    (django.SuspiciousOperation("odd"), 400, "bad_request"),
+    (django.BadRequest("odd"), 400, "bad_request"),
+    (django.RequestDataTooBig("big"), 413, "too_large"),
+    (OperationalError("connection refused"), 503, "unavailable"),
+    (ValueError("a secret"), 500, "server_error"),
+]
+
+
+@pytest.mark.parametrize(("exception", "status", "code"), CASES, ids=lambda case: type(case).__name__)
+def test_what_no_api_view_catches_is_json_below_api(raised, exception, status, code):
+    response = raised(exception, "/api/plain")
+
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/json"
+    assert response.json()["code"] == code
+    assert "secret" not in response.content.decode()
+
+
+@pytest.mark.parametrize(("exception", "status", "code"), CASES, ids=lambda case: type(case).__name__)
+def test_it_is_a_page_elsewhere(raised, exception, status, code):
+    response = raised(exception, "/plain")
+
+    assert response.status_code == status
+    assert response["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("url", ["/api", "/api/", "/api/nothing", "/api/echo/", "/api//echo", "/api/%00", "/api/%ff"])
+@pytest.mark.parametrize("method", ["get", "post", "delete", "options", "head"])
+def test_an_unknown_route_is_a_json_404(http, url, method):
+    response = getattr(http, method)(url)
+
+    assert response.status_code == 404
+    assert response["Content-Type"] == "application/json"
+
+
+def test_the_last_route_answers_with_debug_too(http, settings):
+    settings.DEBUG = True
+
+    assert http.post("/api/last/nothing", "{", content_type="text/plain").json()["code"] == "not_found"
+
+
+def test_an_unknown_page_is_a_page(http):
+    assert http.get("/nothing")["Content-Type"].startswith("text/html")
+    assert http.get("/apixyz")["Content-Type"].startswith("text/html")
+
+
+def test_a_wait_is_named_for_pages_too(raised):
+    assert raised(OperationalError("connection refused"), "/plain")["Retry-After"] == "1"
+
+
+def test_another_host_is_refused_in_json(http):
+    response = http.get("/api/echo", HTTP_HOST="evil.example")
+
+    assert response.status_code == 400
+    assert response.json()["code"] == "bad_host"
+
+
+def test_a_nul_in_the_path_is_400(http):
+    response = http.get("/api/named/a%00b")
+
+    assert response.status_code == 400
+    assert response.json()["error"] == "Invalid path parameters"
+    assert response.json()["issues"][0]["field"] == "agentId"
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"), [("a%20b", "a b"), ("%C3%A9", "é"), ("%FF", "%FF"), ("__proto__", "__proto__")]
+)
+def test_odd_ids_reach_the_view(http, typed, id):
+    assert http.get(f"/api/named/{typed}").json() == {"id": id}

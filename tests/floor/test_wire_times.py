@@ -1,0 +1,42 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from agentcms.wire import read_time, wire_time
+
+
+def test_a_time_is_utc_with_milliseconds():
+    moment = datetime(2026, 1, 31, 11, 30, 0, 123999, tzinfo=timezone(timedelta(hours=2)))
+
+    assert wire_time(moment) == "2026-01-31T09:30:00.123Z"
+
+
+def test_a_time_without_a_zone_does_not_go_out():
+    with pytest.raises(ValueError):
+        wire_time(datetime(2026, 1, 31))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("text", ["2026-01-31T09:30:00.000Z", "2026-01-31T09:30:00Z", "2026-01-31T11:30:00+02:00"])
+def test_a_time_is_read_in_any_offset(text):
+    assert read_time(text) == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "2026-01-31",
+        "2026-01-31T09:30:00",
+        "2026-13-31T09:30:00Z",
+        "2026-01-31T09:30:00 00:00",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "٢٠٢٦-01-31T09:30:00Z",
+        "2026-W05-6T09:30:00Z",
+        "2026-01-31T09:30:00Z\n",
+    ],
+)
+def test_anything_else_is_refused(text):
+    with pytest.raises(ValueError, match="Write a time such as"):
+        read_time(text)

@@ -1,0 +1,87 @@
+"""A few routes that stand on the floor alone."""
+
+from django.http import HttpResponse
+from django.urls import path, re_path
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+
+from agentcms.json_views import JSONView, NoSuchRoute
+from agentcms.query import OrderBy, Query, page_body
+from agentcms.rest import RawJSON, body_object
+
+handler400 = "agentcms.handlers.handler400"
+handler403 = "agentcms.handlers.handler403"
+handler404 = "agentcms.handlers.handler404"
+handler500 = "agentcms.handlers.handler500"
+
+RAISED = {}
+
+
+class Open(JSONView):
+    authentication_classes = ()
+    permission_classes = ()
+
+
+class Echo(Open):
+    def get(self, request):
+        return Response(RawJSON(b'{"raw": true}'))
+
+    def post(self, request):
+        return Response({"got": request.data}, status=201)
+
+    def patch(self, request):
+        return Response(body_object(request))
+
+
+class Rows(Open):
+    def get(self, request):
+        with Query(request) as query:
+            paging = query.paging(100)
+            order = query.order_by(("createdAt", "name"), OrderBy("createdAt"))
+            metadata = query.object("metadata")
+            strict = query.flag("strict")
+        body = page_body("rows", [], 150, paging.page, paging.per_page)
+        return Response({**body, "order": [order.field, order.direction], "metadata": metadata, "strict": strict})
+
+
+class Named(Open):
+    def get(self, request, agent_id):
+        return Response({"id": agent_id})
+
+
+class Raising(Open):
+    def get(self, request):
+        raise RAISED["exception"]
+
+
+class Slow(BaseThrottle):
+    def allow_request(self, request, view):
+        return False
+
+    def wait(self):
+        return 1.2
+
+
+class Throttled(Open):
+    throttle_classes = (Slow,)
+
+    def get(self, request):
+        return Response({})
+
+
+def raising(request):
+    """A plain Django view, where DRF catches nothing."""
+    raise RAISED["exception"]
+
+
+urlpatterns = [
+    path("api/echo", Echo.as_view()),
+    path("api/rows", Rows.as_view()),
+    path("api/named/<str:agent_id>", Named.as_view()),
+    path("api/raising", Raising.as_view()),
+    path("api/throttled", Throttled.as_view()),
+    path("api/plain", raising),
+    path("page", lambda request: HttpResponse("page")),
+    path("plain", raising),
+    re_path(r"^api/last(/.*)?$", NoSuchRoute.as_view()),
+]
