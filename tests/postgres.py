@@ -158,8 +158,10 @@ def main(command: list[str]) -> int:
     """Run the command with DATABASE_URL, and end both on the first signal."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    # Importing agentcms has named its settings; the command is to choose its own.
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
     with postgres() as url:
-        running = subprocess.Popen(command, env={**os.environ, "DATABASE_URL": url})
+        running = subprocess.Popen(command, env={**environment, "DATABASE_URL": url})
         try:
             return running.wait()
         except BaseException:

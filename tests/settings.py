@@ -26,7 +26,9 @@ for name in ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "
 os.environ["DATA_DIR"] = str(data_folder())
 
 from agentcms.settings import *  # noqa: E402, F403
-from agentcms.settings import DATA_DIR, DATABASES, STORAGES  # noqa: E402
+from agentcms.settings import DATA_DIR, DATABASES, STATIC_ROOT, STORAGES  # noqa: E402
+
+STATIC_ROOT.mkdir(exist_ok=True)
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}

@@ -1,0 +1,79 @@
+"""What tests of every app share: the database, the served application, and the rules of a run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from agentcms import embedded
+from tests.served import Served, serving
+
+DRILL = bool(os.environ.get("DRILL"))
+
+
+# --- The rules of a run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        "postgres_only: runs on PostgreSQL, and is not there elsewhere",
+        "sqlite_only: runs on SQLite, and is not there elsewhere",
+        "drill: runs in `make drill`, and is not there elsewhere",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, rather than skip, what is not about this database: a skip then always means that something is missing."""
+    absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
+    if not DRILL:
+        absent.add("drill")
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where CI is set nothing may be skipped: what does not run there runs nowhere."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter and not hasattr(session.config, "workerinput") else []
+    if os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line(f"{len(skipped)} skipped, which CI does not accept.", red=True)
+
+
+# --- Figures
+
+
+@pytest.fixture(scope="session")
+def drilled() -> bool:
+    """Whether the long figures are wanted."""
+    return DRILL
+
+
+# --- Real processes
+
+
+@pytest.fixture(scope="session")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real, embedded Valkey."""
+    with embedded.valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The real application behind a port, shared by all tests of a process, without demo data."""
+    with serving(tmp_path_factory.mktemp("served") / "var") as copy:
+        yield copy
+
+
+@pytest.fixture
+def own_served(tmp_path: Path) -> Iterator[Served]:
+    """A copy of its own for a test that stops, kills or fills it."""
+    with serving(tmp_path / "var") as copy:
+        yield copy

@@ -1,0 +1,151 @@
+"""The one command with real processes: it starts, answers, heals, and leaves nothing behind."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from agentcms.children import PROJECT
+from tests.served import Served, serving, wait_until
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One copy for the tests that leave it as it was."""
+    with serving(tmp_path_factory.mktemp("running") / "var") as copy:
+        yield copy
+
+
+def socket_folder(copy: Served) -> Path:
+    address = (copy.data_dir / "valkey.url").read_text()
+    return Path(address.removeprefix("unix://").partition("?")[0]).parent
+
+
+def nobody_left(processes: list[psutil.Process]) -> bool:
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+def test_it_answers_where_it_says(running):
+    answer = httpx.get(running.base_url)
+
+    assert answer.status_code < 500
+    assert f"Agent CMS is at {running.base_url}/" in running.said()
+
+
+def test_it_listens_on_this_machine_alone(running):
+    listening = {
+        line.laddr.ip
+        for process in running.processes()
+        for line in process.net_connections()
+        if line.status == psutil.CONN_LISTEN
+    }
+
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_second_start_on_the_same_data_says_who_has_it(running):
+    second = Served(running.data_dir)
+    environment = {**second.environment, "DATA_DIR": str(running.data_dir)}
+
+    said = subprocess.run(
+        [sys.executable, "-m", "agentcms.run"],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert said.returncode == 1
+    assert f"is in use by process {running.process.pid}" in said.stderr
+    assert running.answers()
+
+
+def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
+    environment = {**running.environment, "DATA_DIR": str(tmp_path / "var")}
+
+    said = subprocess.run(
+        [sys.executable, "-m", "agentcms.run"],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert said.returncode == 1
+    assert f"Port {running.port} on 127.0.0.1 cannot be used" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize("part", ["granian", "agentcms.worker", "valkey-server"])
+def test_a_child_that_dies_is_started_again(running, part):
+    before = {process.pid for process in running.named(part)}
+
+    wait_until(lambda: running.named(part), what=part)
+    running.named(part)[0].kill()
+
+    wait_until(lambda: {process.pid for process in running.named(part)} - before, what=f"another {part}")
+    wait_until(running.answers, what="an answer")
+
+
+def test_a_web_process_that_dies_is_replaced(running):
+    main, *workers = sorted(running.named("granian"), key=lambda process: process.create_time())
+
+    workers[0].kill()
+
+    wait_until(lambda: len([one for one in main.children() if one.is_running() and one != workers[0]]) == len(workers))
+    assert running.answers()
+
+
+def test_two_copies_run_side_by_side(running, tmp_path):
+    with serving(tmp_path / "var") as other:
+        assert other.port != running.port
+        assert other.answers()
+        assert running.answers()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_every_process(own_served, number):
+    processes, sockets = own_served.processes(), socket_folder(own_served)
+
+    own_served.process.send_signal(number)
+
+    assert own_served.process.wait(20) == 0
+    assert nobody_left(processes)
+    assert not sockets.exists()
+    assert not (own_served.data_dir / "valkey.url").exists()
+
+
+def test_a_killed_supervisor_takes_everybody_along(own_served):
+    processes, sockets = own_served.processes(), socket_folder(own_served)
+
+    own_served.process.kill()
+
+    wait_until(lambda: nobody_left(processes), 10, "nobody left")
+    wait_until(lambda: not sockets.exists(), 5, "socket folder removed")
+
+
+def test_it_starts_again_right_after_everything_was_killed(own_served):
+    sockets = socket_folder(own_served)
+    own_served.kill()
+
+    own_served.start()
+
+    assert own_served.answers()
+    assert not sockets.exists()
+
+
+def test_a_restart_keeps_the_passwords(tmp_path):
+    with serving(tmp_path / "var", DEMO_DATA="yes") as copy:
+        before = (copy.data_dir / "demo_passwords.json").read_text()
+        copy.stop()
+
+        copy.start()
+
+        assert (copy.data_dir / "demo_passwords.json").read_text() == before
