@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, rather than skip, what is not about this database: a skip then always means that something is missing."""
+    """Leave out, rather than skip, what is not about this database: a skip always means that something is missing."""
     absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
     if not DRILL:
         absent.add("drill")
