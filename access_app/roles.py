@@ -73,16 +73,31 @@ def owners(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
     return granted.values_list("owner_id", flat=True)
 
 
-def role_for(user: Any, owner_id: str) -> Role | None:
-    """The caller's role for an owner, cut to its key, or None."""
+def granted_role(user: Any, owner_column: str) -> models.Subquery:
+    """The role that a row's owner granted the caller, for `annotate`; superusers and keys are asked afterwards."""
     from access_app.models import Membership
 
+    granted = Membership.objects.filter(user_id=user.pk, owner_id=models.OuterRef(owner_column))
+    return models.Subquery(granted.values("role")[:1])
+
+
+def effective_role(user: Any, granted: str | None) -> Role | None:
+    """The role a caller acts with where this was granted: cut to its key, and a superuser's everywhere."""
     if not may_anything(user, Role.VIEWER):
         return None
     if user.is_superuser:
         return ceiling(user)
-    granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()
     return min(Role(granted), ceiling(user), key=lambda role: role.rank) if granted else None
+
+
+def role_for(user: Any, owner_id: str) -> Role | None:
+    """The caller's role for an owner, cut to its key, or None."""
+    from access_app.models import Membership
+
+    if not may_anything(user, Role.VIEWER) or user.is_superuser:
+        return effective_role(user, None)
+    granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()
+    return effective_role(user, granted)
 
 
 def has_role(user: Any, role: Role, owner_id: str) -> bool:

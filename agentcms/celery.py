@@ -1,11 +1,23 @@
 """The Celery application, its tasks and its schedule."""
 
 import os
+from typing import Any
 
-from celery import Celery
+from celery import Celery, Task
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
-app = Celery("agentcms")
+
+class ChangeTask(Task):
+    """A task whose changes say that a task made them."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from agents_app.changes import Source, change  # the applications load after this module
+
+        with change(source=Source.TASK):
+            return super().__call__(*args, **kwargs)
+
+
+app = Celery("agentcms", task_cls=ChangeTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

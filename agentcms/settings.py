@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from celery.schedules import crontab
 
 from agentcms import environment
 
@@ -140,6 +141,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE = {
+    "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": 30.0},
+    "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=3, minute=0)},
+}
 
 # --- Sign-in
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from django.db import DatabaseError, models, transaction
-from django.db.models import F
 from django.utils import timezone
 
-from access_app.roles import Role, may_all, owners
+from access_app.roles import Role, granted_role, may_all, owners
 from agentcms.ids import random_key
 from agentcms.wire import canonical
 from agents_app import shapes
-from agents_app.changes import current
+from agents_app.changes import change, current
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    AgentVersion = Any  # this module does not know the history; the database does
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +38,17 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """Each with its live and its head version, in the same query."""
         return self.select_related("active_version", "head_version")
 
+    def with_role(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Each with the role its owner granted the caller, as `granted`: what `effective_role` reads."""
+        return self.annotate(granted=granted_role(user, "owner_id"))
+
     def locked(self, agent_id: str) -> Agent:
-        """The row as it stands, held against other writers until the transaction ends."""
-        return self.with_versions().select_for_update(of=("self",)).get(pk=agent_id)
+        """The row as it stands with its two versions, held against other writers until the transaction ends."""
+        row = self.select_for_update(of=("self",)).get(pk=agent_id)
+        # Not in one statement: one that waited for the lock sees other tables as they were before the wait.
+        if row.head_version_id is not None and row.head_version_id == row.active_version_id:
+            row.head_version = row.active_version
+        return row
 
     def update(self, **values: Any) -> int:
         if fields := sorted({name.removesuffix("_id") for name in values} & set(shapes.FIELDS)):
@@ -117,12 +127,12 @@ class Agent(models.Model):
         """
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
-            self.clean()
             if self._state.adding:
+                self.clean()
                 super().save(force_insert=True, using=using)
                 self._stored_owner_id = self.owner_id
                 return
-            self._save_row(fields, using)
+            self._write(fields, using)
             if self.owner_id != self._stored_owner_id:
                 self.hand_over(self.owner_id)
 
@@ -145,7 +155,9 @@ class Agent(models.Model):
         deferred = self.get_deferred_fields()
         return [name for name in fields if name != "owner_id" and name not in deferred]
 
-    def _save_row(self, fields: list[str], using: str | None) -> None:
+    def _write(self, fields: Iterable[str], using: str | None = None) -> None:
+        """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
+        self.clean()
         try:
             super().save(force_update=True, update_fields=fields, using=using)
         except DatabaseError as error:
@@ -153,21 +165,35 @@ class Agent(models.Model):
                 raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.") from error
             raise
 
-    def edit(self, fields: dict[str, Any]) -> None:
+    def edit(self, fields: dict[str, Any]) -> AgentVersion | None:
         """Change the named configuration fields, starting from what the change asks to start from.
 
         What goes live starts from what is live: with a draft ahead, a publishing edit leaves the draft alone.
-        An edit equal to what it starts from writes nothing.
+        An edit equal to what it starts from writes nothing. Returns the version made, if any.
         """
         with transaction.atomic():
             row = Agent.objects.locked(self.pk)
-            if row.active_version and row.has_draft and current().publish:
-                row.active_version.amend(fields)
-            elif row.differs(fields):
-                for name, value in fields.items():
-                    setattr(row, name, value)
-                row.save(update_fields=fields)
-        self.refresh_from_db()
+            version = row.edit_locked(fields)
+        self.become(row)
+        return version
+
+    def edit_locked(self, fields: dict[str, Any]) -> AgentVersion | None:
+        """`edit` for a row that came from `locked()` in this very transaction."""
+        if self.active_version and self.has_draft and current().publish:
+            return self.active_version.amend_locked(self, fields)
+        if not self.differs(fields):
+            return None
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self._write(fields)
+        return self.head_version
+
+    def become(self, row: Agent) -> None:
+        """Show what another object of the same row shows."""
+        for field in self._meta.concrete_fields:
+            setattr(self, field.attname, getattr(row, field.attname))
+        self._state.fields_cache = dict(row._state.fields_cache)
+        self._stored_owner_id = row._stored_owner_id
 
     def differs(self, fields: dict[str, Any]) -> bool:
         """Whether any of the named values is another JSON value than the row's."""
@@ -180,12 +206,25 @@ class Agent(models.Model):
             if row.owner_id != owner_id:
                 row.owner_id = owner_id
                 row.clean()
+                row.revision, row.updated_at = row.revision + 1, timezone.now()
                 Agent.objects.filter(pk=row.pk).write(
-                    owner_id=owner_id, revision=F("revision") + 1, updated_at=timezone.now()
+                    owner_id=owner_id, revision=row.revision, updated_at=row.updated_at
                 )
                 actor = current().actor
                 log.info("Agent %s was handed over by %s.", row.pk, actor.pk if actor else "the system")
-        self.owner_id = self._stored_owner_id = owner_id
+        for name in ("owner_id", "revision", "updated_at"):
+            setattr(self, name, getattr(row, name))
+        self._stored_owner_id = owner_id
+
+    def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
+        """A new agent with the configuration of one of this one's versions, and a history of its own."""
+        fields = deepcopy(self.resolved(version))
+        if name is not None:
+            fields["name"] = name
+        copy = Agent(id=agent_id, owner_id=owner_id, **fields)
+        with change(message=f"Duplicated from {self.pk} version {version.version_number}"):
+            copy.save()
+        return copy
 
     @property
     def snapshot_text(self) -> str:
@@ -200,8 +239,8 @@ class Agent(models.Model):
 
     def resolved(self, version: Any = None) -> dict[str, Any]:
         """The configuration of a version, the live one by default, by Python name."""
-        snapshot = (version or self.active_version).snapshot
-        return {name: snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
+        version = version or self.active_version
+        return {name: version.snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
 
     @property
     def etag(self) -> str:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
@@ -135,7 +135,7 @@ def _callable(
                 key or name.replace("_", "-"),
                 title or name.replace("_", " ").capitalize(),
                 description or (target.__doc__ or "").strip(),
-                schema=TypeAdapter[Any](target).json_schema(),
+                schema=TypeAdapter(cast(Any, target)).json_schema(),
                 requires_approval=requires_approval,
                 target=target,
             )

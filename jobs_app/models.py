@@ -82,6 +82,13 @@ class Job(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} ({self.get_state_display().lower()})"
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it waits for longer than a working worker would let it, or its worker has died."""
+        if self.state == self.State.QUEUED:
+            return timezone.now() - self.created_at > LEASE
+        return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
+
     def advance(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
         """Note how far the work is and keep the lease. Raises Lost where another worker took over."""
         said = {"done": done, "total": total, "cursor": cursor, "result": result}

@@ -1,0 +1,190 @@
+"""Users, memberships and API keys for staff.
+
+Superusers may all. Other staff keep the members of the owners they manage, and their own keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import UserAdmin
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from access_app.models import ApiKey, Membership
+from access_app.roles import Role, has_role, may_all, owners
+
+User = get_user_model()
+
+
+def managed(user: Any) -> QuerySet[Membership]:
+    """The memberships that a member of staff keeps."""
+    if may_all(user, Role.MANAGER):
+        return Membership.objects.all()
+    return Membership.objects.filter(owner_id__in=owners(user, Role.MANAGER))
+
+
+class StaffOnly:
+    """Whoever may open the admin sees the page; what is on it depends on roles, not on Django's permissions."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+
+class MembershipForm(ModelForm):
+    """A membership of an owner that the member of staff manages."""
+
+    user: Any = None
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        if not has_role(self.user, Role.MANAGER, owner_id):
+            self.add_error("owner_id", "You may only grant roles for owners that you manage.")
+        return owner_id
+
+
+class ManagesMembers(StaffOnly):
+    """Grants and takes away roles, for managers of the owner alone."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
+        return managed(request.user).select_related("user")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return (self.has_module_permission(request) and managed(request.user).exists()) or request.user.is_superuser
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if isinstance(obj, Membership):
+            return has_role(request.user, Role.MANAGER, obj.owner_id)
+        return self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+
+def form_for(user: Any) -> type[MembershipForm]:
+    """The form knows who grants."""
+    return type("MembershipForm", (MembershipForm,), {"user": user})
+
+
+@admin.register(Membership)
+class MembershipAdmin(ManagesMembers, admin.ModelAdmin):
+    list_display = ("user", "owner", "role")
+    list_filter = ("role",)
+    search_fields = ("user__username", "owner_id")
+    autocomplete_fields = ("user",)
+
+    @admin.display(ordering="owner_id")
+    def owner(self, membership: Membership) -> str:
+        return membership.owner_id or "shared space"
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **{**kwargs, "form": form_for(request.user)})
+
+
+class MembershipInline(ManagesMembers, admin.TabularInline):
+    model = Membership
+    extra = 0
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        return super().get_formset(request, obj, **{**kwargs, "form": form_for(request.user)})
+
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class PeopleAdmin(UserAdmin):
+    """Superusers keep the users; other staff see them and keep the memberships they manage."""
+
+    inlines: ClassVar = [MembershipInline]
+    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if request.user.is_superuser:
+            return super().get_readonly_fields(request, obj)
+        return ("username", "first_name", "last_name", "email", "is_active", "last_login")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if request.user.is_superuser:
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": self.get_readonly_fields(request, obj)}),)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_superuser
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.is_superuser
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(StaffOnly, admin.ModelAdmin):
+    """Keys without their secrets: each is shown once, when it is made, and can be revoked at any time."""
+
+    list_display = ("name", "prefix", "user", "cut_to", "created_at", "expires_at", "last_used_at", "valid")
+    list_filter = ("role",)
+    search_fields = ("name", "prefix", "user__username")
+    readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        keys = super().get_queryset(request).select_related("user")
+        return keys if request.user.is_superuser else keys.filter(user=request.user.pk)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = ("user", "name", "role", "expires_at")
+        return fields if obj is None else (*fields, *self.readonly_fields)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.readonly_fields if obj is None else ("user", "role", "expires_at", *self.readonly_fields)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if not request.user.is_superuser:
+            kwargs["queryset"] = User.objects.filter(username=request.user.get_username())
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False  # a revoked key stays, so that what it did can be read
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+            return
+        key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at)
+        obj.pk = key.pk
+        obj.prefix = key.prefix
+        messages.warning(request, f"Copy the key now, it is not shown again: {token}")
+
+    @admin.action(description="Revoke the selected keys")
+    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
+        for key in keys:
+            key.revoke()
+        self.message_user(request, f"Revoked {len(keys)} keys.")
+
+    @admin.display(description="Cut to")
+    def cut_to(self, key: ApiKey) -> str:
+        return key.get_role_display() if key.role else "its user's role"
+
+    @admin.display(boolean=True)
+    def valid(self, key: ApiKey) -> bool:
+        return key.is_valid

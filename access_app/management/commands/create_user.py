@@ -1,0 +1,57 @@
+"""Create a user from a script."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import IntegrityError, transaction
+
+from access_app.models import Membership
+from access_app.roles import Role
+
+PASSWORD_VARIABLE = "AGENTCMS_PASSWORD"  # noqa: S105  the name of a variable
+
+
+class Command(BaseCommand):
+    help = f"Creates a user; the password comes from {PASSWORD_VARIABLE} or is asked for."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--superuser", action="store_true", help="may do everything, in the admin too")
+        parser.add_argument("--staff", action="store_true", help="may open the admin")
+        parser.add_argument("--owner", help="the owner whose member the user becomes; '' is the shared space")
+        parser.add_argument("--role", choices=Role.values, help="the role for that owner (viewer)")
+
+    def handle(self, *args: Any, name: str, superuser: bool, staff: bool, **options: Any) -> None:
+        owner, role = options["owner"], options["role"]
+        if role and owner is None:
+            raise CommandError("--role needs --owner; use --owner '' for the shared space.")
+        user = get_user_model()(username=name, is_superuser=superuser, is_staff=staff or superuser)
+        password = os.environ.get(PASSWORD_VARIABLE) or self._ask()
+        try:
+            user.full_clean(exclude=["password"])
+            validate_password(password, user)
+            user.set_password(password)
+            membership = Membership(user=user, owner_id=owner or "", role=role or Role.VIEWER)
+            membership.clean_fields(exclude=["user"])
+            with transaction.atomic():
+                user.save()
+                if owner is not None:
+                    membership.save()
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        except IntegrityError:
+            raise CommandError(f"There is a user {name} already.") from None
+        self.stderr.write(f"Created {name}.")
+
+    def _ask(self) -> str:
+        password = getpass.getpass("Password: ")
+        if password != getpass.getpass("Password (again): "):
+            raise CommandError("The two passwords differ.")
+        return password

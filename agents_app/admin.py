@@ -1,0 +1,179 @@
+"""Agents for staff. The form is the pages' form: it knows its revision and saves only what was changed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.roles import Role, has_role, may_anything
+from agents_app import shapes
+from agents_app.changes import change
+from agents_app.fields import KeptText
+from agents_app.forms import AgentForm
+from agents_app.models import Agent
+
+
+class AgentAdminForm(AgentForm):
+    """The agent's form, with who owns it and whether the change goes live."""
+
+    user: Any = None  # who fills it in; set on the subclass that each request makes
+
+    id = KeptText(max_length=128, help_text="Cannot be changed later.")
+    owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
+    publish = forms.BooleanField(
+        required=False, initial=True, label="Make it live", help_text="Otherwise the change waits as a draft."
+    )
+
+    class Meta(AgentForm.Meta):
+        fields = ["id", "owner_id", *shapes.FIELDS]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            self.fields.pop("id", None)
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        adding, before = self.instance._state.adding, self.initial.get("owner_id", "")
+        if adding and not has_role(self.user, Role.EDITOR, owner_id):
+            raise ValidationError("Creating an agent for this owner needs the role editor.")
+        if not adding and owner_id != before:
+            for owner in (before, owner_id):
+                if not has_role(self.user, Role.PUBLISHER, owner):
+                    raise ValidationError("Handing an agent over needs the role publisher for both owners.")
+        return owner_id
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if self.instance._state.adding:
+            return cleaned
+        if self.is_stale:
+            raise ValidationError(
+                "Somebody saved this agent since you opened it. Copy your text, reload the page and apply it there.",
+                code="stale",
+            )
+        if cleaned.get("publish") and self.changed_fields() and not self.may_publish:
+            self.add_error("publish", "This needs the role publisher. Untick it to save a draft.")
+        return cleaned
+
+    @property
+    def may_publish(self) -> bool:
+        return has_role(self.user, Role.PUBLISHER, self.initial.get("owner_id", ""))
+
+
+@admin.register(Agent)
+class AgentAdmin(admin.ModelAdmin):
+    """Every agent that a member of staff may see."""
+
+    form = AgentAdminForm
+    list_display = ("name", "id", "owner", "live", "state", "updated_at")
+    list_filter = ("owner_id", "updated_at")
+    search_fields = ("id", "name", "description", "instructions")
+    list_select_related = ("active_version", "head_version")
+    readonly_fields = ("live", "state", "history", "created_at", "updated_at")
+    list_per_page = 50
+    actions = ("publish_drafts",)
+    fieldsets: ClassVar = [
+        (None, {"fields": ["id", "owner_id", "name", "description", "instructions", "model"]}),
+        ("Abilities", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
+        (
+            "Details",
+            {
+                "classes": ["collapse"],
+                "fields": ["scorers", "input_processors", "output_processors", "default_options", "metadata"],
+            },
+        ),
+        ("History", {"fields": ["live", "state", "history", "created_at", "updated_at"]}),
+        ("This change", {"fields": ["change_message", "publish", "revision"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        return Agent.objects.for_user(request.user).with_versions()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
+        sections = super().get_fieldsets(request, obj)
+        if obj is None:
+            return [section for section in sections if section[0] != "History"]
+        (name, options), *rest = sections
+        return [(name, {**options, "fields": [field for field in options["fields"] if field != "id"]}), *rest]
+
+    def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form as it is: what the pages' form declares is not to be narrowed to model fields."""
+        return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.VIEWER, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, Role.EDITOR)
+
+    def has_change_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.EDITOR, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.PUBLISHER, obj)
+
+    def _may(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
+        if not self.has_module_permission(request):
+            return False
+        return may_anything(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
+
+    def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
+        said = {"message": form.cleaned_data["change_message"], "publish": form.cleaned_data["publish"]}
+        with saying(**said):
+            if not change:
+                obj.save()
+                return
+            stored = Agent.objects.get(pk=obj.pk)
+            stored.edit(form.changed_fields())
+            stored.hand_over(form.cleaned_data["owner_id"])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """An agent's history goes with it, although nobody may delete a version in the admin."""
+        deleted, counts, _, protected = super().get_deleted_objects(objs, request)
+        refused = {"agent" for agent in objs if not self.has_delete_permission(request, agent)}
+        return deleted, counts, refused, protected
+
+    @admin.action(description="Make the drafts of the selected agents live")
+    def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
+        published = 0
+        for agent in agents:
+            if agent.has_draft and has_role(request.user, Role.PUBLISHER, agent.owner_id) and agent.head_version:
+                published += agent.head_version.activate()
+        skipped = agents.count() - published
+        self.message_user(request, f"Made {published} drafts live.", messages.SUCCESS)
+        if skipped:
+            self.message_user(request, f"Left {skipped} alone: no draft, or no right to publish it.", messages.WARNING)
+
+    @admin.display(ordering="owner_id")
+    def owner(self, agent: Agent) -> str:
+        return agent.owner_id or "shared space"
+
+    @admin.display(description="Live")
+    def live(self, agent: Agent) -> str:
+        return f"v{agent.active_version.version_number}" if agent.active_version else "–"
+
+    @admin.display(description="Draft")
+    def state(self, agent: Agent) -> str:
+        return f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
+
+    @admin.display(description="Versions")
+    def history(self, agent: Agent) -> str:
+        address = reverse("admin:versions_app_agentversion_changelist")
+        return format_html('<a href="{}?agent__id__exact={}">All versions</a>', address, agent.pk)
+
+
+saying = change  # save_model() has an argument of that name, as Django calls it

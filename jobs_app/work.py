@@ -1,0 +1,90 @@
+"""The kinds of long work: each a function that takes its job, registered by name.
+
+    @work("prune_versions")
+    def prune(job: Job) -> dict[str, Any]: ...
+
+The function notes its progress with `job.advance()`, goes on from `job.cursor` when an earlier worker died, and
+returns what the job came to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.utils import timezone
+
+from jobs_app.models import MOST_ATTEMPTS, Job, Lost
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Job], Any]
+
+_handlers: dict[str, Handler] = {}
+
+
+def work(kind: str) -> Callable[[Handler], Handler]:
+    """Register the function that does a kind of job."""
+
+    def register(handler: Handler) -> Handler:
+        _handlers[kind] = handler
+        return handler
+
+    return register
+
+
+def start(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
+    """Store a job and send it to a worker once it is committed; a broker that is away only delays it."""
+    job = Job.objects.create(kind=kind, parameters=parameters or {}, requested_by=requested_by)
+    transaction.on_commit(lambda: send(job), robust=True)
+    return job
+
+
+def start_unless_recent(kind: str, within: timedelta) -> Job | None:
+    """Store a job of the schedule, unless one was stored so recently that another beat must have done it."""
+    if Job.objects.filter(kind=kind, requested_by=None, created_at__gt=timezone.now() - within).exists():
+        return None
+    return start(kind)
+
+
+def send(job: Job) -> None:
+    """Tell a worker. What goes wrong here is mended by the next beat."""
+    from jobs_app.tasks import run_job  # tasks import this module
+
+    run_job.delay(str(job.pk))
+
+
+def run(job_id: str) -> Job | None:
+    """Do a due job, once: a second message for it finds it taken."""
+    job = Job.objects.claim(job_id)
+    if job is None:
+        return None
+    try:
+        job.finish(_handlers[job.kind](job))
+    except Lost:
+        log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
+    except OperationalError:
+        # The database went away: the lease runs out and the job is sent again.
+        log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
+    except Exception as error:
+        log.exception("Job %s (%s) failed.", job.pk, job.kind)
+        job.fail(f"{type(error).__name__}: {error}"[:2000])
+    return job
+
+
+def send_due() -> int:
+    """Send what waits again, and give up what no worker survived; returns how many were sent."""
+    due = Job.objects.due()
+    due.filter(attempts__gte=MOST_ATTEMPTS).update(
+        state=Job.State.FAILED,
+        error=f"No worker finished it in {MOST_ATTEMPTS} attempts.",
+        finished_at=timezone.now(),
+        lease_until=None,
+    )
+    jobs = list(due.order_by("created_at")[:100])
+    for job in jobs:
+        send(job)
+    return len(jobs)

@@ -1,0 +1,34 @@
+"""Prune the versions of all agents now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from jobs_app import work
+from jobs_app.models import Job
+from versions_app.tasks import PRUNE
+
+
+class Command(BaseCommand):
+    help = "Prunes every agent to the version limit here and now, as a job that the admin shows."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--limit", type=int, help="keep so many versions per agent instead of AGENT_VERSION_LIMIT")
+        parser.add_argument("--dry-run", action="store_true", help="list what would go and why the rest stays")
+
+    def handle(self, *args: Any, limit: int | None, dry_run: bool, **options: Any) -> None:
+        if limit is not None and limit < 1:
+            raise CommandError("--limit must be at least 1.")
+        job = Job.objects.create(kind=PRUNE, parameters={"limit": limit, "dryRun": dry_run})
+        done = work.run(str(job.pk))
+        if done is None or not isinstance(done.result, dict):
+            raise CommandError(f"The job failed: {done.error if done else 'another worker has it'}")
+        self._report(done.result) if dry_run else self.stdout.write(f"Removed {done.result['removed']} versions.")
+
+    def _report(self, result: dict[str, Any]) -> None:
+        for version in result["versions"]:
+            self.stdout.write(f"would go: {version['agentId']} v{version['versionNumber']}")
+        kept = ", ".join(f"{count} {reason}" for reason, count in sorted(result["kept"].items()))
+        self.stdout.write(f"{result['surplus']} would go; these stay: {kept or 'none'}.")

@@ -1,0 +1,67 @@
+"""Pruning all agents, in batches, as a job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from celery import shared_task
+from django.conf import settings
+from django.db import transaction
+
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.work import start_unless_recent, work
+from versions_app.retention import delete_surplus, verdicts
+
+PRUNE = "prune_versions"
+BATCH = 1000
+MOST_LISTED = 1000
+
+
+@shared_task
+def prune_versions() -> None:
+    """Start the sweep of the schedule, once however many beats there are."""
+    start_unless_recent(PRUNE, within=timedelta(hours=12))
+
+
+@work(PRUNE)
+def sweep(job: Job) -> dict[str, Any]:
+    """Prune every agent to the limit, a thousand in a transaction; or, as a dry run, say what would go."""
+    limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
+    if job.parameters.get("dryRun"):
+        return forecast(job, limit)
+    job.advance(done=job.done, total=Agent.objects.count())
+    state: dict[str, Any] = job.cursor or {"after": None, "removed": 0}
+    while batch := next_batch(state["after"]):
+        with transaction.atomic():
+            # An agent that is being saved is left out: its own save prunes it.
+            free = list(
+                Agent.objects.filter(pk__in=batch).select_for_update(skip_locked=True).values_list("pk", flat=True)
+            )
+            state = {"after": batch[-1], "removed": state["removed"] + delete_surplus(free, limit)}
+            job.advance(done=job.done + len(batch), cursor=state)
+    return {"removed": state["removed"], "limit": limit}
+
+
+def forecast(job: Job, limit: int) -> dict[str, Any]:
+    """What a sweep would remove, and why the rest stays; the first thousand that would go are listed."""
+    total = Agent.objects.count()
+    why: Counter[str] = Counter()
+    listed: list[dict[str, Any]] = []
+    after = None
+    while batch := next_batch(after):
+        for agent_id, number, verdict in verdicts(batch, limit):
+            why[verdict] += 1
+            if verdict == "surplus" and len(listed) < MOST_LISTED:
+                listed.append({"agentId": agent_id, "versionNumber": number})
+        after = batch[-1]
+        job.advance(done=job.done + len(batch), total=total)
+    return {"limit": limit, "removed": 0, "surplus": why.pop("surplus", 0), "versions": listed, "kept": dict(why)}
+
+
+def next_batch(after: str | None) -> list[str]:
+    """The ids of the next agents in order."""
+    agents = Agent.objects.order_by("pk") if after is None else Agent.objects.order_by("pk").filter(pk__gt=after)
+    return list(agents.values_list("pk", flat=True)[:BATCH])
