@@ -1,0 +1,55 @@
+"""Users, memberships, keys and agents, made through the doors that the application uses."""
+
+from typing import Any
+
+import factory
+from django.contrib.auth import get_user_model
+
+from access_app.models import ApiKey, Membership
+from access_app.roles import Role
+from agents_app.models import Agent
+
+PASSWORD = "a long enough password"
+
+
+class UserFactory(factory.django.DjangoModelFactory[Any]):
+    """A person without any membership, who signs in with `PASSWORD`."""
+
+    class Meta:
+        model = get_user_model()
+
+    username = factory.Sequence(lambda n: f"user{n}")
+    password = factory.django.Password(PASSWORD)
+
+
+class MembershipFactory(factory.django.DjangoModelFactory[Membership]):
+    """A viewer of the shared space."""
+
+    class Meta:
+        model = Membership
+
+    user = factory.SubFactory(UserFactory)
+    owner_id = ""
+    role = Role.VIEWER
+
+
+class AgentFactory(factory.django.DjangoModelFactory[Agent]):
+    """A saved agent of the shared space, with its version 1."""
+
+    class Meta:
+        model = Agent
+
+    id = factory.Sequence(lambda n: f"agent-{n}")
+    name = "Concierge"
+    instructions = "Greet guests.\nAnswer briefly."
+    model = factory.LazyFunction(lambda: {"provider": "demo", "name": "echo"})
+
+
+def member(role: Role | str = Role.PUBLISHER, owner_id: str = "", **fields: Any) -> Any:
+    """A user with one role for one owner."""
+    return MembershipFactory(user=UserFactory(**fields), owner_id=owner_id, role=role).user
+
+
+def api_key(user: Any, role: Role | str = "", **fields: Any) -> str:
+    """The secret text of a new key of the user, cut to the role."""
+    return ApiKey.objects.issue(user, role=role, **fields)[1]
