@@ -21,7 +21,7 @@ from agentcms.wire import (
 )
 
 MAX_FAULTS = 100
-_MOST_DIGITS = 20  # a sign and nineteen digits hold every integer of 64 bits
+_SAFE_DIGITS, _MOST_DIGITS = 18, 20  # so many always fit 64 bits; more, with the sign, never do
 _TOO_SMALL = "A number must not be so small that a double turns it into zero."
 
 
@@ -83,6 +83,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int | Refused:
     # By length first: Python refuses to convert thousands of digits, and takes its time over hundreds.
+    if len(digits) <= _SAFE_DIGITS:
+        return int(digits)
     if len(digits) > _MOST_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
         return Refused(TOO_BIG)
     return int(digits)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
+from itertools import repeat
+from operator import is_
+from types import NoneType
 from typing import Any, NamedTuple
 
 MAX_DEPTH = 64
@@ -24,6 +27,9 @@ NOT_JSON = "This is not a JSON value."
 NOT_TEXT = "A key must be text."
 
 _SHOWN_KEY = 100
+# Asked first in the two loops over every value, because most values are these.
+_NEVER_CHANGED = frozenset({str, bool, NoneType})
+_NEVER_WRONG = frozenset({bool, NoneType})
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -68,15 +74,17 @@ def normalise(value: Any) -> Any:
     jsonb keeps decimals: it answers 1e22 as a long integer and -0.0 as 0.0. An integer, or an integral float, is an
     int within 64 bits and a float beyond.
     """
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        changed = {key: new for key, old in value.items() if (new := normalise(old)) is not old}
+    if isinstance(value, dict):
+        changed = {
+            key: new
+            for key, old in value.items()
+            if type(old) not in _NEVER_CHANGED and (new := normalise(old)) is not old
+        }
         return {**value, **changed} if changed else value
-    if isinstance(value, list | tuple):
-        items = [normalise(item) for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    if isinstance(value, int):
+    if isinstance(value, (list, tuple)):
+        items = [item if type(item) in _NEVER_CHANGED else normalise(item) for item in value]
+        return value if all(map(is_, items, value)) else items
+    if isinstance(value, int) and not isinstance(value, bool):
         return value if MIN_INTEGER <= value <= MAX_INTEGER else float(value)
     if isinstance(value, float) and value.is_integer():
         return _integral(value)
@@ -102,18 +110,25 @@ def faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[Faul
 
 def _is_sound(value: Any, room: int) -> bool:
     """Whether a value has no fault; without paths, because nearly every value is sound."""
-    if isinstance(value, str):
-        return _text_fault(value) is None
+    kind = type(value)
+    if kind is str:
+        return "\0" not in value and (value.isascii() or _text_fault(value) is None)
+    if kind in _NEVER_WRONG:
+        return True
     if isinstance(value, dict):
-        if not room or isinstance(value, Repeated):
+        return room > 0 and not isinstance(value, Repeated) and _are_sound_members(value, room - 1)
+    if isinstance(value, (list, tuple)):
+        return room > 0 and all(map(_is_sound, value, repeat(room - 1)))
+    return not (_text_fault(value) if isinstance(value, str) else _scalar_fault(value))
+
+
+def _are_sound_members(members: dict[Any, Any], room: int) -> bool:
+    for key, item in members.items():
+        if not isinstance(key, str) or "\0" in key or (not key.isascii() and _text_fault(key)):
             return False
-        return all(
-            isinstance(key, str) and _text_fault(key) is None and _is_sound(item, room - 1)
-            for key, item in value.items()
-        )
-    if isinstance(value, list | tuple):
-        return room > 0 and all(_is_sound(item, room - 1) for item in value)
-    return _scalar_fault(value) is None
+        if type(item) not in _NEVER_WRONG and not _is_sound(item, room):
+            return False
+    return True
 
 
 def _walk(value: Any, path: str, room: int) -> Iterator[Fault]:
