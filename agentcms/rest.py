@@ -62,13 +62,16 @@ def refuse_other_encodings(request: Request) -> None:
 def read_body(request: Request, stream: IO[bytes]) -> bytes:
     """The body, refused by its declared length, or after one byte too many where that lied."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if declared > limit:
         raise errors.TooLarge()
     body = bytearray()
     while len(body) <= limit and (chunk := stream.read(limit + 1 - len(body))):
         body += chunk
     if len(body) > limit:
         raise errors.TooLarge()
+    if len(body) < declared:
+        raise BadRequest("request body", [("", "The body ended before its declared length.")])
     return bytes(body)
 
 

@@ -1,4 +1,5 @@
 import json
+from io import BytesIO
 
 import pytest
 
@@ -72,6 +73,13 @@ def test_a_body_at_the_limit_is_taken(http, settings):
 
 def test_a_declared_length_over_the_limit_is_413_unread(http):
     assert send(http, "{}", CONTENT_LENGTH="99999999999").status_code == 413
+
+
+def test_a_body_that_ends_early_is_refused(http):
+    response = send(http, "{}", CONTENT_LENGTH="100", **{"wsgi.input": BytesIO(b"{}")})
+
+    assert response.status_code == 400
+    assert response.json()["issues"][0]["message"] == "The body ended before its declared length."
 
 
 @pytest.mark.parametrize("length", ["abc", "-1", ""])
