@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.db import models
+from django.utils import timezone
 
 
 class Source(models.TextChoices):
@@ -39,6 +41,12 @@ class Change:
     source: str = Source.CODE
     publish: bool | None = None
     read_actor: Callable[[], Any] = nobody
+    at: datetime | None = None
+
+    @property
+    def time(self) -> datetime:
+        """When the change was made: now, unless a history is brought in from elsewhere."""
+        return self.at or timezone.now()
 
     @property
     def actor(self) -> Any:

@@ -1,0 +1,105 @@
+"""Fill an empty application with demo data, through the doors that its users use."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from django.utils import timezone
+
+from access_app.models import Membership
+from agents_app.changes import Source, change
+from agents_app.models import Agent
+from versions_app.demo import PEOPLE, STORIES, Step, Story
+
+User = get_user_model()
+
+
+class Command(BaseCommand):
+    help = "Creates demo users with random passwords and a dozen agents, unless there is a user or an agent already."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if User.objects.exists() or Agent.objects.exists():
+            return
+        with transaction.atomic():
+            people = {person[0]: create_person(*person) for person in PEOPLE}
+            for story in STORIES:
+                tell(story, people)
+            write_passwords(people)
+        self.stderr.write(f"Created {len(people)} users and {len(STORIES)} agents.")
+
+
+def create_person(username: str, full_name: str, superuser: bool, roles: dict[str, str]) -> Any:
+    first, last = full_name.split()
+    user = User(username=username, first_name=first, last_name=last, is_staff=superuser, is_superuser=superuser)
+    user.demo_password = secrets.token_urlsafe(9)
+    user.set_password(user.demo_password)
+    user.save()
+    for owner_id, role in roles.items():
+        Membership.objects.create(user=user, owner_id=owner_id, role=role)
+    return user
+
+
+def write_passwords(people: dict[str, Any]) -> None:
+    """The passwords of this data folder, for whoever may read its files."""
+    users = [
+        {
+            "username": username,
+            "password": person.demo_password,
+            "role": "superuser" if person.is_superuser else "member",
+        }
+        for username, person in people.items()
+    ]
+    descriptor = os.open(settings.DATA_DIR / "demo_passwords.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"users": users}, file, indent=2)
+
+
+def tell(story: Story, people: dict[str, Any]) -> None:
+    """Make the agent and let its history happen, step by step."""
+    now = timezone.now()
+    with change(actor=people[story.who], source=Source.PAGE, at=now - timedelta(days=story.days_ago)):
+        made_at = now - timedelta(days=story.days_ago)
+        agent = Agent(id=story.id, owner_id=story.owner_id, created_at=made_at, **story.fields)
+        agent.save()
+    for step in story.steps:
+        with change(
+            actor=people[step.who], source=Source.PAGE, at=now - timedelta(days=step.days_ago), message=step.message
+        ):
+            take(step, agent)
+
+
+def take(step: Step, agent: Agent) -> None:
+    agent.refresh_from_db()
+    if step.act in {"edit", "draft"}:
+        with change(publish=step.act == "edit"):
+            agent.edit(fields_of(step, agent))
+        return
+    version = agent.versions.get(version_number=step.number)
+    if step.act == "name":
+        version.name, version.pinned = step.name, step.pinned
+        version.save(update_fields=["name", "pinned"])
+    elif step.act == "activate":
+        version.activate()
+    else:
+        version.restore()
+
+
+def fields_of(step: Step, agent: Agent) -> dict[str, Any]:
+    """The step's fields, with a change inside the instructions carried out on what is there."""
+    fields = dict(step.fields)
+    if "replace" in fields:
+        before, after = fields.pop("replace")
+        if before not in agent.instructions:
+            raise ValueError(f"The instructions of {agent.pk} do not say {before!r}.")
+        fields["instructions"] = agent.instructions.replace(before, after)
+    if "add" in fields:
+        fields["instructions"] = f"{agent.instructions}\n\n{fields.pop('add')}"
+    return fields
