@@ -188,6 +188,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["agentcms.rest.JSONRenderer"],
     "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "URL_FORMAT_OVERRIDE": None,
 }
 
 # --- Agents
