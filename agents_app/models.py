@@ -25,6 +25,16 @@ log = logging.getLogger(__name__)
 
 POINTERS = ("active_version", "head_version", "last_version_number", "revision")
 EDITABLE = (*shapes.FIELDS, "owner_id")
+TIMES = ("created_at", "updated_at")  # update_or_create() names them; they move with the history
+
+
+def refuse(door: str, names: Iterable[str]) -> None:
+    """Keep a door shut on what only a save or the history may write."""
+    named = {name.removesuffix("_id") for name in names}
+    if fields := sorted(named & set(shapes.FIELDS)):
+        raise TypeError(f"{door} would change {', '.join(fields)} without a version. Call save() on each agent.")
+    if pointers := sorted(named & set(POINTERS)):
+        raise TypeError(f"{door} would move {', '.join(pointers)} past the history. Activate or restore a version.")
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -50,17 +60,24 @@ class AgentQuerySet(models.QuerySet["Agent"]):
             row.head_version = row.active_version
         return row
 
+    def hold(self) -> list[str]:
+        """Their ids, locked in one order against other writers until the transaction ends."""
+        return list(self.order_by("pk").select_for_update().values_list("pk", flat=True))
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        with transaction.atomic():
+            self.hold()
+            return super().delete()
+
+    delete.queryset_only = True  # type: ignore[attr-defined]  as in Django: a manager alone deletes nothing
+
     def update(self, **values: Any) -> int:
-        if fields := sorted({name.removesuffix("_id") for name in values} & set(shapes.FIELDS)):
-            raise TypeError(f"update() would change {', '.join(fields)} without a version. Call save() on each agent.")
+        refuse("update()", values)
         return super().update(**values)
 
     def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
         fields = list(fields)
-        if named := sorted(set(fields) & set(shapes.FIELDS)):
-            raise TypeError(
-                f"bulk_update() would change {', '.join(named)} without a version. Call save() on each agent."
-            )
+        refuse("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)
 
     def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -128,13 +145,22 @@ class Agent(models.Model):
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
             if self._state.adding:
-                self.clean()
-                super().save(force_insert=True, using=using)
-                self._stored_owner_id = self.owner_id
+                self._insert(using)
                 return
-            self._write(fields, using)
-            if self.owner_id != self._stored_owner_id:
+            self._write([name for name in fields if name != "owner_id"], using)
+            if "owner_id" in fields and self.owner_id != self._stored_owner_id:
                 self.hand_over(self.owner_id)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
+        with transaction.atomic():
+            Agent.objects.filter(pk=self.pk).hold()
+            return super().delete(*args, **kwargs)
+
+    def refresh_from_db(self, using: str | None = None, fields: Any = None, from_queryset: Any = None) -> None:
+        super().refresh_from_db(using, fields, from_queryset)
+        if fields is None or "owner_id" in fields:
+            self._stored_owner_id = vars(self).get("owner_id")
 
     @classmethod
     def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any) -> Self:
@@ -143,17 +169,31 @@ class Agent(models.Model):
         return agent
 
     def clean(self) -> None:
-        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it."""
+        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it.
+
+        Fields that were not read, and those that the database is about to compute, are not asked about.
+        """
         super().clean()
-        body = {**shapes.to_body(vars(self)), "id": self.pk, "ownerId": self.owner_id}
-        shapes.read_new_agent(body)
+        known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
+        body = {**shapes.to_body(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
+        read = shapes.read_new_agent if known.keys() >= set(shapes.FIELDS) else shapes.read_change
+        read(body)
 
     def _fields_to_save(self, named: Iterable[str] | None) -> list[str]:
         fields = list(named) if named is not None else list(EDITABLE)
-        if closed := sorted(set(fields) - set(EDITABLE)):
-            raise TypeError(f"save() does not write {', '.join(closed)}: pointers and times move with the history.")
-        deferred = self.get_deferred_fields()
-        return [name for name in fields if name != "owner_id" and name not in deferred]
+        if closed := sorted(set(fields) - set(EDITABLE) - set(TIMES)):
+            raise TypeError(f"save() does not write {', '.join(closed)}: pointers move with the history.")
+        return [name for name in fields if name in EDITABLE and name not in self.get_deferred_fields()]
+
+    def _insert(self, using: str | None) -> None:
+        """Write a new row; its history is its own, wherever its values were copied from."""
+        self.active_version = self.head_version = None
+        self.last_version_number = self.revision = 0
+        self.row_key = random_key()
+        self.clean()
+        super().save(force_insert=True, using=using)
+        self._stored_owner_id = self.owner_id
+        self._read_computed(shapes.FIELDS)
 
     def _write(self, fields: Iterable[str], using: str | None = None) -> None:
         """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
@@ -164,6 +204,13 @@ class Agent(models.Model):
             if type(error) is DatabaseError or type(error).__name__ == "NotUpdated":  # no row took the update
                 raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.") from error
             raise
+        self._read_computed(fields)
+
+    def _read_computed(self, saved: Iterable[str]) -> None:
+        """Read and check what the database computed for the fields that were saved as expressions."""
+        if computed := [name for name in saved if hasattr(vars(self).get(name), "resolve_expression")]:
+            self.refresh_from_db(fields=computed)
+            self.clean()
 
     def edit(self, fields: dict[str, Any]) -> AgentVersion | None:
         """Change the named configuration fields, starting from what the change asks to start from.

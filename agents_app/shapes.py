@@ -178,17 +178,17 @@ def defaults() -> JSONObject:
 
 def read_change(body: Any) -> JSONObject:
     """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError."""
-    return _read(partial(AgentShape), body)
+    return read(partial(AgentShape), body)
 
 
 def read_agent(body: Any) -> JSONObject:
     """The whole configuration that a body describes, by Python name."""
-    return {**defaults(), **_read(AgentShape, body)}
+    return {**defaults(), **read(AgentShape, body)}
 
 
 def read_new_agent(body: Any) -> JSONObject:
     """The whole configuration with `id` and `owner_id`, which is None where the body names no owner."""
-    return {**defaults(), "owner_id": None, **_read(AgentCreate, body)}
+    return {**defaults(), "owner_id": None, **read(AgentCreate, body)}
 
 
 def to_body(fields: Mapping[str, Any]) -> JSONObject:
@@ -196,7 +196,8 @@ def to_body(fields: Mapping[str, Any]) -> JSONObject:
     return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
 
 
-def _read(shape: type[BaseModel], body: Any) -> JSONObject:
+def read(shape: type[BaseModel], body: Any) -> JSONObject:
+    """The fields of a shape that a body names, by Python name, as they were sent. Raises ShapeError."""
     if not isinstance(body, dict):
         raise ShapeError([Issue("", "Send a JSON object.")])
     named = {name: body[to_wire(name)] for name in shape.model_fields if to_wire(name) in body}

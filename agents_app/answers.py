@@ -1,0 +1,113 @@
+"""What the API answers of agents, as JSON text: the snapshot passes through as it is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+from uuid import UUID
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from access_app.roles import SHARED
+from agentcms.wire import splice, wire_time
+from agents_app.models import Agent, AgentQuerySet
+from agents_app.references import warnings
+from agents_app.registry import registry
+
+
+class Row(NamedTuple):
+    """The columns that an answer is made of; `snapshot` and `references` are those of the version it shows."""
+
+    id: str
+    owner_id: str
+    row_key: str
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    live_id: UUID
+    live_number: int
+    live_hash: str
+    head_id: UUID
+    head_number: int
+    head_hash: str
+    shown_id: UUID
+    snapshot: str
+    references: str  # JSON
+
+    @classmethod
+    def of(cls, agent: Agent, version: Any) -> Self:
+        """The row of an agent in hand, showing one of its versions."""
+        live: Any = agent.active_version
+        head: Any = agent.head_version
+        own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at)
+        pointers = (live.pk, live.version_number, live.snapshot_hash, head.pk, head.version_number, head.snapshot_hash)
+        return cls(*own, *pointers, version.pk, version.snapshot_text, json.dumps(version.references))
+
+    @property
+    def etag(self) -> str:
+        return etag(self.row_key, self.revision)
+
+
+OWN = ("id", "owner_id", "row_key", "revision", "created_at", "updated_at")
+POINTERS = tuple(
+    f"{side}__{column}"
+    for side in ("active_version", "head_version")
+    for column in ("pk", "version_number", "snapshot_hash")
+)
+
+
+def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
+    """The agents as Rows, in one query; `shown` is the relation whose snapshot they show."""
+    columns = (*OWN, *POINTERS, f"{shown}__pk", f"{shown}__snapshot_text")
+    # As text: most rows need no parsing of it.
+    return agents.filter(active_version__isnull=False).values_list(*columns, Cast(f"{shown}__references", TextField()))
+
+
+def etag(row_key: str, revision: int) -> str:
+    """Names this state of an agent; the registry counts because warnings are part of the answer."""
+    return f'"{row_key}.{revision}.{registry.fingerprint}"'
+
+
+def texts(shown: Sequence[Row]) -> list[str]:
+    """Each row as the JSON text of an agent; one more query where any of them names sub-agents."""
+    known = known_agents(shown)
+    return [
+        agent_text(row, warning_text(row.references, registry.fingerprint, known.get(row.id, ()))) for row in shown
+    ]
+
+
+def agent_text(row: Row, warned: str) -> str:
+    draft = "true" if row.head_hash != row.live_hash else "false"
+    rest = (
+        f'{{"ownerId":{json.dumps(row.owner_id, ensure_ascii=False)},"activeVersionId":"{row.live_id}",'
+        f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}","headVersionNumber":{row.head_number},'
+        f'"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},"revision":{row.revision},'
+        f'"createdAt":"{wire_time(row.created_at)}","updatedAt":"{wire_time(row.updated_at)}","warnings":{warned}}}'
+    )
+    return splice(f'{{"id":{json.dumps(row.id, ensure_ascii=False)}}}', row.snapshot, rest)
+
+
+@lru_cache(maxsize=4096)
+def warning_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+    """The warnings of a version as JSON; `fingerprint` is the registry's, so that what is kept stays true."""
+    found = warnings(json.loads(references), known)
+    return json.dumps([warning._asdict() for warning in found], ensure_ascii=False, separators=(",", ":"))
+
+
+def known_agents(shown: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """By agent, the stored agents among those it names that it may use: its owner's and those of the shared space."""
+    named = {
+        row.id: (row.owner_id, json.loads(row.references)["agents"]) for row in shown if '"agents"' in row.references
+    }
+    if not named:
+        return {}
+    wanted = {key for _, keys in named.values() for key in keys}
+    owners = dict(Agent.objects.filter(pk__in=wanted).values_list("pk", "owner_id"))
+    return {
+        agent_id: tuple(key for key in keys if owners.get(key) in (owner_id, SHARED))
+        for agent_id, (owner_id, keys) in named.items()
+    }

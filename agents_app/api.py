@@ -1,0 +1,150 @@
+"""The agents over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.roles import SHARED, Role, owners, require_role
+from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
+from agentcms.json_views import JSONView
+from agentcms.query import OrderBy, Query, page_text
+from agentcms.rest import body_object
+from agents_app import answers
+from agents_app.answers import Row, texts
+from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
+from agents_app.http import agent_reply, hold, json_reply, known_already, missing, reply, visible
+from agents_app.models import Agent
+
+ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
+NEWEST = OrderBy("createdAt")
+DRAFT_HINT = "Send autoPublish: false to save a draft."
+
+
+class AgentsView(JSONView):
+    """The agents that the caller may see, and new ones."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with Query(request) as query:
+            paging = query.paging(100)
+            order = query.order_by(tuple(ORDER), NEWEST)
+        agents = visible(request).filter(active_version__isnull=False)
+        column = ("-" if order.direction == "DESC" else "") + ORDER[order.field]
+
+        found = answers.rows(agents.order_by(column, "id"))[paging.start : paging.stop]
+        shown = texts([Row(*row) for row in found])
+
+        return reply(page_text("agents", shown, agents.count(), paging.page, paging.per_page))
+
+    def post(self, request: Request) -> HttpResponse:
+        fields, agent_id, owner_id, said = read_new(body_object(request))
+        owner_id = owner_for_new(request.user, owner_id)
+        agent = Agent(id=agent_id, owner_id=owner_id, **fields)
+
+        with transaction.atomic(), saying(said):
+            create(agent)
+            return agent_reply(agent, agent.active_version, 201)
+
+
+class AgentView(JSONView):
+    """One agent."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        found = answers.rows(visible(request).filter(pk=agent_id)).first()
+        if found is None:
+            raise missing(agent_id)
+        row = Row(*found)
+        if known_already(request, row.etag):
+            return reply("", 304, row.etag)
+        return reply(texts([row])[0], etag=row.etag)
+
+    def patch(self, request: Request, agent_id: str) -> HttpResponse:
+        fields, owner_id, said = read_edit(body_object(request))
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
+        with transaction.atomic(), saying(said) as context:
+            agent = hold(request, agent_id, role, hint)
+            if owner_id is not None and owner_id != agent.owner_id:
+                require_role(request.user, Role.PUBLISHER, agent.owner_id)
+                require_role(request.user, Role.PUBLISHER, owner_id)
+                agent.hand_over(owner_id)
+            version = agent.edit_locked(fields)
+            return agent_reply(agent, version or (agent.active_version if context.publish else agent.head_version))
+
+    def delete(self, request: Request, agent_id: str) -> HttpResponse:
+        with transaction.atomic():
+            hold(request, agent_id, Role.PUBLISHER).delete()
+            return json_reply({"success": True, "message": f"Agent {agent_id} was deleted"})
+
+
+class DuplicateView(JSONView):
+    """A copy of an agent."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        identity, copy, ownership = read_parts(body_object(request), Identity, Copy, Ownership)
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.VIEWER)
+            owner_id = ownership.get("owner_id")
+            owner_id = agent.owner_id if owner_id is None else owner_id
+            require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")
+            version = named_version(agent, copy.get("version_id"))
+            try:
+                duplicate = agent.duplicate(identity["id"], owner_id, version, copy.get("name"))
+            except IntegrityError:
+                raise taken(identity["id"]) from None
+            return agent_reply(duplicate, duplicate.active_version, 201)
+
+
+def create(agent: Agent) -> None:
+    """Save a new agent; its id may have been taken, by whomever."""
+    try:
+        agent.save()
+    except IntegrityError:
+        if Agent.objects.filter(pk=agent.pk).exists():
+            raise taken(agent.pk) from None
+        raise
+
+
+def taken(agent_id: str) -> Conflict:
+    return Conflict(f"Agent with id {agent_id} already exists", "already_exists")
+
+
+def owner_for_new(user: Any, named: str | None) -> str:
+    """The owner of a new agent: the one named, else the only one for which the caller may create."""
+    if named is None and not user.is_superuser:
+        able = list(owners(user, Role.EDITOR)[:2])
+        if len(able) > 1:
+            raise BadRequest("request body", [("ownerId", "You may create for several owners. Name one of them.")])
+        if not able:
+            raise Forbidden("This needs the role editor for some owner.")
+        return able[0]
+    owner_id = SHARED if named is None else named
+    require_role(user, Role.EDITOR, owner_id)
+    return owner_id
+
+
+def version_id_of(text: str) -> UUID | None:
+    """A version id as it is written on the wire, or None for anything else."""
+    try:
+        version_id = UUID(text)
+    except ValueError:
+        return None
+    return version_id if str(version_id) == text.lower() else None
+
+
+def named_version(agent: Agent, text: str | None) -> Any:
+    """One of the agent's versions by its id, the live one where none is named."""
+    if text is None:
+        return agent.active_version
+    version_id = version_id_of(text)
+    version = agent.versions.filter(pk=version_id).first() if version_id else None
+    if version is None:
+        raise no_version(agent.pk, text)
+    return version
+
+
+def no_version(agent_id: str, version_id: str) -> NotFound:
+    return NotFound(f"Version with id {version_id} not found for agent {agent_id}")

@@ -1,0 +1,103 @@
+"""What the API's views of agents and versions share: find and check, and answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.roles import Role, RoleRequired, effective_role
+from agentcms.errors import ApiError, BadRequest, NotFound, PreconditionFailed
+from agentcms.rest import api_error, encode
+from agentcms.wire import wire_time
+from agents_app import answers
+from agents_app.models import Agent, AgentQuerySet
+from agents_app.shapes import ShapeError
+
+_TAG = re.compile(r'(?:W/)?"([^"]*)"')
+
+
+@api_error.register
+def _shape(exception: ShapeError) -> ApiError:
+    return BadRequest("request body", exception.issues)
+
+
+def missing(agent_id: str) -> NotFound:
+    """The one answer for an agent that is not there and for one that the caller may not see."""
+    return NotFound(f"Stored agent with id {agent_id} not found")
+
+
+def visible(request: Request) -> AgentQuerySet:
+    """The agents that the caller may see."""
+    return Agent.objects.for_user(request.user)
+
+
+def hold(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
+    """The agent under its lock, once the caller may see it, has the role for it, and knows its present state.
+
+    Inside a transaction; what the view then answers is what it did itself, however many write at once.
+    """
+    try:
+        agent = visible(request).with_role(request.user).locked(agent_id)
+    except Agent.DoesNotExist:
+        raise missing(agent_id) from None
+    require(request, agent, role, hint)
+    check_match(request, agent)
+    return agent
+
+
+def require(request: Request, agent: Any, role: Role, hint: str = "") -> None:
+    """Refuse a caller without the role; the agent came through `with_role`."""
+    granted = effective_role(request.user, agent.granted)
+    if granted is None or not granted.covers(role):
+        raise RoleRequired(role, agent.owner_id, hint)
+
+
+def check_match(request: Request, agent: Agent) -> None:
+    """Refuse a write whose `If-Match` names another state; the registry's part of a tag does not count."""
+    header = request.META.get("HTTP_IF_MATCH", "").strip()
+    if not header or header == "*":
+        return
+    if agent.etag not in {tag.rpartition(".")[0] for tag in _TAG.findall(header)}:
+        raise PreconditionFailed(last_change(agent), answers.etag(agent.row_key, agent.revision))
+
+
+def last_change(agent: Agent) -> str:
+    """Who changed the agent last, and when, in a sentence."""
+    version: Any = agent.versions.order_by("-version_number").first()
+    activation: Any = agent.activations.first()
+    newest = max(filter(None, (version, activation)), key=lambda each: each.created_at)
+    who = newest.author_name or "The system"
+    if newest is version:
+        return (
+            f"{who} saved version {version.version_number} at {wire_time(version.created_at)}. Read it and try again."
+        )
+    moved = f"{who} made version {activation.to_version_number} live at {wire_time(activation.created_at)}"
+    return f"{moved}. Read the agent and try again."
+
+
+def known_already(request: Request, etag: str) -> bool:
+    """Whether `If-None-Match` names this state."""
+    header = request.META.get("HTTP_IF_NONE_MATCH", "").strip()
+    return bool(header) and (header == "*" or etag.strip('"') in _TAG.findall(header))
+
+
+def reply(text: str, status: int = 200, etag: str = "") -> HttpResponse:
+    """An answer that is JSON text already."""
+    response = HttpResponse(text.encode(), "application/json", status)
+    if etag:
+        response.headers["ETag"] = etag
+        response.headers["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def agent_reply(agent: Agent, version: Any, status: int = 200) -> HttpResponse:
+    """The agent in hand, showing one of its versions."""
+    row = answers.Row.of(agent, version)
+    return reply(answers.texts([row])[0], status, row.etag)
+
+
+def json_reply(data: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(encode(data), "application/json", status)

@@ -1,0 +1,69 @@
+"""What was live when, over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.roles import Role
+from agentcms.errors import Conflict, NotFound
+from agentcms.json_views import JSONView
+from agentcms.query import Query, page_body
+from agentcms.rest import body_object
+from agentcms.wire import wire_time
+from agents_app.bodies import Said, read_parts, saying
+from agents_app.http import agent_reply, hold, json_reply, missing, visible
+from versions_app.answers import activation_body
+from versions_app.bodies import Undo
+from versions_app.models import Activation, CannotUndo
+
+
+class ActivationsView(JSONView):
+    """Every move of live, newest first; with `at`, what was live at a time."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        with Query(request) as query:
+            paging = query.paging(20)
+            moment = query.time("at")
+        if not visible(request).filter(pk=agent_id).exists():
+            raise missing(agent_id)
+        moves = Activation.objects.filter(agent_id=agent_id)
+        if moment is not None:
+            return json_reply(live_at(moves, agent_id, moment))
+        page = [activation_body(move) for move in moves[paging.start : paging.stop]]
+        return json_reply(page_body("activations", page, moves.count(), paging.page, paging.per_page))
+
+
+def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
+    """What was live at a time, by the moves of live: known also where the version was pruned since."""
+    move = moves.filter(created_at__lte=moment).first()
+    if move is None:
+        raise NotFound(f"Nothing of agent {agent_id} was live at {wire_time(moment)}")
+    return {
+        "at": moment,
+        "versionId": move.to_version_id,
+        "versionNumber": move.to_version_number,
+        "kept": move.agent.versions.filter(pk=move.to_version_id).exists(),
+        "activation": activation_body(move),
+    }
+
+
+class UndoView(JSONView):
+    """Back to what was live before."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        undo, said = read_parts(body_object(request), Undo, Said)
+        with transaction.atomic(), saying(said):
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            newest: Any = agent.activations.first()
+            if undo.get("activation_id") not in (None, newest.pk):
+                raise Conflict("Live moved since. Look at the activations again and undo the newest.", "moved")
+            try:
+                version = newest.undo_locked(agent)
+            except CannotUndo as refusal:
+                raise Conflict(refusal.messages[0], refusal.code or "conflict") from None
+            return agent_reply(agent, version)

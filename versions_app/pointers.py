@@ -1,0 +1,127 @@
+"""The two pointers of an agent's row: who moves them, and the log of every move of live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.utils import timezone
+
+from agentcms.wire import digest
+from agents_app import shapes
+from agents_app.changes import Source, change, current
+from agents_app.models import Agent
+
+if TYPE_CHECKING:
+    from versions_app.models import AgentVersion
+
+POINTERS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
+
+
+class CannotUndo(ValidationError):
+    """There is no way back to what was live before; the code says why: `nothing_before`, `moved` or `pruned`."""
+
+
+class Activation(models.Model):
+    """One move of the live pointer. Versions are plain values: what was live is known after a version was pruned."""
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="activations", editable=False)
+    from_version_id = models.UUIDField(null=True, editable=False)
+    from_version_number = models.PositiveIntegerField(null=True, editable=False)
+    to_version_id = models.UUIDField(editable=False)
+    to_version_number = models.PositiveIntegerField(editable=False)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
+    reason = models.CharField(max_length=500, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [models.Index(fields=["agent", "-id"], name="activation_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: v{self.from_version_number or '–'} → v{self.to_version_number}"
+
+    def undo(self) -> AgentVersion:
+        """Make live again what was live before this move; returns it. Raises CannotUndo."""
+        with transaction.atomic():
+            row = Agent.objects.locked(self.agent_id)
+            version = self.undo_locked(row)
+        show(self.agent, row)
+        return version
+
+    def undo_locked(self, row: Agent) -> AgentVersion:
+        """`undo` where the agent's row came from `locked()` in this very transaction."""
+        if row.activations.values_list("pk", flat=True).first() != self.pk:
+            raise CannotUndo("Live moved since. Look at the activations again and undo the newest.", code="moved")
+        if self.from_version_id is None:
+            raise CannotUndo("Nothing was live before this, so there is nothing to go back to.", code="nothing_before")
+        version = row.versions.filter(pk=self.from_version_id).first()
+        if version is None:
+            raise CannotUndo(
+                f"Version {self.from_version_number} was live before, but is gone. Activate another one.",
+                code="pruned",
+            )
+        with change(message=current().message or f"Went back to v{version.version_number}"):
+            version.activate_locked(row)
+        return version
+
+
+def goes_live(row: Agent) -> bool:
+    """Whether a save of this row is released: as the change says, else when no draft is ahead; the first always."""
+    publish = current().publish
+    return row.head_version is None or (not row.has_draft if publish is None else publish)
+
+
+def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = "") -> None:
+    """Move the pointers of a locked row; nothing else does.
+
+    The row becomes its head's picture, and a move of live is noted.
+    """
+    values: dict[str, Any] = {
+        "revision": row.revision + 1,
+        "updated_at": current().time,
+        "last_version_number": row.last_version_number,
+    }
+    before = row.active_version
+    if live is not None:
+        values["active_version"] = live
+    if head is not None:
+        values["head_version"] = head
+        if digest(row.snapshot_text) != head.snapshot_hash:
+            values |= {name: head.snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
+    Agent.objects.filter(pk=row.pk).write(**values)
+    for name, value in values.items():
+        setattr(row, name, value)
+    if live is not None and live != before:
+        note_activation(row, before, live, reason)
+
+
+def note_activation(row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str) -> None:
+    Activation.objects.create(
+        agent=row,
+        from_version_id=before.pk if before else None,
+        from_version_number=before.version_number if before else None,
+        to_version_id=live.pk,
+        to_version_number=live.version_number,
+        source=current().source,
+        created_at=current().time,
+        reason=current().message or reason or live.change_message,
+        **author(),
+    )
+
+
+def author() -> dict[str, Any]:
+    """Who makes the change: a link that may become null, beside a name that stays."""
+    actor = current().actor
+    return {"author": actor, "author_name": actor.get_username() if actor else ""}
+
+
+def show(agent: Agent, row: Agent, fields: Iterable[str] = (*shapes.FIELDS, *POINTERS)) -> None:
+    """Let the object in hand show what was written to its row."""
+    for name in fields:
+        setattr(agent, name, getattr(row, name))
