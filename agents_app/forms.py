@@ -46,4 +46,8 @@ class AgentForm(forms.ModelForm):
 
     def changed_fields(self) -> dict[str, Any]:
         """The configuration that was changed in the form, by name."""
-        return {name: self.cleaned_data[name] for name in self.changed_data if name in shapes.FIELDS}
+        return {
+            name: self.cleaned_data[name]
+            for name in shapes.FIELDS
+            if name in self.changed_data and name in self.cleaned_data
+        }

@@ -1,0 +1,98 @@
+"""Members and keys in Django admin."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from access_app.models import ApiKey, Membership
+from tests.factories import UserFactory, api_key, member
+
+pytestmark = pytest.mark.django_db
+
+ADD_MEMBER = "admin:access_app_membership_add"
+
+
+def test_a_manager_grants_within_the_own_owner_alone(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    user = UserFactory()
+
+    granted = client.post(reverse(ADD_MEMBER), {"user": user.pk, "owner_id": "north", "role": "editor"})
+    refused = client.post(reverse(ADD_MEMBER), {"user": user.pk, "owner_id": "south", "role": "editor"})
+
+    assert granted.status_code == 302
+    assert "owners that you manage" in refused.content.decode()
+    assert list(user.memberships.values_list("owner_id", flat=True)) == ["north"]
+
+
+def test_a_manager_neither_sees_nor_moves_memberships_elsewhere(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    other = Membership.objects.create(user=UserFactory(), owner_id="south", role="viewer")
+    address = reverse("admin:access_app_membership_change", args=[other.pk])
+
+    client.post(address, {"user": other.user_id, "owner_id": "north", "role": "manager"})
+
+    other.refresh_from_db()
+    assert (other.owner_id, other.role) == ("south", "viewer")
+
+
+def test_staff_cannot_make_themselves_superusers(client):
+    user = member("manager", "north", is_staff=True)
+    client.force_login(user)
+    inline = {"memberships-TOTAL_FORMS": "0", "memberships-INITIAL_FORMS": "0"}
+
+    client.post(reverse("admin:auth_user_change", args=[user.pk]), {"is_superuser": "on", "username": "x", **inline})
+
+    user.refresh_from_db()
+    assert not user.is_superuser
+    assert user.username != "x"
+
+
+def test_the_inline_of_a_user_grants_within_the_own_owner_alone(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    user = UserFactory()
+    row = {"memberships-0-owner_id": "south", "memberships-0-role": "manager", "memberships-0-user": user.pk}
+    inline = {"memberships-TOTAL_FORMS": "1", "memberships-INITIAL_FORMS": "0", **row}
+
+    answer = client.post(reverse("admin:auth_user_change", args=[user.pk]), inline)
+
+    assert "owners that you manage" in answer.content.decode()
+    assert user.memberships.count() == 0
+
+
+def test_a_key_is_shown_once_and_its_secret_never_again(client):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    client.force_login(staff)
+    form = {"user": staff.pk, "name": "ci", "role": "viewer"}
+
+    shown = client.post(reverse("admin:access_app_apikey_add"), form, follow=True).content.decode()
+    token = re.search(r"acms_\w{8}_[\w-]+", shown)[0]
+    key = ApiKey.objects.find(token)
+    later = client.get(reverse("admin:access_app_apikey_change", args=[key.pk])).content.decode()
+
+    assert (key.name, key.role) == ("ci", "viewer")
+    assert token not in later
+    assert key.secret_hash not in later
+
+
+def test_staff_see_and_make_only_their_own_keys(client):
+    staff, other = member("viewer", is_staff=True), UserFactory()
+    api_key(other, name="theirs")
+    client.force_login(staff)
+
+    listed = client.get(reverse("admin:access_app_apikey_changelist")).content.decode()
+    client.post(reverse("admin:access_app_apikey_add"), {"user": other.pk, "name": "stolen", "role": ""})
+
+    assert "theirs" not in listed
+    assert not other.api_keys.filter(name="stolen").exists()
+
+
+def test_a_key_is_revoked_from_the_list(client):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    token = api_key(staff)
+    client.force_login(staff)
+    key = ApiKey.objects.get()
+
+    client.post(reverse("admin:access_app_apikey_changelist"), {"action": "revoke", "_selected_action": [key.pk]})
+
+    assert ApiKey.objects.find(token) is None

@@ -1,0 +1,163 @@
+"""Editing agents in Django admin."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from agents_app import shapes
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+
+def form_of(agent, **changed):
+    """What the admin's form sends when these fields were changed in it."""
+    fields = {name: getattr(agent, name) for name in shapes.FIELDS}
+    fields |= {
+        "owner_id": agent.owner_id,
+        "revision": agent.revision,
+        "publish": "on",
+        "change_message": "",
+        **changed,
+    }
+    texts = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in fields.items()}
+    return {name: text for name, text in texts.items() if text is not None and text is not False}
+
+
+def save(client, agent, **changed):
+    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), form_of(agent, **changed))
+
+
+@pytest.fixture
+def staff(client):
+    user = UserFactory(is_staff=True, is_superuser=True, username="root")
+    client.force_login(user)
+    return user
+
+
+def test_a_change_in_the_admin_leaves_one_version(client, staff):
+    agent = AgentFactory()
+
+    save(client, agent, name="Porter", change_message="A better name")
+
+    version = agent.versions.get(version_number=2)
+    assert (version.author, version.source, version.change_message) == (staff, "admin", "A better name")
+    assert (version.changed_fields, version.based_on) == (["name"], 1)
+
+
+def test_saving_without_a_change_makes_no_version(client, staff):
+    agent = AgentFactory(instructions="one\ntwo", metadata={"b": 1, "a": [1.5, None]})
+
+    answer = save(client, agent, instructions="one\r\ntwo")
+
+    assert answer.status_code == 302
+    assert agent.versions.count() == 1
+
+
+def test_an_agent_created_in_the_admin_begins_its_history(client, staff):
+    agent = Agent(id="new one", name="New", instructions=" kept ", model={"provider": "demo", "name": "echo"})
+
+    client.post(reverse("admin:agents_app_agent_add"), {"id": agent.id, **form_of(agent)})
+
+    version = Agent.objects.get(pk="new one").active_version
+    assert (version.version_number, version.source, version.snapshot["instructions"]) == (1, "admin", " kept ")
+
+
+def test_without_make_it_live_the_change_waits_as_a_draft(client, staff):
+    agent = AgentFactory()
+
+    save(client, agent, name="Porter", publish=False)
+
+    agent.refresh_from_db()
+    assert (agent.has_draft, agent.active_version.version_number) == (True, 1)
+
+
+def test_a_form_that_somebody_overtook_is_refused_and_changes_nothing(client, staff):
+    opened = AgentFactory()
+    Agent.objects.get(pk=opened.pk).edit({"name": "Doorman"})
+
+    answer = save(client, opened, instructions="Mine")
+
+    assert "Somebody saved this agent" in answer.content.decode()
+    assert Agent.objects.get(pk=opened.pk).instructions != "Mine"
+
+
+def test_every_fault_stands_at_its_field(client, staff):
+    agent = AgentFactory()
+
+    answer = save(client, agent, model='{"provider": ""}', metadata='{"a": 1, "a": 2}', tools='["x", "x"]')
+
+    errors = answer.context["adminform"].form.errors
+    assert set(errors) == {"model", "metadata", "tools"}
+    assert agent.versions.count() == 1
+
+
+def test_an_editor_may_save_a_draft_but_not_publish(client):
+    client.force_login(member("editor", is_staff=True))
+    agent = AgentFactory()
+
+    refused = save(client, agent, name="Porter")
+    saved = save(client, agent, name="Porter", publish=False)
+
+    assert "role publisher" in refused.content.decode()
+    assert saved.status_code == 302
+    assert list(agent.versions.values_list("version_number", flat=True)) == [2, 1]
+
+
+def test_staff_see_the_agents_of_their_owners_alone(client):
+    client.force_login(member("publisher", "north", is_staff=True))
+    mine, other = AgentFactory(owner_id="north", name="Mine"), AgentFactory(owner_id="south", name="Other")
+
+    listed = client.get(reverse("admin:agents_app_agent_changelist")).content.decode()
+    hidden = client.get(reverse("admin:agents_app_agent_change", args=[other.pk]))
+
+    assert mine.name in listed
+    assert other.name not in listed
+    assert hidden.status_code == 302
+    assert save(client, other, name="Stolen").status_code == 302
+    assert Agent.objects.get(pk=other.pk).name == "Other"
+
+
+def test_handing_over_needs_the_right_on_both_sides(client):
+    client.force_login(member("publisher", "north", is_staff=True))
+    agent = AgentFactory(owner_id="north")
+
+    refused = save(client, agent, owner_id="south")
+
+    assert "publisher for both owners" in refused.content.decode()
+    assert Agent.objects.get(pk=agent.pk).owner_id == "north"
+
+
+def test_handing_over_makes_no_version(client, staff):
+    agent = AgentFactory(owner_id="north")
+
+    save(client, agent, owner_id="south")
+
+    agent = Agent.objects.get(pk=agent.pk)
+    assert (agent.owner_id, agent.versions.count(), agent.revision) == ("south", 1, 2)
+
+
+def test_deleting_in_the_admin_takes_the_history_along(client, staff):
+    kept, agent = AgentFactory(), AgentFactory()
+
+    client.post(reverse("admin:agents_app_agent_delete", args=[agent.pk]), {"post": "yes"})
+    client.post(
+        reverse("admin:agents_app_agent_changelist"),
+        {"action": "delete_selected", "_selected_action": [kept.pk], "post": "yes"},
+    )
+
+    assert Agent.objects.count() == 0
+
+
+def test_drafts_are_published_from_the_list(client, staff):
+    agent = AgentFactory()
+    save(client, agent, name="Porter", publish=False)
+
+    client.post(
+        reverse("admin:agents_app_agent_changelist"), {"action": "publish_drafts", "_selected_action": [agent.pk]}
+    )
+
+    agent.refresh_from_db()
+    assert agent.active_version.version_number == 2
