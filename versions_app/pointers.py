@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,7 +94,8 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
     if head is not None:
         values["head_version"] = head
         if digest(row.snapshot_text) != head.snapshot_hash:
-            values |= {name: head.snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
+            picture = json.loads(head.snapshot_text)  # read anew: whoever changes the row's lists must not change these
+            values |= {name: picture[wire] for name, wire in shapes.WIRE_NAMES.items()}
     Agent.objects.filter(pk=row.pk).write(**values)
     for name, value in values.items():
         setattr(row, name, value)
