@@ -91,6 +91,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             change_message=said.message or message,
             based_on=based_on.version_number if based_on else None,
             source=source or said.source,
+            created_at=said.time,
             **author(),
         )
         version.references = references(version.snapshot)

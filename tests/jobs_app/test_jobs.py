@@ -1,0 +1,113 @@
+"""Long work: every job is done once, and none is lost with its worker."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs_app import work
+from jobs_app.models import MOST_ATTEMPTS, Job, Lost
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def counting():
+    """A kind of job that counts how often it was done."""
+    done = []
+
+    @work.work("counting")
+    def count(job):
+        done.append(job.pk)
+        return {"times": len(done)}
+
+    return done
+
+
+def stored(**fields):
+    return Job.objects.create(**{"kind": "counting", **fields})
+
+
+def silent_for(seconds):
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+def test_a_job_is_done_and_keeps_its_result(counting):
+    job = work.run(str(stored().pk))
+
+    assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
+
+
+def test_a_second_message_for_a_job_does_nothing(counting):
+    job = stored()
+
+    work.run(str(job.pk))
+    again = work.run(str(job.pk))
+
+    assert (again, len(counting)) == (None, 1)
+
+
+def test_a_job_of_a_dead_worker_is_done_by_another(counting):
+    job = stored(state="running", attempts=1, lease_until=silent_for(1))
+
+    assert work.run(str(job.pk)).attempts == 2
+
+
+def test_a_job_of_a_living_worker_is_left_to_it(counting):
+    job = stored(state="running", attempts=1, lease_until=silent_for(-60))
+
+    assert work.run(str(job.pk)) is None
+
+
+def test_a_worker_that_lost_its_job_writes_nothing(counting):
+    job = Job.objects.claim(stored().pk)
+    Job.objects.filter(pk=job.pk).update(attempts=2)
+
+    with pytest.raises(Lost):
+        job.finish("late")
+    assert Job.objects.get().result is None
+
+
+def test_a_job_that_raises_says_why():
+    @work.work("raising")
+    def fail(job):
+        raise ValueError("No such file.")
+
+    job = work.run(str(stored(kind="raising").pk))
+
+    assert (job.state, job.error) == ("failed", "ValueError: No such file.")
+
+
+def test_a_job_that_no_worker_survives_is_given_up(counting):
+    job = stored(state="running", attempts=MOST_ATTEMPTS, lease_until=silent_for(1))
+
+    work.send_due()
+
+    job.refresh_from_db()
+    assert job.state == "failed"
+
+
+def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(settings, django_capture_on_commit_callbacks):
+    from agentcms.celery import app
+
+    before = app.conf.broker_url
+    app.conf.broker_url = "redis://127.0.0.1:1/0"  # nothing listens there
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            job = work.start("counting")
+    finally:
+        app.conf.broker_url = before
+
+    assert list(Job.objects.due()) == [job]
+
+
+def test_two_beats_store_one_job_of_the_schedule(counting):
+    first = work.start_unless_recent("counting", timedelta(hours=12))
+    second = work.start_unless_recent("counting", timedelta(hours=12))
+
+    assert (first.kind, second) == ("counting", None)
+
+
+def test_a_job_that_waits_too_long_is_late(counting):
+    assert stored(created_at=silent_for(600)).is_late
+    assert not stored().is_late

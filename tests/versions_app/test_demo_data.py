@@ -1,0 +1,63 @@
+"""The demo data: believable, and made through the doors that users use."""
+
+import json
+import stat
+from io import StringIO
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import authenticate
+from django.core.management import call_command
+
+from access_app.models import Membership
+from agents_app.models import Agent
+from agents_app.references import warnings
+from versions_app.models import AgentVersion
+
+
+@pytest.fixture
+def seeded(db):
+    call_command("seed_demo", stderr=StringIO())
+
+
+def passwords():
+    return json.loads((settings.DATA_DIR / "demo_passwords.json").read_text())["users"]
+
+
+def test_a_dozen_agents_have_histories_of_several_authors(seeded):
+    assert Agent.objects.count() == 12
+    assert set(AgentVersion.objects.values_list("author_name", flat=True)) == {"ada", "maya", "tom"}
+    assert AgentVersion.objects.filter(pinned=True).exclude(name="").count() >= 3
+    assert AgentVersion.objects.filter(source="restore").exists()
+
+
+def test_a_draft_is_ahead_and_a_reference_is_broken(seeded):
+    agents = Agent.objects.with_versions()
+
+    assert any(agent.has_draft for agent in agents)
+    missing = {warning.key for agent in agents for warning in warnings(agent.active_version.references, {"*"})}
+    assert "run-sql" in missing
+
+
+def test_the_histories_lie_in_the_past_and_in_order(seeded):
+    for agent in Agent.objects.all():
+        times = list(agent.versions.order_by("version_number").values_list("created_at", flat=True))
+        assert times == sorted(times)
+        assert agent.created_at == times[0]
+
+
+def test_three_users_sign_in_with_passwords_that_only_the_owner_reads(seeded):
+    users = [authenticate(username=user["username"], password=user["password"]) for user in passwords()]
+
+    assert len([user for user in users if user]) == 3
+    assert len(set(Membership.objects.values_list("role", flat=True))) >= 3
+    assert stat.S_IMODE((settings.DATA_DIR / "demo_passwords.json").stat().st_mode) == 0o600
+
+
+def test_seeding_again_changes_nothing(seeded):
+    before = passwords()
+
+    call_command("seed_demo", stderr=StringIO())
+
+    assert passwords() == before
+    assert Agent.objects.count() == 12

@@ -1,0 +1,100 @@
+"""The sweep that prunes all agents."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from jobs_app import work
+from jobs_app.models import Job
+from tests.factories import AgentFactory
+from versions_app import tasks
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+
+def agent_with(versions):
+    agent = AgentFactory()
+    for number in range(1, versions):
+        agent.edit({"instructions": f"Edit {number}"})
+    return agent
+
+
+def prune(**parameters):
+    return work.run(str(Job.objects.create(kind=tasks.PRUNE, parameters=parameters).pk))
+
+
+def numbers(agent):
+    return sorted(agent.versions.values_list("version_number", flat=True))
+
+
+def test_the_oldest_versions_over_the_limit_go():
+    many, few = agent_with(8), agent_with(3)
+
+    job = prune(limit=5)
+
+    assert (numbers(many), numbers(few)) == ([4, 5, 6, 7, 8], [1, 2, 3])
+    assert (job.result, job.done, job.total) == ({"removed": 3, "limit": 5}, 2, 2)
+
+
+def test_pinned_live_head_and_previously_live_versions_stay():
+    agent = agent_with(8)
+    agent.versions.filter(version_number=2).update(pinned=True)
+    agent.versions.get(version_number=3).activate()
+
+    prune(limit=2)
+
+    assert numbers(agent) == [2, 3, 8]
+
+
+def test_a_dry_run_names_what_would_go_and_why_the_rest_stays():
+    agent = agent_with(5)
+    agent.versions.filter(version_number=1).update(pinned=True)
+
+    result = prune(limit=3, dryRun=True).result
+
+    assert result["versions"] == [{"agentId": agent.pk, "versionNumber": number} for number in (2, 3)]
+    assert result["kept"] == {"pinned": 1, "previously live": 1, "live": 1}
+    assert len(numbers(agent)) == 5
+
+
+def test_a_dry_run_says_exactly_what_the_sweep_then_does():
+    agents = [agent_with(count) for count in (1, 4, 7)]
+    agents[2].versions.get(version_number=2).activate()
+
+    foretold = prune(limit=4, dryRun=True).result["surplus"]
+
+    assert prune(limit=4).result["removed"] == foretold == 3
+
+
+def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
+    monkeypatch.setattr(tasks, "BATCH", 1)
+    agents = sorted([agent_with(3) for _ in range(3)], key=lambda agent: agent.pk)
+    job = Job.objects.create(
+        kind=tasks.PRUNE, parameters={"limit": 2}, cursor={"after": agents[0].pk, "removed": 1}, done=1
+    )
+
+    job = work.run(str(job.pk))
+
+    assert [len(numbers(agent)) for agent in agents] == [3, 2, 2]
+    assert (job.result["removed"], job.done) == (3, 3)
+
+
+def test_the_schedule_prunes_once_however_many_beats_there_are():
+    tasks.prune_versions()
+    tasks.prune_versions()
+
+    assert Job.objects.filter(kind=tasks.PRUNE).count() == 1
+
+
+def test_pruning_can_be_asked_for_on_the_command_line():
+    agent_with(6)
+    said = StringIO()
+
+    call_command("prune_versions", "--limit", "4", "--dry-run", stdout=said)
+    call_command("prune_versions", "--limit", "4", stdout=said)
+
+    assert "2 would go" in said.getvalue()
+    assert "Removed 2 versions." in said.getvalue()
+    assert AgentVersion.objects.count() == 4

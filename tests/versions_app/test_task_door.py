@@ -1,0 +1,38 @@
+"""Editing agents in a Celery task, on a real worker behind a real broker."""
+
+import pytest
+from celery import shared_task
+from celery.contrib.testing.worker import start_worker
+
+from agentcms.celery import app
+from agents_app.models import Agent
+from tests.factories import AgentFactory
+from tests.served import wait_until
+
+
+@shared_task(name="tests.rename")
+def rename(agent_id):
+    Agent.objects.get(pk=agent_id).edit({"name": "Porter"})
+
+
+@pytest.fixture
+def worker(valkey):
+    """A worker of two threads in this process."""
+    before = app.conf.broker_url
+    app.conf.broker_url = valkey.replace("unix://", "redis+socket://")
+    try:
+        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, shutdown_timeout=20):
+            yield
+    finally:
+        app.conf.broker_url = before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_edit_in_a_task_leaves_one_version_that_says_so(worker):
+    agent = AgentFactory()
+
+    rename.delay(agent.pk)
+
+    wait_until(lambda: agent.versions.count() == 2)
+    version = agent.versions.first()
+    assert (version.source, version.author, version.changed_fields) == ("task", None, ["name"])
