@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.calls import Caller
-from tests.factories import api_key, member
+from tests.factories import UserFactory, api_key, member
 
 
 @pytest.fixture(autouse=True)
@@ -31,3 +31,9 @@ def viewer() -> Caller:
 def stranger() -> Caller:
     """A member of another owner only."""
     return Caller(api_key(member("manager", "elsewhere", username="stella")))
+
+
+@pytest.fixture
+def admin_caller() -> Caller:
+    """A superuser."""
+    return Caller(api_key(UserFactory(username="root", is_superuser=True)))

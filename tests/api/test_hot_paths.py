@@ -1,0 +1,72 @@
+"""How many queries the hot paths take: one to know the key, and then hardly any."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.api.calls import AGENTS, agent_path, version_path
+
+
+def queries(act):
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        assert act().status_code < 300
+    return [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
+
+
+@pytest.fixture(params=["member", "superuser"])
+def caller(request, api, admin_caller):
+    """With a key that was used just now, so that no note of its use is taken."""
+    chosen = api if request.param == "member" else admin_caller
+    chosen.create("a")
+    chosen.patch(agent_path("a"), {"name": "Two"})
+    return chosen
+
+
+def test_reading_an_agent_is_one_query_beside_the_key(caller):
+    assert len(queries(lambda: caller.get(agent_path("a")))) == 2
+
+
+def test_an_agent_with_sub_agents_takes_one_more(caller):
+    caller.patch(agent_path("a"), {"agents": ["b"]})
+
+    assert len(queries(lambda: caller.get(agent_path("a")))) == 3
+
+
+def test_a_list_is_one_query_for_rows_and_one_for_the_total(caller):
+    for number in range(20):
+        caller.create(f"b{number}")
+
+    assert len(queries(lambda: caller.get(AGENTS))) == 3
+
+
+def test_a_history_is_one_query_for_the_agent_and_one_for_rows(caller):
+    assert len(queries(lambda: caller.get(agent_path("a", "versions")))) == 3
+
+
+def test_a_version_is_one_query(caller):
+    version_id = caller.get(agent_path("a")).body["activeVersionId"]
+
+    assert len(queries(lambda: caller.get(version_path(version_id, agent_id="a")))) == 2
+
+
+def test_a_comparison_is_one_query(caller):
+    path = agent_path("a", "versions", "compare")
+
+    assert len(queries(lambda: caller.get(f"{path}?from=live&to=head"))) == 2
+
+
+def test_an_edit_takes_few_queries(caller):
+    made = queries(lambda: caller.patch(agent_path("a"), {"instructions": "New"}))
+
+    # Key, lock, live version, row, lock again, its version, version, activation, pointers.
+    assert len(made) <= 10, made
+
+
+def test_an_edit_without_a_change_takes_three(caller):
+    assert len(queries(lambda: caller.patch(agent_path("a"), {"name": "Two"}))) == 3
+
+
+def test_no_call_with_a_key_touches_the_session(caller):
+    assert not any("django_session" in sql for sql in queries(lambda: caller.get(AGENTS)))
