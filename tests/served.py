@@ -17,6 +17,7 @@ from psycopg import sql
 
 from agentcms.children import PROJECT
 
+STARTED = ("Ctrl-C stops everything", " ready.")  # the last words of the start, and those of the worker
 PASSWORD = "a-long-enough-password-7"
 
 
@@ -78,9 +79,9 @@ class Served:
         written = len(self.said())
         process = self.launch()
         wait_until(
-            lambda: process.poll() is not None or "Ctrl-C stops everything" in self.said()[written:],
+            lambda: process.poll() is not None or all(sign in self.said()[written:] for sign in STARTED),
             60,
-            f"the first page; see {self.log}",
+            f"the first page and the worker; see {self.log}",
         )
         assert process.poll() is None, self.said()
         return self
