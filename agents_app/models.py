@@ -69,7 +69,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
             self.hold()
             return super().delete()
 
-    delete.queryset_only = True  # type: ignore[attr-defined]  as in Django: a manager alone deletes nothing
+    delete.queryset_only = True  # type: ignore[attr-defined]  # as in Django: a manager alone deletes nothing
 
     def update(self, **values: Any) -> int:
         refuse("update()", values)

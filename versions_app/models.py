@@ -30,7 +30,7 @@ SNAPSHOT = "Saved by hand"
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     def record(self, agent: Agent) -> AgentVersion | None:
-        """Keep the agent's row as a version, if it differs from its head.
+        """Keep the agent's row as a version, if it differs from its head; publishing an unchanged draft releases it.
 
         The row is read again under a lock: the object in hand may be stale, and may have saved only part of itself.
         """
@@ -42,6 +42,8 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
                 version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
                 move(row, head=version, live=version if goes_live(row) else None)
                 version.save(force_insert=True)
+            elif row.has_draft and current().publish:
+                move(row, live=head)
         show(agent, row, POINTERS)
         return version
 
@@ -71,7 +73,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
 
     def discard_draft_locked(self, row: Agent) -> bool:
         """`discard_draft` for a row that came from `locked()` in this very transaction."""
-        if row.head_version_id == row.active_version_id:
+        if not row.has_draft:
             return False
         move(row, head=row.active_version)
         return True
@@ -189,7 +191,9 @@ class AgentVersion(models.Model):
         return version
 
     def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
-        text = canonical({**self.snapshot, **shapes.to_body(fields)})
+        picture = {**self.snapshot, **shapes.to_body(fields)}
+        shapes.read_agent(picture)
+        text = canonical(picture)
         if digest(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)

@@ -94,7 +94,7 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
     if head is not None:
         values["head_version"] = head
         if digest(row.snapshot_text) != head.snapshot_hash:
-            picture = json.loads(head.snapshot_text)  # read anew: whoever changes the row's lists must not change these
+            picture = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
             values |= {name: picture[wire] for name, wire in shapes.WIRE_NAMES.items()}
     Agent.objects.filter(pk=row.pk).write(**values)
     for name, value in values.items():

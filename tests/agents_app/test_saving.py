@@ -1,10 +1,22 @@
 """What saving an agent means for its history, whatever the way it is saved."""
 
 import pytest
+from django.core.exceptions import ValidationError
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, Value
+from django.db.models.functions import Concat
 
+from agentcms.ids import uuid7
+from agents_app.models import Agent
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db
+
+MODEL = {"provider": "demo", "name": "echo"}
+
+
+def head(agent):
+    return Agent.objects.with_versions().get(pk=agent.pk).head_version
 
 
 def test_creating_an_agent_makes_its_first_version():
@@ -12,5 +24,223 @@ def test_creating_an_agent_makes_its_first_version():
 
     version = agent.versions.get()
 
-    assert (version.version_number, version.change_message) == (1, "Created")
+    assert (version.version_number, version.change_message, version.based_on) == (1, "Created", None)
     assert agent.active_version == agent.head_version == version
+
+
+def test_a_save_with_a_change_makes_one_version():
+    agent = AgentFactory()
+
+    agent.name, agent.memory = "Porter", "last-messages"
+    agent.save()
+
+    assert agent.versions.count() == 2
+    assert agent.head_version.changed_fields == ["name", "memory"]
+    assert agent.head_version.change_message == "Auto-saved after edit"
+    assert agent.head_version.based_on == 1
+
+
+def test_a_save_without_a_change_writes_nothing():
+    agent = AgentFactory()
+    before = Agent.objects.filter(pk=agent.pk).values().get()
+
+    agent.save()
+
+    assert agent.versions.count() == 1
+    assert Agent.objects.filter(pk=agent.pk).values().get() == before
+
+
+EQUAL = {
+    "the order of keys": ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}),
+    "an integer written as a float": ({"a": 1}, {"a": 1.0}),
+    "a large integer written as a float": ({"a": 10**15}, {"a": 1e15}),
+    "a negative zero": ({"a": 0}, {"a": -0.0}),
+}
+DIFFERENT = {
+    "true and 1": ({"a": True}, {"a": 1}),
+    "false and 0": ({"a": False}, {"a": 0}),
+    "1 and a text": ({"a": 1}, {"a": "1"}),
+    "null and nothing": ({"a": None}, {}),
+    "the order of a list": ({"a": [1, 2]}, {"a": [2, 1]}),
+    "an empty list and an empty object": ({"a": []}, {"a": {}}),
+    "a composed and a decomposed letter": ({"a": "\u00e9"}, {"a": "e\u0301"}),
+    "white space in a text": ({"a": "b"}, {"a": "b "}),
+    "the last bit of a float": ({"a": 0.1}, {"a": 0.10000000000000002}),
+    "neighbours beyond a double's integers": ({"a": 2**53}, {"a": 2**53 + 1}),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), EQUAL.values(), ids=EQUAL)
+def test_what_is_the_same_json_is_no_change(before, after):
+    agent = AgentFactory(metadata=before)
+
+    agent.metadata = after
+    agent.save()
+
+    assert agent.versions.count() == 1
+
+
+@pytest.mark.parametrize(("before", "after"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_is_different_json_is_a_change(before, after):
+    agent = AgentFactory(metadata=before)
+
+    agent.metadata = after
+    agent.save()
+
+    assert head(agent).changed_fields == ["metadata"]
+    assert repr(head(agent).snapshot["metadata"]) == repr(after)
+
+
+def test_saving_named_fields_keeps_only_those():
+    agent = AgentFactory(name="Concierge")
+
+    agent.name, agent.description = "Porter", "not to be saved"
+    agent.save(update_fields=["name"])
+
+    assert head(agent).changed_fields == ["name"]
+    assert head(agent).snapshot["description"] == ""
+
+
+def test_saving_a_field_that_was_not_changed_is_no_change():
+    agent = AgentFactory()
+
+    agent.name = "Porter"
+    agent.save(update_fields=["memory"])
+
+    assert agent.versions.count() == 1
+
+
+def test_saving_no_field_at_all_is_no_change():
+    agent = AgentFactory()
+
+    agent.name = "Porter"
+    agent.save(update_fields=[])
+
+    assert agent.versions.count() == 1
+
+
+def test_the_database_may_compute_a_new_value():
+    agent = AgentFactory(name="Concierge")
+
+    agent.name = Concat(F("name"), Value(" at night"))
+    agent.save()
+
+    assert agent.name == head(agent).snapshot["name"] == "Concierge at night"
+    assert agent.versions.count() == 2
+
+
+def test_a_value_that_the_database_computed_is_checked_like_any_other():
+    agent = AgentFactory(name="Concierge")
+
+    agent.name = Concat(Value(" "), Value(" "))
+    with pytest.raises(ValidationError, match="blank"):
+        agent.save()
+
+    assert Agent.objects.get(pk=agent.pk).name == "Concierge"
+    assert agent.versions.count() == 1
+
+
+def test_a_new_agent_may_hold_a_computed_value():
+    agent = Agent(id="night", name=Concat(Value("night "), Value("porter")), instructions="", model=MODEL)
+
+    agent.save()
+
+    assert agent.name == agent.head_version.snapshot["name"] == "night porter"
+
+
+def test_an_agent_read_without_some_fields_saves_the_others():
+    agent = AgentFactory(instructions="Greet guests.")
+
+    partial = Agent.objects.only("name").get(pk=agent.pk)
+    partial.name = "Porter"
+    partial.save()
+
+    assert head(agent).changed_fields == ["name"]
+    assert head(agent).snapshot["instructions"] == "Greet guests."
+
+
+def test_getting_or_creating_makes_one_version():
+    for _ in range(2):
+        agent, _ = Agent.objects.get_or_create(id="a", defaults={"name": "A", "instructions": "", "model": MODEL})
+
+    assert agent.versions.count() == 1
+
+
+def test_updating_or_creating_makes_a_version_for_each_change():
+    for name in ("A", "B", "B"):
+        defaults = {"name": name, "instructions": "", "model": MODEL}
+        agent, _ = Agent.objects.update_or_create(id="a", defaults=defaults)
+
+    assert [version.snapshot["name"] for version in agent.versions.all()] == ["B", "A"]
+
+
+def test_a_bad_agent_is_not_saved_through_any_of_these_doors():
+    with pytest.raises(ValidationError, match="blank"):
+        Agent.objects.create(id="a", name=" ", instructions="", model=MODEL)
+    with pytest.raises(ValidationError, match="required"):
+        Agent.objects.get_or_create(id="a", defaults={"name": "A", "model": {"provider": "demo"}})
+
+    assert not Agent.objects.exists()
+
+
+def test_the_object_in_hand_shows_what_was_written():
+    agent = AgentFactory()
+
+    agent.name = "Porter"
+    agent.save()
+
+    assert vars(agent).keys() >= {"revision", "updated_at"}
+    for name, value in Agent.objects.filter(pk=agent.pk).values().get().items():
+        assert getattr(agent, name) == value, name
+
+
+def squat(agent, number):
+    """Take a version number behind the application's back, so that the next version cannot be written."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO versions_app_agentversion (id, agent_id, version_number, name, snapshot, snapshot_hash,"
+            ' "references", changed_fields, change_message, pinned, author_name, source, created_at)'
+            ' SELECT %s, agent_id, %s, name, snapshot, snapshot_hash, "references", changed_fields,'
+            " change_message, pinned, author_name, source, created_at"
+            " FROM versions_app_agentversion WHERE agent_id = %s AND version_number = 1",
+            [uuid7().hex, number, agent.pk],
+        )
+
+
+def test_an_edit_whose_version_cannot_be_written_does_not_happen():
+    agent = AgentFactory(name="Concierge")
+    squat(agent, 2)
+    before = Agent.objects.filter(pk=agent.pk).values().get()
+
+    agent.name = "Porter"
+    with pytest.raises(DatabaseError), transaction.atomic():
+        agent.save()
+
+    assert Agent.objects.filter(pk=agent.pk).values().get() == before
+    assert agent.activations.count() == 1
+
+
+def test_a_version_whose_edit_is_rolled_back_is_gone_too():
+    agent = AgentFactory(name="Concierge")
+
+    agent.name = "Porter"
+    with transaction.atomic():
+        agent.save()
+        transaction.set_rollback(True)
+
+    assert head(agent).version_number == 1
+    assert (agent.versions.count(), agent.activations.count()) == (1, 1)
+
+
+def test_the_next_save_takes_the_number_that_was_rolled_back():
+    agent = AgentFactory()
+
+    with transaction.atomic():
+        agent.name = "Porter"
+        agent.save()
+        transaction.set_rollback(True)
+    agent.name = "Butler"
+    agent.save()
+
+    assert head(agent).version_number == 2
+    assert head(agent).snapshot["name"] == "Butler"
