@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from jobs_app import work
 from jobs_app.models import MOST_ATTEMPTS, Job, Lost
+from tests.broker import broker
 
 pytestmark = pytest.mark.django_db
 
@@ -87,16 +88,11 @@ def test_a_job_that_no_worker_survives_is_given_up(counting):
     assert job.state == "failed"
 
 
-def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(settings, django_capture_on_commit_callbacks):
-    from agentcms.celery import app
+def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_capture_on_commit_callbacks):
+    nobody_listens = "redis://127.0.0.1:1/0"
 
-    before = app.conf.broker_url
-    app.conf.broker_url = "redis://127.0.0.1:1/0"  # nothing listens there
-    try:
-        with django_capture_on_commit_callbacks(execute=True):
-            job = work.start("counting")
-    finally:
-        app.conf.broker_url = before
+    with broker(nobody_listens), django_capture_on_commit_callbacks(execute=True):
+        job = work.start("counting")
 
     assert list(Job.objects.due()) == [job]
 

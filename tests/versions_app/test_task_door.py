@@ -6,6 +6,7 @@ from celery.contrib.testing.worker import start_worker
 
 from agentcms.celery import app
 from agents_app.models import Agent
+from tests.broker import broker
 from tests.factories import AgentFactory
 from tests.served import wait_until
 
@@ -18,13 +19,10 @@ def rename(agent_id):
 @pytest.fixture
 def worker(valkey):
     """A worker of two threads in this process."""
-    before = app.conf.broker_url
-    app.conf.broker_url = valkey.replace("unix://", "redis+socket://")
-    try:
-        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, shutdown_timeout=20):
-            yield
-    finally:
-        app.conf.broker_url = before
+    address = valkey.replace("unix://", "redis+socket://")
+    options = {"pool": "threads", "concurrency": 2, "perform_ping_check": False, "shutdown_timeout": 20}
+    with broker(address), start_worker(app, **options):
+        yield
 
 
 @pytest.mark.django_db(transaction=True)
