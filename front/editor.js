@@ -73,7 +73,7 @@ function nonce() {
 }
 
 function contentAttributes(textarea) {
-  const attributes = { id: `${textarea.id}_editor`, spellcheck: String(textarea.dataset.editor === "text") };
+  const attributes = { id: `${textarea.id}_editor`, tabindex: "0", spellcheck: String(textarea.dataset.editor === "text") };
   const label = textarea.labels?.[0];
   if (label) {
     label.id ||= `${textarea.id}_label`;

@@ -34,8 +34,10 @@
     const button = event.target.closest("[commandfor][command='show-modal']");
     if (!button) return;
     button.closest("details.menu")?.removeAttribute("open");
-    // Browsers that know the attribute have opened it by themselves; this is for those that do not.
-    queueMicrotask(() => openDialog($(`#${CSS.escape(button.getAttribute("commandfor"))}`), button));
+    const dialog = $(`#${CSS.escape(button.getAttribute("commandfor"))}`);
+    // Browsers that know the attribute open it by themselves, with scripts or without.
+    if ("commandForElement" in button) openers.set(dialog, { element: button, id: button.id });
+    else openDialog(dialog, button);
   });
 
   // A click on the ground behind a dialog closes it, unless it holds something typed.
@@ -365,6 +367,12 @@
     const kept = keptText(form);
     if (!kept) return;
     const { text } = kept;
+    // Out of the way of what is typed now: neither overwrites the other before the choice is made.
+    if (kept.key === storageKey(form)) {
+      store.remove(kept.key);
+      kept.key += ":earlier";
+      store.write(kept.key, text);
+    }
     const when = $("[data-recovery-when]", banner);
     if (when) when.textContent = relative(new Date(text.at));
     const base = $("[data-recovery-base]", banner);
@@ -372,9 +380,9 @@
     banner.hidden = false;
     $("[data-recover-text]", banner)?.addEventListener("click", () => {
       fill(form, text.values);
-      if (kept.key !== storageKey(form)) store.remove(kept.key);
       banner.hidden = true;
       remember(form);
+      store.remove(kept.key);
     });
     $("[data-forget-text]", banner)?.addEventListener("click", () => {
       store.remove(kept.key);
@@ -696,11 +704,12 @@
 
   // --- start: once per page, and again after each swap for what is new
 
-  const started = new WeakSet();
+  const started = {};
   function once(selector, root, begin) {
+    const done = (started[selector] ??= new WeakSet());
     $$(selector, root).forEach((element) => {
-      if (started.has(element)) return;
-      started.add(element);
+      if (done.has(element)) return;
+      done.add(element);
       begin(element);
     });
   }
