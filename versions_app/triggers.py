@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 
 TABLE = "versions_app_agentversion"
 NAME = "agent_version_is_immutable"
 MESSAGE = "A version never changes; save the agent to make a new one."
-FROZEN = ("agent_id", "version_number", "snapshot", "snapshot_hash", "created_at")
+# Not the link to the author, which ends with the user, nor the references, which may be read out of a snapshot anew.
+FROZEN = (
+    "id",
+    "agent_id",
+    "version_number",
+    "snapshot",
+    "snapshot_hash",
+    "based_on",
+    "changed_fields",
+    "author_name",
+    "source",
+    "created_at",
+)
 
-POSTGRESQL = f"""
+POSTGRESQL = (
+    f"""
     CREATE OR REPLACE FUNCTION {NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         RAISE EXCEPTION '{MESSAGE}' USING ERRCODE = 'integrity_constraint_violation';
@@ -19,13 +32,17 @@ POSTGRESQL = f"""
     CREATE OR REPLACE TRIGGER {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
     WHEN ({" OR ".join(f"OLD.{column} IS DISTINCT FROM NEW.{column}" for column in FROZEN)})
     EXECUTE FUNCTION {NAME}();
-"""
+""",
+)
 
-SQLITE = f"""
-    CREATE TRIGGER IF NOT EXISTS {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
+SQLITE = (  # it runs one statement at a time, and replaces no trigger
+    f"DROP TRIGGER IF EXISTS {NAME}",
+    f"""
+    CREATE TRIGGER {NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
     WHEN {" OR ".join(f"OLD.{column} IS NOT NEW.{column}" for column in FROZEN)}
     BEGIN SELECT RAISE(ABORT, '{MESSAGE}'); END;
-"""
+""",
+)
 
 
 def install(using: str, **kwargs: Any) -> None:
@@ -33,8 +50,9 @@ def install(using: str, **kwargs: Any) -> None:
     connection = connections[using]
     if TABLE not in connection.introspection.table_names():  # migrated back to before the first migration
         return
-    with connection.cursor() as cursor:
-        cursor.execute(POSTGRESQL if connection.vendor == "postgresql" else SQLITE)
+    with transaction.atomic(using), connection.cursor() as cursor:
+        for statement in POSTGRESQL if connection.vendor == "postgresql" else SQLITE:
+            cursor.execute(statement)
 
 
 def installed(using: str = "default") -> bool:

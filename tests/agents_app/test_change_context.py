@@ -1,0 +1,129 @@
+"""Who, from where and why travel in a context around a save."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+
+from agents_app.changes import UNSAID, Source, change, current
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory
+
+
+def test_nothing_is_said_outside_a_block():
+    assert current() is UNSAID
+
+
+def test_a_nested_block_inherits_what_it_leaves_unsaid():
+    with change(message="outer", source=Source.IMPORT, publish=False), change(message="inner"):
+        assert (current().message, current().source, current().publish) == ("inner", Source.IMPORT, False)
+
+
+def test_a_block_that_fails_leaves_nothing_behind():
+    with pytest.raises(ZeroDivisionError), change(message="outer"), change(message="inner"):
+        raise ZeroDivisionError
+
+    assert current() is UNSAID
+
+
+def test_what_is_said_ends_with_its_own_block():
+    with change(message="outer"):
+        with change(message="inner", publish=True):
+            pass
+
+        assert (current().message, current().publish) == ("outer", None)
+
+
+def test_another_thread_hears_nothing():
+    with change(message="here"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(current).result() is UNSAID
+
+
+def test_a_thread_that_is_used_again_has_forgotten():
+    def say() -> None:
+        with change(message="there"):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(say).result()
+
+        assert pool.submit(current).result() is UNSAID
+
+
+def test_a_word_that_means_nothing_is_refused():
+    with pytest.raises(TypeError), change(mesage="typo"):
+        pass
+
+    assert current() is UNSAID
+
+
+@pytest.mark.django_db
+def test_a_version_says_who_from_where_and_why():
+    ann = UserFactory(username="ann")
+    agent = AgentFactory()
+
+    with change(actor=ann, source=Source.PAGE, message="Softer greeting", name="Autumn"):
+        agent.edit({"instructions": "Greet softly."})
+
+    version = agent.versions.first()
+    assert (version.author, version.author_name, version.source) == (ann, "ann", "page")
+    assert (version.change_message, version.name) == ("Softer greeting", "Autumn")
+
+
+@pytest.mark.django_db
+def test_an_activation_says_who_from_where_and_why():
+    ann = UserFactory(username="ann")
+    agent = AgentFactory()
+    agent.edit({"name": "Porter"})
+
+    with change(actor=ann, source=Source.ADMIN, message="Too stiff"):
+        agent.versions.last().activate()
+
+    activation = agent.activations.first()
+    assert (activation.author, activation.author_name) == (ann, "ann")
+    assert (activation.source, activation.reason) == ("admin", "Too stiff")
+
+
+@pytest.mark.django_db
+def test_the_actor_is_read_at_the_last_moment():
+    request = {"user": AnonymousUser()}
+    with change(read_actor=lambda: request["user"]):
+        request["user"] = UserFactory(username="ann")  # as DRF does, inside the view
+
+        agent = AgentFactory()
+
+    assert agent.head_version.author_name == "ann"
+
+
+@pytest.mark.django_db
+def test_somebody_who_is_not_signed_in_is_nobody():
+    with change(actor=AnonymousUser()):
+        agent = AgentFactory()
+
+    assert (agent.head_version.author, agent.head_version.author_name) == (None, "")
+
+
+@pytest.mark.django_db
+def test_the_author_stays_by_name_when_the_user_is_deleted():
+    ann = UserFactory(username="ann")
+    with change(actor=ann):
+        agent = AgentFactory()
+
+    ann.delete()
+
+    version, activation = agent.versions.get(), agent.activations.get()
+    assert (version.author, version.author_name) == (None, "ann")
+    assert (activation.author, activation.author_name) == (None, "ann")
+    assert Agent.objects.get(pk=agent.pk).active_version == version
+
+
+@pytest.mark.django_db
+def test_the_author_stays_by_the_name_of_then_when_the_user_is_renamed():
+    ann = UserFactory(username="ann")
+    with change(actor=ann):
+        agent = AgentFactory()
+
+    ann.username = "anna"
+    ann.save()
+
+    assert agent.versions.get().author_name == "ann"

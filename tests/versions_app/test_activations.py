@@ -1,0 +1,118 @@
+"""The log of every move of the live pointer."""
+
+import pytest
+
+from agents_app.changes import change
+from tests.factories import AgentFactory
+from versions_app.models import AgentVersion, CannotUndo
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    agent = AgentFactory()
+    agent.edit({"name": "Porter"})
+    return agent
+
+
+def log(agent):
+    """From which version to which, oldest first."""
+    fields = ("from_version_number", "to_version_number")
+    return list(agent.activations.order_by("pk").values_list(*fields))
+
+
+def version(agent, number):
+    return agent.versions.get(version_number=number)
+
+
+def test_creating_and_editing_are_moves(agent):
+    assert log(agent) == [(None, 1), (1, 2)]
+
+
+def test_a_draft_is_no_move(agent):
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+    AgentVersion.objects.snapshot(agent)
+    AgentVersion.objects.discard_draft(agent)
+
+    assert log(agent) == [(None, 1), (1, 2)]
+
+
+def test_activating_restoring_and_amending_are_moves(agent):
+    version(agent, 1).activate()
+    version(agent, 2).restore()
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+    with change(publish=True):
+        agent.edit({"description": "Amended"})
+
+    assert log(agent)[2:] == [(2, 1), (1, 3), (3, 5)]
+
+
+def test_activating_what_is_live_is_no_move(agent):
+    version(agent, 2).activate()
+
+    assert log(agent) == [(None, 1), (1, 2)]
+
+
+def test_the_log_names_versions_by_id_and_number(agent):
+    first, second = version(agent, 1), version(agent, 2)
+
+    activation = agent.activations.first()
+
+    assert (activation.from_version_id, activation.to_version_id) == (first.pk, second.pk)
+
+
+def test_the_log_outlives_the_versions_it_names(agent):
+    agent.edit({"name": "Butler"})
+    version(agent, 1).remove()
+
+    assert log(agent) == [(None, 1), (1, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (lambda agent: agent.edit({"name": "Butler"}), "Auto-saved after edit"),
+        (lambda agent: agent.versions.last().activate(), "Made v1 live"),
+        (lambda agent: agent.versions.last().restore(), "Restored from version 1"),
+    ],
+)
+def test_a_move_says_why(agent, act, reason):
+    act(agent)
+
+    assert agent.activations.first().reason == reason
+
+
+def test_undoing_a_move_goes_back_to_what_was_live_before(agent):
+    agent.activations.first().undo()
+
+    assert log(agent)[-1] == (2, 1)
+    assert agent.activations.first().reason == "Went back to v1"
+
+
+def test_undoing_twice_comes_back(agent):
+    agent.activations.first().undo()
+    agent.activations.first().undo()
+
+    assert log(agent)[-1] == (1, 2)
+
+
+def test_a_move_that_is_not_the_newest_cannot_be_undone(agent):
+    with pytest.raises(CannotUndo, match="moved since"):
+        agent.activations.last().undo()
+
+
+def test_the_first_move_cannot_be_undone():
+    with pytest.raises(CannotUndo, match="Nothing was live before"):
+        AgentFactory().activations.first().undo()
+
+
+def test_a_move_from_a_deleted_version_cannot_be_undone(agent):
+    version(agent, 1).remove()
+
+    with pytest.raises(CannotUndo) as refused:
+        agent.activations.first().undo()
+
+    assert refused.value.code == "pruned"

@@ -1,0 +1,75 @@
+"""Deleting an agent removes all of its history and nothing else."""
+
+import pytest
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory
+from versions_app.models import Activation, AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+
+def grow(agent_id):
+    """An agent with every kind of version: a draft ahead, a restored, a pinned and a pruned one."""
+    agent = AgentFactory(id=agent_id)
+    with change(actor=UserFactory()):
+        for name in ("A", "B", "C", "D", "E"):
+            agent.edit({"name": name})
+        AgentVersion.objects.snapshot(agent, pinned=True)
+        agent.versions.last().restore()
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+    return agent
+
+
+def everything(agent_id):
+    return [
+        list(model.objects.filter(**{key: agent_id}).order_by("pk").values())
+        for model, key in ((Agent, "pk"), (AgentVersion, "agent_id"), (Activation, "agent_id"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [lambda agent: agent.delete(), lambda agent: Agent.objects.filter(pk=agent.pk).delete()],
+    ids=["one", "a queryset"],
+)
+def test_an_agent_takes_its_history_along_and_nothing_else(settings, delete):
+    settings.AGENT_VERSION_LIMIT = 5
+    gone, kept = grow("gone"), grow("kept")
+    before = everything(kept.pk)
+
+    deleted, of = delete(gone)
+
+    assert everything("gone") == [[], [], []]
+    assert everything("kept") == before
+    assert of["agents_app.Agent"] == 1
+    assert deleted == sum(of.values())
+
+
+def test_all_agents_can_be_deleted_at_once():
+    for agent_id in ("a", "b", "c"):
+        grow(agent_id)
+
+    Agent.objects.all().delete()
+
+    assert not AgentVersion.objects.exists()
+    assert not Activation.objects.exists()
+
+
+def test_users_stay_when_their_work_is_deleted():
+    ann = UserFactory()
+    with change(actor=ann):
+        AgentFactory(id="a").delete()
+
+    ann.refresh_from_db()
+
+
+def test_deleting_an_agent_twice_is_no_error():
+    agent = AgentFactory()
+    again = Agent.objects.get(pk=agent.pk)
+
+    agent.delete()
+
+    assert again.delete() == (0, {}) or again.delete()[0] == 0

@@ -1,0 +1,128 @@
+"""A snapshot never changes, and the database itself refuses it."""
+
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError, connection, transaction
+
+from agents_app.changes import change
+from agents_app.shapes import WIRE_NAMES
+from tests.factories import AgentFactory, UserFactory
+from versions_app import triggers
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+FROZEN = {
+    "snapshot_text": "{}",
+    "snapshot_hash": "0" * 64,
+    "version_number": 7,
+    "agent_id": "other",
+    "created_at": "2001-01-01T00:00:00Z",
+    "based_on": 7,
+    "changed_fields": ["name"],
+    "author_name": "somebody else",
+    "source": "import",
+}
+
+
+@pytest.fixture
+def version():
+    AgentFactory(id="other")
+    with change(actor=UserFactory(username="ann")):
+        return AgentFactory(id="a").versions.get()
+
+
+def row(version):
+    return AgentVersion.objects.filter(pk=version.pk).values().get()
+
+
+@pytest.mark.parametrize(("name", "value"), FROZEN.items())
+def test_the_database_refuses_to_change_a_version_through_the_orm(version, name, value):
+    before = row(version)
+
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+        AgentVersion.objects.filter(pk=version.pk).update(**{name: value})
+
+    assert row(version) == before
+
+
+@pytest.mark.parametrize("name", ["snapshot", "snapshot_hash", "author_name"])
+def test_the_database_refuses_to_change_a_version_through_sql(version, name):
+    before = row(version)
+
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE versions_app_agentversion SET {name} = 'x'")
+
+    assert row(version) == before
+
+
+def test_saving_a_changed_version_is_refused(version):
+    version.snapshot_text = "{}"
+
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+        version.save()
+
+
+def test_a_version_cannot_be_given_to_another_agent(version):
+    other = AgentFactory()
+
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+        other.versions.add(version, bulk=False)
+
+
+def test_name_message_and_pin_may_be_edited(version):
+    version.describe(name="Opening", change_message="First try", pinned=True)
+
+    stored = AgentVersion.objects.get(pk=version.pk)
+    assert (stored.name, stored.change_message, stored.pinned) == ("Opening", "First try", True)
+
+
+def test_a_version_saved_as_it_was_read_is_accepted(version):
+    stored = AgentVersion.objects.get(pk=version.pk)
+    stored.name = "Opening"
+
+    stored.save()
+
+    assert AgentVersion.objects.get(pk=version.pk).name == "Opening"
+
+
+def test_the_trigger_is_there_after_the_migrations():
+    assert triggers.installed()
+
+
+def test_migrating_again_brings_a_lost_trigger_back(version):
+    drop_trigger()
+    assert not triggers.installed()
+
+    call_command("migrate", verbosity=0)
+
+    assert triggers.installed()
+
+
+def test_migrating_again_renews_a_trigger_of_an_older_release(version):
+    drop_trigger()
+    install_weaker_trigger()
+
+    call_command("migrate", verbosity=0)
+
+    with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+        AgentVersion.objects.filter(pk=version.pk).update(snapshot_hash="0" * 64)
+
+
+def drop_trigger() -> None:
+    suffix = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {triggers.NAME}{suffix}")
+
+
+def install_weaker_trigger() -> None:
+    """One that guards the number of a version and nothing else."""
+    when = f"BEFORE UPDATE ON {triggers.TABLE} FOR EACH ROW WHEN (OLD.version_number <> NEW.version_number)"
+    act = f"EXECUTE FUNCTION {triggers.NAME}()" if connection.vendor == "postgresql" else "BEGIN SELECT 1; END"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TRIGGER {triggers.NAME} {when} {act}")
+
+
+def test_a_snapshot_holds_the_configuration_under_wire_names_and_nothing_else(version):
+    assert set(version.snapshot) == set(WIRE_NAMES.values())
+    assert not {"id", "ownerId", "createdAt", "activeVersionId"} & set(version.snapshot)
