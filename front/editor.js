@@ -63,6 +63,18 @@ const jsonColours = syntaxHighlighting(
 const parseJson = jsonParseLinter();
 const lintJson = linter((view) => (view.state.doc.toString().trim() ? parseJson(view) : []), { delay: 250 });
 
+// Typing over a selection natively makes Chromium write an inline style for the colour that was there, which a strict
+// policy reports. The editor replaces it itself.
+const typeOverSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const typed = event.inputType === "insertText" && event.data && !event.isComposing;
+    if (!typed || view.state.readOnly || view.state.selection.main.empty) return false;
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 const languages = {
   text: [variables, headings, listMarks, emphasis],
   json: [json(), jsonColours, bracketMatching(), foldGutter(), lintGutter(), lintJson, variables],
@@ -136,6 +148,7 @@ export function enhance(textarea) {
         search({ top: true }),
         highlightSelectionMatches(),
         EditorView.lineWrapping,
+        typeOverSelection,
         EditorState.readOnly.of(textarea.readOnly || textarea.disabled),
         EditorState.tabSize.of(2),
         EditorView.contentAttributes.of(contentAttributes(textarea)),
