@@ -269,7 +269,7 @@ def render() -> None:
 def sign_in_form() -> forms.Form:
     class SignInForm(forms.Form):
         username = forms.CharField()
-        password = forms.CharField(widget=forms.PasswordInput)
+        password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}))
 
     form = SignInForm({"username": "maren", "password": "x"})
     form.add_error(None, "That name and password do not belong together. Both mind capitals.")
