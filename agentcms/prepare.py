@@ -1,7 +1,6 @@
 """Bring the database, the static files and the demo data up to date, in one process, before anything is served."""
 
 import hashlib
-import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -62,4 +61,4 @@ def seed_demo_data() -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
