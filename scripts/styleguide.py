@@ -74,8 +74,8 @@ class SampleForm(forms.Form):
     model_name = forms.CharField(label="Model", initial="claude-sonnet-5", help_text="Any name the provider knows.")
     temperature = forms.DecimalField(required=False)
     locked = forms.CharField(label="Identifier", initial="support-triage", disabled=True)
-    version_name = forms.CharField(label="Name", required=False)
-    message = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2, "data-not-saved": True}))
+    version_name = forms.CharField(label="Name", required=False, widget=forms.TextInput(attrs={"data-of-save": True}))
+    message = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2, "data-of-save": True}))
     options = forms.CharField(
         label="Default options",
         widget=forms.Textarea(attrs={"data-editor": "json", "rows": 8}),
@@ -268,7 +268,7 @@ def render() -> None:
 
 def sign_in_form() -> forms.Form:
     class SignInForm(forms.Form):
-        username = forms.CharField()
+        username = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "username"}))
         password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}))
 
     form = SignInForm({"username": "maren", "password": "x"})

@@ -140,6 +140,22 @@
     if (toast) setTimeout(() => closeToast(toast), 300);
   });
 
+  // --- the CSRF token of now: signing in again in another tab has changed the one that this page was given
+
+  const freshToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+  on(
+    "submit",
+    (event) => {
+      const field = event.target.elements.namedItem("csrfmiddlewaretoken");
+      if (field && freshToken()) field.value = freshToken();
+    },
+    true,
+  );
+  on("htmx:config:request", (event) => {
+    const { headers } = event.detail.ctx.request;
+    if (headers["X-CSRFToken"] && freshToken()) headers["X-CSRFToken"] = freshToken();
+  });
+
   // --- answers: any event of HX-Trigger that carries a message is told
 
   on("htmx:finally:request", (event) => {
@@ -294,7 +310,7 @@
   function values(form) {
     const found = [];
     for (const field of form.elements) {
-      if (!field.name || field.disabled || field.name === "csrfmiddlewaretoken" || field.matches("[data-not-saved]")) continue;
+      if (!field.name || field.disabled || field.name === "csrfmiddlewaretoken" || field.matches("[data-not-saved], [data-of-save]")) continue;
       if (["hidden", "password", "file", "submit", "button", "reset"].includes(field.type)) continue;
       if (["checkbox", "radio"].includes(field.type)) found.push([field.name, field.value, field.checked]);
       else if (field instanceof HTMLSelectElement && field.multiple)
@@ -466,12 +482,29 @@
     if (!sent.has(form)) return;
     const { text, key } = sent.get(form);
     sent.delete(form);
-    if (!/"agent-saved"|\bagent-saved\b/.test(ctx.hx?.trigger || "")) return;
+    const saved = savedDetail(ctx.hx?.trigger);
+    if (!saved) return;
     store.remove(key);
     if (!form.isConnected) return;
+    if (saved.base) form.dataset.base = saved.base;
+    // The name and message belonged to that save.
+    [...form.elements].filter((field) => field.matches("[data-of-save]")).forEach((field) => {
+      field.value = "";
+      count(field);
+    });
     baselines.set(form, text);
     remember(form);
   });
+
+  function savedDetail(trigger = "") {
+    if (!trigger.startsWith("{")) return trigger.split(/\s*,\s*/).includes("agent-saved") ? {} : null;
+    try {
+      const told = JSON.parse(trigger);
+      return "agent-saved" in told ? told["agent-saved"] || {} : null;
+    } catch {
+      return null;
+    }
+  }
 
   // Signing out clears what this person left in the browser.
   on("submit", (event) => {
