@@ -14,7 +14,8 @@ from agents_app.shapes import WIRE_NAMES
 
 # A table of opcodes costs one bit per pair; beyond this the changed middle is shown as replaced whole.
 MOST_PAIRS = 200_000_000
-MOST_WORD_PAIRS = 4_000_000
+MOST_WORD_PAIRS = 20_000_000  # a line of two thousand words, with the spaces between them
+MOST_MARKED = 400_000  # characters of replaced lines, on both sides, in which words are looked at
 CONTEXT = 3  # unchanged lines kept around a change
 
 
@@ -93,8 +94,9 @@ def paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
         for key in sorted({*before, *after}):
             yield from _member(before, after, key, f"{path}.{key}" if path else key)
     elif isinstance(before, list) and isinstance(after, list):
-        for index in range(max(len(before), len(after))):
-            yield from _member(dict(enumerate(before)), dict(enumerate(after)), index, f"{path}[{index}]")
+        old, new = dict(enumerate(before)), dict(enumerate(after))
+        for index in range(max(len(old), len(new))):
+            yield from _member(old, new, index, f"{path}[{index}]")
     elif not same(before, after):
         yield PathDiff(path, "changed", before, after)
 
@@ -122,11 +124,13 @@ def lines(before: str, after: str) -> list[Line]:
     """Two texts line by line, with the changed words inside replaced lines marked."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
     result: list[Line] = []
+    room = MOST_MARKED
     for tag, i1, i2, j1, j2 in _opcodes(old, new, MOST_PAIRS):
         if tag == "equal":
             result += [Line("same", i1 + n + 1, j1 + n + 1, [Part(text, False)]) for n, text in enumerate(old[i1:i2])]
         else:
-            result += _replaced(old[i1:i2], new[j1:j2], i1, j1)
+            room -= sum(map(len, old[i1:i2])) + sum(map(len, new[j1:j2]))
+            result += _replaced(old[i1:i2], new[j1:j2], i1, j1, by_word=room >= 0)
     return result
 
 
@@ -159,9 +163,9 @@ def line_counts(before: str, after: str) -> tuple[int, int]:
     return kinds.count("added"), kinds.count("removed")
 
 
-def _replaced(old: Sequence[str], new: Sequence[str], i1: int, j1: int) -> list[Line]:
+def _replaced(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[Line]:
     """Removed lines and then added ones; lines that stand for each other have their words marked."""
-    marked = [_words(before, after) for before, after in zip(old, new, strict=False)]
+    marked = [_words(before, after) for before, after in zip(old, new, strict=False)] if by_word else []
     removed = [parts[0] for parts in marked] + [[Part(text, False)] for text in old[len(marked) :]]
     added = [parts[1] for parts in marked] + [[Part(text, False)] for text in new[len(marked) :]]
     return [Line("removed", i1 + n + 1, None, parts) for n, parts in enumerate(removed)] + [
