@@ -21,4 +21,5 @@ api_urlpatterns: list[Any] = [
 urlpatterns = [
     path("api/", include(api_urlpatterns)),
     path("admin/", admin.site.urls),
+    path("", include("versions_app.urls")),
 ]

@@ -1,0 +1,100 @@
+"""Small pictures of a history, as numbers that a template draws: 1 unit is 1 pixel of a box 360 wide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+
+from agents_app.models import Agent
+from versions_app.timeline import Sketch
+
+WIDTH = 360
+MOST_SPANS = 12
+MOST_POINTS = 120
+WEEKS = 12
+ROOM_FOR_LABEL = 26
+
+
+class Bar(NamedTuple):
+    """A rectangle with a word on it where there is room, and a sentence for who does not see it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    strong: bool
+    label: str
+    said: str
+
+
+class Curve(NamedTuple):
+    """A line and the area below it as SVG paths, with what its ends are called."""
+
+    line: str
+    area: str
+    first: str
+    last: str
+
+
+def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
+    """Everything that the rail of a history draws."""
+    now = timezone.now()
+    moves = agent.activations.values_list("to_version_number", "created_at")[: MOST_SPANS + 1]
+    return {"spans": spans([*moves][::-1], now), "sizes": sizes(kept), "weeks": weeks(kept, now), "weeks_count": WEEKS}
+
+
+def spans(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:
+    """What was live when, of the last moves; each at least wide enough to be seen."""
+    shown = moves[-MOST_SPANS:]
+    if not shown:
+        return []
+    ends = [*(at for _, at in shown[1:]), now]
+    total = max((now - shown[0][1]).total_seconds(), 1)
+    widths = [max((end - at).total_seconds() / total * WIDTH, 4.0) for (_, at), end in zip(shown, ends, strict=True)]
+    scale = WIDTH / sum(widths)
+    bars, x = [], 0.0
+    for (number, at), end, width in zip(shown, ends, widths, strict=True):
+        live = end is now
+        label = f"v{number}" + (" live" if live else "")
+        until = "since" if live else f"to {day(end)}"
+        said = f"v{number} {'since ' + day(at) if live else 'from ' + day(at) + ' ' + until}"
+        fits = width * scale >= ROOM_FOR_LABEL + 7 * (len(label) - 2)
+        shown_label = label if fits else f"v{number}" if width * scale >= ROOM_FOR_LABEL else ""
+        bars.append(Bar(round(x, 1), 8, round(max(width * scale - 2, 2), 1), 22, live, shown_label, said))
+        x += width * scale
+    return bars
+
+
+def sizes(kept: Sequence[Sketch]) -> Curve | None:
+    """The size of the instructions over the versions that are kept; nothing where there is only one."""
+    points = kept[-MOST_POINTS:]
+    if len(points) < 2:
+        return None
+    most = max(max(point.size for point in points), 1)
+    step = WIDTH / (len(points) - 1)
+    places = [f"{index * step:.1f} {38 - point.size / most * 32:.1f}" for index, point in enumerate(points)]
+    line = f"M{' L'.join(places)}"
+    first, last = points[0], points[-1]
+    return Curve(line, f"{line} V40 H0 z", f"v{first.number}, {first.size:,}", f"v{last.number}, {last.size:,}")
+
+
+def weeks(kept: Sequence[Sketch], now: datetime) -> list[Bar]:
+    """How many versions were made in each of the last weeks; weeks begin on Monday."""
+    monday = (now - timedelta(days=now.weekday())).date()
+    counts = Counter((monday - sketch.created_at.date() + timedelta(days=6)).days // 7 for sketch in kept)
+    most = max([counts[ago] for ago in range(WEEKS)] + [1])
+    bars = []
+    for index, ago in enumerate(range(WEEKS - 1, -1, -1)):
+        made = counts[ago] if ago else sum(count for week, count in counts.items() if week <= 0)
+        height = round(made / most * 34, 1)
+        when = "this week" if ago == 0 else f"{ago} week{'s' if ago > 1 else ''} ago"
+        bars.append(Bar(index * 30 + 3, round(40 - height, 1), 24, height, ago == 0, str(made), f"{made} {when}"))
+    return bars
+
+
+def day(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B}"

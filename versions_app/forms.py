@@ -1,0 +1,154 @@
+"""What the pages of a history ask."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.utils.http import urlencode
+
+from agents_app import shapes
+from agents_app.fields import KeptText
+from agents_app.models import Agent
+from versions_app.models import AgentVersion
+from versions_app.summaries import LABELS
+from versions_app.timeline import changing
+
+
+class Opened(forms.Form):
+    """What was live and head when a dialog was opened, by number."""
+
+    live = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
+    head = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
+    watched: ClassVar[tuple[str, ...]] = ("live",)
+
+    def __init__(self, data: Any, agent: Agent, **options: Any) -> None:
+        live: Any = agent.active_version
+        head: Any = agent.head_version
+        self.now = {"live": live.version_number, "head": head.version_number}
+        super().__init__(data, initial={**self.now, **options.pop("initial", {})}, **options)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what it was opened on has moved since; a form that does not say is not trusted either."""
+        return any(self.data.get(self.add_prefix(name)) != str(self.now[name]) for name in self.watched)
+
+
+class ActivateForm(Opened):
+    """Making a version live: why."""
+
+    message = KeptText(
+        required=False,
+        max_length=500,
+        label="Why",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept in the log of who moved live.",
+    )
+
+
+class RestoreForm(ActivateForm):
+    """Restoring replaces both what is live and what is edited."""
+
+    watched: ClassVar[tuple[str, ...]] = ("live", "head")
+    message = KeptText(
+        required=False,
+        max_length=500,
+        label="Message",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Stands beside the new version.",
+    )
+
+
+class DiscardForm(Opened):
+    watched: ClassVar[tuple[str, ...]] = ("live", "head")
+
+
+class DeleteForm(Opened):
+    watched: ClassVar[tuple[str, ...]] = ()
+
+
+class DescribeForm(forms.Form):
+    """All that may change of a version."""
+
+    name = KeptText(required=False, max_length=100, label="Name")
+    change_message = KeptText(
+        required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
+    )
+    pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
+
+
+class DuplicateForm(forms.Form):
+    """The id, name and owner of a copy."""
+
+    id = KeptText(max_length=128, label="Id of the new agent", help_text="Letters, digits, dashes. It never changes.")
+    name = KeptText(max_length=200, label="Name")
+    owner_id = forms.ChoiceField(required=False, label="Owner")
+
+    def __init__(self, *args: Any, owners: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.owners = owners
+        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
+
+    def clean_id(self) -> str:
+        agent_id: str = self.cleaned_data["id"]
+        issues = shapes_issues(agent_id)
+        if issues:
+            raise ValidationError(issues)
+        if Agent.objects.filter(pk=agent_id).exists():
+            raise ValidationError(f"There is an agent with the id {agent_id} already.", code="taken")
+        return agent_id
+
+
+def shapes_issues(agent_id: str) -> list[str]:
+    """What is wrong with an id, as the one shape says it."""
+    try:
+        shapes.read(shapes.partial(shapes.AgentCreate), {"id": agent_id})
+    except shapes.ShapeError as error:
+        return [issue.message for issue in error.issues]
+    return []
+
+
+class FilterForm(forms.Form):
+    """Which versions of a history are shown; all of it stands in the address."""
+
+    named = forms.BooleanField(required=False, label="Named only")
+    author = forms.ChoiceField(required=False, label="Author")
+    field = forms.ChoiceField(required=False, label="Changed", choices=[("", "Any field"), *LABELS.items()])
+    since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
+
+    def __init__(self, data: Any, authors: Any) -> None:
+        super().__init__(data)
+        self.fields["author"].choices = [  # type: ignore[attr-defined]
+            ("", "Anybody"),
+            *((author, author or "Nobody") for author in authors),
+        ]
+
+    def narrow(self, versions: QuerySet[AgentVersion]) -> QuerySet[AgentVersion]:
+        """The versions that match what of the form is valid."""
+        self.is_valid()
+        asked = self.cleaned_data
+        if asked.get("named"):
+            versions = versions.exclude(name="")
+        if asked.get("author"):
+            versions = versions.filter(author_name=asked["author"])
+        if asked.get("field"):
+            versions = changing(versions, asked["field"])
+        if asked.get("since"):
+            versions = versions.filter(created_at__date__gte=asked["since"])
+        if asked.get("until"):
+            versions = versions.filter(created_at__date__lte=asked["until"])
+        return versions
+
+    def asked(self) -> list[dict[str, str]]:
+        """Each filter in force: its label, its value in words, and the address without it."""
+        self.is_valid()
+        chips = []
+        for name, value in self.cleaned_data.items():
+            if value:
+                rest = {other: each for other, each in self.data.items() if other not in (name, "page") and each}
+                words = "yes" if value is True else LABELS.get(value, value) if name == "field" else str(value)
+                chips.append({"label": str(self.fields[name].label), "value": words, "without": urlencode(rest)})
+        return chips

@@ -1,0 +1,139 @@
+"""The pages that read a history: its timeline, one version, and who moved live when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_safe
+
+from access_app.roles import Role
+from agents_app.models import Agent
+from versions_app.answers import Pointers, Row, version_text
+from versions_app.charts import charts
+from versions_app.forms import FilterForm
+from versions_app.pages import address, find, find_version, may
+from versions_app.summaries import LABELS
+from versions_app.timeline import entries, gone, sketches
+
+PER_PAGE = 20
+RECENT = 5
+TEXTS = ("description", "instructions")
+
+
+def head_of(request: HttpRequest, agent: Agent) -> dict[str, Any]:
+    """What the head of every page of a history shows."""
+    return {
+        "nav": "agents",
+        "agent": agent,
+        "live": agent.active_version,
+        "draft": agent.head_version if agent.has_draft else None,
+        "may_edit": may(request, agent, Role.EDITOR),
+        "may_publish": may(request, agent, Role.PUBLISHER),
+    }
+
+
+@require_safe
+@login_required
+def list(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The history of an agent, newest first."""
+    agent = find(request, agent_id)
+    kept = sketches(agent)
+    filters = FilterForm(request.GET, sorted({sketch.author_name for sketch in kept if sketch.author_name}))
+    page = Paginator(filters.narrow(agent.versions.all()), PER_PAGE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+
+    context = {
+        **head_of(request, agent),
+        "tab": "versions",
+        "filters": filters,
+        "query": query.urlencode(),
+        "page": page,
+        "entries": entries(agent, page.object_list),
+        "kept": len(kept),
+        "gone": gone(agent, len(kept)),
+        "charts": charts(agent, kept),
+    }
+    return render(request, "versions/list.html", context)
+
+
+@require_safe
+@login_required
+def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The newest versions, as a fragment for the page of the agent."""
+    agent = find(request, agent_id)
+    shown = entries(agent, agent.versions.all()[:RECENT])
+    return render(request, "versions/_recent.html", {**head_of(request, agent), "entries": shown})
+
+
+@require_safe
+@login_required
+def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """One version, to be read."""
+    agent = find(request, agent_id)
+    version = find_version(agent, number)
+    numbers = agent.versions.order_by().values_list("version_number", flat=True)
+    context = {
+        **head_of(request, agent),
+        "version": version,
+        "entry": entries(agent, [version])[0],
+        "parts": [part(field, version.snapshot[field]) for field in LABELS],
+        "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
+        "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
+    }
+    return render(request, "versions/view.html", context)
+
+
+def part(field: str, value: Any) -> dict[str, Any]:
+    """One field of a version as its page shows it."""
+    kind = "text" if field in TEXTS else "keys" if is_keys(value) else "json" if value else "text"
+    if kind == "json" and isinstance(value, str):
+        kind = "word"
+    shown = json.dumps(value, ensure_ascii=False, indent=2) if kind == "json" else value
+    return {"field": field, "label": LABELS[field], "kind": kind, "value": shown}
+
+
+def is_keys(value: Any) -> bool:
+    return bool(value) and isinstance(value, (tuple, type([]))) and all(isinstance(each, str) for each in value)
+
+
+@require_safe
+@login_required
+def download(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """One version as a file, as the API answers it."""
+    agent = find(request, agent_id)
+    version = find_version(agent, number)
+    body = json.loads(version_text(Row.of(version), Pointers.of(agent)))
+    text = json.dumps(body, ensure_ascii=False, indent=2)
+    disposition = content_disposition_header(True, f"{agent.pk}-v{number}.json")
+    return HttpResponse(f"{text}\n".encode(), "application/json", headers={"Content-Disposition": disposition})
+
+
+@require_safe
+@login_required
+def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Who moved live when, newest first; the newest move can be undone."""
+    agent = find(request, agent_id)
+    page = Paginator(agent.activations.all(), PER_PAGE).get_page(request.GET.get("page"))
+    kept = sketches(agent)
+    newest = page.object_list[0] if page.number == 1 and page.object_list else None
+    numbers = {sketch.number for sketch in kept}
+    context = {
+        **head_of(request, agent),
+        "tab": "activations",
+        "page": page,
+        "newest": newest,
+        "can_undo": newest is not None and newest.from_version_number in numbers,
+        "undo_url": newest and address("undo", agent, newest.pk),
+        "numbers": numbers,
+        "kept": len(kept),
+        "gone": gone(agent, len(kept)),
+        "charts": charts(agent, kept),
+    }
+    return render(request, "versions/activations.html", context)
