@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models
 from django.utils import timezone
 
 from access_app.roles import Role
+from agentcms.prepared import Prepared
 
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -69,7 +71,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         """The valid key that this secret text belongs to, with its user, or None; one query."""
         if not (token.isascii() and token.isprintable()):  # PostgreSQL refuses a NUL even in a comparison
             return None
-        key = self.select_related("user").filter(prefix=token[:KEY_PREFIX_LENGTH]).first()
+        key = with_prefix(token[:KEY_PREFIX_LENGTH])
         expected = key.secret_hash if key else "0" * 64
         if not hmac.compare_digest(hash_token(token), expected) or key is None:
             return None
@@ -120,6 +122,43 @@ class ApiKey(models.Model):
             ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
 
 
+def _columns(model: type[models.Model], path: str = "") -> list[str]:
+    return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
+
+
+# Every request with a key asks this.
+_BY_PREFIX = Prepared(
+    lambda variant, prefix: (
+        ApiKey.objects.order_by()
+        .filter(prefix=prefix)
+        .values_list(*_columns(ApiKey), *_columns(get_user_model(), "user__"))
+    ),
+    prefix=str,
+)
+
+
+def with_prefix(prefix: str) -> ApiKey | None:
+    """The key that begins so, with its user; one query."""
+    rows = _BY_PREFIX(prefix=prefix)
+    if not rows:
+        return None
+    own = _columns(ApiKey)
+    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, rows[0][: len(own)])
+    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, _columns(get_user_model()), rows[0][len(own) :])
+    return key
+
+
 def hash_token(token: str) -> str:
     """SHA-256 of a 256-bit random secret: a slow hash would protect nothing that is not safe already."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class SignInTries(models.Model):
+    """Tries to sign in within a window of time, counted here while the cache is away."""
+
+    key = models.CharField(primary_key=True, max_length=64)
+    count = models.PositiveIntegerField(default=0)
+    ends_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.count} until {self.ends_at:%H:%M:%S}"

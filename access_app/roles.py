@@ -6,6 +6,7 @@ key's. Where nothing grants, nothing is allowed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
@@ -36,6 +37,16 @@ class Role(models.TextChoices):
     @classmethod
     def at_least(cls, role: Role) -> list[Role]:
         return [each for each in cls if each.covers(role)]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A caller while a query is prepared: a superuser, or a member whose id comes later."""
+
+    is_superuser: bool
+    pk: int
+    is_active: bool = True
+    is_authenticated: bool = True
 
 
 class RoleRequired(PermissionDenied):

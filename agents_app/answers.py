@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
-from django.db.models import TextField
+from django.db.models import Count, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.roles import SHARED
+from access_app.roles import SHARED, Role, StandIn, may_all
+from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.references import warnings
@@ -65,6 +66,40 @@ def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
     columns = (*OWN, *POINTERS, f"{shown}__pk", f"{shown}__snapshot_text")
     # As text: most rows need no parsing of it.
     return agents.filter(active_version__isnull=False).values_list(*columns, Cast(f"{shown}__references", TextField()))
+
+
+def _one(variant: Any, agent_id: str, user_id: int) -> Any:
+    everything, shown = variant
+    return rows(Agent.objects.for_user(StandIn(everything, user_id)).filter(pk=agent_id).order_by(), shown)
+
+
+def _many(variant: Any, user_id: int) -> Any:
+    everything, shown, column = variant
+    return rows(Agent.objects.for_user(StandIn(everything, user_id)).order_by(column, "id"), shown)
+
+
+def _total(variant: Any, user_id: int) -> Any:
+    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(active_version__isnull=False)
+    return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
+
+
+ONE = Prepared(_one, agent_id=str, user_id=int)
+MANY = Prepared(_many, user_id=int)
+TOTAL = Prepared(_total, user_id=int)
+
+
+def one(user: Any, agent_id: str, shown: str = "active_version") -> Row | None:
+    """An agent that the caller may see."""
+    found = ONE((may_all(user, Role.VIEWER), shown), agent_id=agent_id, user_id=user.pk)
+    return Row(*found[0]) if found else None
+
+
+def page(user: Any, column: str, start: int, size: int, shown: str = "active_version") -> tuple[list[Row], int]:
+    """Some of the agents that the caller may see, by a column and then by id, and how many there are."""
+    everything = may_all(user, Role.VIEWER)
+    found = MANY((everything, shown, column), user_id=user.pk, limit=(size, start))
+    total = TOTAL(everything, user_id=user.pk)
+    return [Row(*row) for row in found], total[0][0] if total else 0
 
 
 def etag(row_key: str, revision: int) -> str:

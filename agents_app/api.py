@@ -15,9 +15,9 @@ from agentcms.json_views import JSONView
 from agentcms.query import OrderBy, Query, page_text
 from agentcms.rest import body_object
 from agents_app import answers
-from agents_app.answers import Row, texts
+from agents_app.answers import texts
 from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
-from agents_app.http import agent_reply, hold, json_reply, known_already, missing, reply, visible
+from agents_app.http import agent_reply, hold, json_reply, known_already, missing, reply
 from agents_app.models import Agent
 
 ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
@@ -32,13 +32,11 @@ class AgentsView(JSONView):
         with Query(request) as query:
             paging = query.paging(100)
             order = query.order_by(tuple(ORDER), NEWEST)
-        agents = visible(request).filter(active_version__isnull=False)
         column = ("-" if order.direction == "DESC" else "") + ORDER[order.field]
 
-        found = answers.rows(agents.order_by(column, "id"))[paging.start : paging.stop]
-        shown = texts([Row(*row) for row in found])
+        found, total = answers.page(request.user, column, paging.start, paging.per_page)
 
-        return reply(page_text("agents", shown, agents.count(), paging.page, paging.per_page))
+        return reply(page_text("agents", texts(found), total, paging.page, paging.per_page))
 
     def post(self, request: Request) -> HttpResponse:
         fields, agent_id, owner_id, said = read_new(body_object(request))
@@ -54,10 +52,9 @@ class AgentView(JSONView):
     """One agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        found = answers.rows(visible(request).filter(pk=agent_id)).first()
-        if found is None:
+        row = answers.one(request.user, agent_id)
+        if row is None:
             raise missing(agent_id)
-        row = Row(*found)
         if known_already(request, row.etag):
             return reply("", 304, row.etag)
         return reply(texts([row])[0], etag=row.etag)

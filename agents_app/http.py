@@ -13,6 +13,7 @@ from agentcms.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from agentcms.rest import api_error, encode
 from agentcms.wire import wire_time
 from agents_app import answers
+from agents_app.held import held
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.shapes import ShapeError
 
@@ -39,10 +40,9 @@ def hold(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
 
     Inside a transaction; what the view then answers is what it did itself, however many write at once.
     """
-    try:
-        agent = visible(request).with_role(request.user).locked(agent_id)
-    except Agent.DoesNotExist:
-        raise missing(agent_id) from None
+    agent = held(request.user, agent_id)
+    if agent is None:
+        raise missing(agent_id)
     require(request, agent, role, hint)
     check_match(request, agent)
     return agent

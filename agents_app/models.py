@@ -56,8 +56,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """The row as it stands with its two versions, held against other writers until the transaction ends."""
         row = self.select_for_update(of=("self",)).get(pk=agent_id)
         # Not in one statement: one that waited for the lock sees other tables as they were before the wait.
-        if row.head_version_id is not None and row.head_version_id == row.active_version_id:
-            row.head_version = row.active_version
+        row.pair_versions()
         return row
 
     def hold(self) -> list[str]:
@@ -122,6 +121,7 @@ class Agent(models.Model):
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     _stored_owner_id: str | None = None
+    is_held = False  # while `edit_locked` saves: the object is the row, so the history need not read it again
 
     objects = AgentQuerySet.as_manager()
 
@@ -232,8 +232,17 @@ class Agent(models.Model):
             return None
         for name, value in fields.items():
             setattr(self, name, value)
-        self._write(fields)
+        self.is_held = True
+        try:
+            self._write(fields)
+        finally:
+            self.is_held = False
         return self.head_version
+
+    def pair_versions(self) -> None:
+        """Let a head that is live be one object, read once."""
+        if self.head_version_id is not None and self.head_version_id == self.active_version_id:
+            self.head_version = self.active_version
 
     def become(self, row: Agent) -> None:
         """Show what another object of the same row shows."""

@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
-from django.db.models import QuerySet, TextField
+from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
+from access_app.roles import StandIn
+from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent
 from versions_app.diffs import compare, line_counts, paths
@@ -56,6 +58,31 @@ class Pointers(NamedTuple):
 def rows(versions: QuerySet[AgentVersion], *more: str) -> Any:
     """The versions as the columns of Row, then some more, in one query."""
     return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()), *more)
+
+
+def _head(variant: Any, agent_id: str, user_id: int) -> Any:
+    mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
+    total = mine.values("agent").annotate(total=Count("pk")).values("total")
+    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(pk=agent_id).order_by()
+    agents = agents.annotate(total=Subquery(total, IntegerField()))
+    return agents.values_list("pk", "active_version_id", "head_version_id", "total")
+
+
+def _page(variant: Any, agent_id: str) -> Any:
+    return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))
+
+
+def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
+    """The versions `a` and `b`, live and head, of an agent that the caller may see."""
+    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(pk=agent_id)
+    wanted = Q(pk__in=(a, b)) | Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
+    mine = AgentVersion.objects.order_by().filter(wanted, agent_id=agent_id, agent__in=agents)
+    return rows(mine, "agent__active_version", "agent__head_version")
+
+
+HEAD = Prepared(_head, agent_id=str, user_id=int)
+PAGE = Prepared(_page, agent_id=str)
+SOME = Prepared(_some, agent_id=str, user_id=int, a=UUID, b=UUID)
 
 
 def version_text(row: Row, pointers: Pointers) -> str:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import transaction
-from django.db.models import Count, F, IntegerField, OuterRef, Q, Subquery
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.roles import Role
+from access_app.roles import Role, may_all
 from agentcms.json_views import JSONView
 from agentcms.query import OrderBy, Query, page_text
 from agentcms.rest import body_object
 from agents_app.api import DRAFT_HINT, named_version, no_version, version_id_of
 from agents_app.bodies import Said, publishes, read_parts, saying
 from agents_app.changes import change
-from agents_app.http import agent_reply, hold, json_reply, missing, reply, visible
-from versions_app.answers import Pointers, Row, comparison_text, rows, version_text
+from agents_app.http import agent_reply, hold, json_reply, missing, reply
+from versions_app.answers import HEAD, PAGE, SOME, Pointers, Row, comparison_text, version_text
 from versions_app.bodies import Description, read_description
 from versions_app.models import AgentVersion
 
 ORDER = {"versionNumber": "version_number", "createdAt": "created_at"}
 NEWEST = OrderBy("versionNumber")
-WORDS = {"live": "agent__active_version", "head": "agent__head_version"}
+NOBODY = UUID(int=0)
 
 
 class VersionsView(JSONView):
@@ -31,21 +32,14 @@ class VersionsView(JSONView):
         with Query(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER), NEWEST)
-        versions = AgentVersion.objects.order_by()
-        total = versions.filter(agent=OuterRef("pk")).values("agent").annotate(total=Count("pk")).values("total")
-        agents = visible(request).filter(pk=agent_id).annotate(total=Subquery(total, IntegerField()))
-        agent = agents.values_list("pk", "active_version_id", "head_version_id", "total").first()
-        if agent is None:
-            raise missing(agent_id)
-        pointers = Pointers(*agent[:3])
+        pointers, total = pointers_and_total(request, agent_id)
         sign = "-" if order.direction == "DESC" else ""
-        page = rows(
-            versions.filter(agent_id=agent_id).order_by(f"{sign}{ORDER[order.field]}", f"{sign}version_number")
-        )
+        columns = dict.fromkeys((f"{sign}{ORDER[order.field]}", f"{sign}version_number"))
+        page = PAGE(tuple(columns), agent_id=agent_id, limit=(paging.per_page, paging.start))
 
-        shown = [version_text(Row(*row), pointers) for row in page[paging.start : paging.stop]]
+        shown = [version_text(Row(*row), pointers) for row in page]
 
-        return reply(page_text("versions", shown, agent[3] or 0, paging.page, paging.per_page))
+        return reply(page_text("versions", shown, total, paging.page, paging.per_page))
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Description)
@@ -60,7 +54,7 @@ class VersionView(JSONView):
     """One version."""
 
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        row, pointers = find(request, agent_id, version_id)
+        ((row, pointers),) = find(request, agent_id, version_id)
         return reply(version_text(row, pointers))
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
@@ -113,7 +107,7 @@ class CompareView(JSONView):
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
                     query.refuse(name, "Give the id of a version, live or head.")
-        (before, pointers), (after, _) = find_both(request, agent_id, [str(name) for name in names])
+        (before, pointers), (after, _) = find(request, agent_id, *map(str, names), words=("live", "head"))
         return reply(comparison_text(before, after, pointers))
 
 
@@ -128,28 +122,25 @@ class DiscardDraftView(JSONView):
             return agent_reply(agent, agent.active_version)
 
 
-def find(request: Request, agent_id: str, name: str) -> tuple[Row, Pointers]:
-    """One version of an agent that the caller may see."""
-    return find_both(request, agent_id, [name])[0]
+def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
+    """Which versions of an agent are live and head, and how many there are."""
+    found = HEAD(may_all(request.user, Role.VIEWER), agent_id=agent_id, user_id=request.user.pk)
+    if not found:
+        raise missing(agent_id)
+    *pointers, total = found[0]
+    return Pointers(*pointers), total or 0
 
 
-def find_both(request: Request, agent_id: str, names: list[str]) -> list[tuple[Row, Pointers]]:
-    """Versions of one agent by their ids, `live` or `head`, in one query."""
-    wanted = Q()
-    for name in names:
-        if name in WORDS:
-            wanted |= Q(pk=F(WORDS[name]))
-        elif version_id := version_id_of(name):
-            wanted |= Q(pk=version_id)
-    agents = visible(request).filter(pk=agent_id)
+def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()) -> list[tuple[Row, Pointers]]:
+    """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
+    ids = [version_id_of(name) or NOBODY for name in (*names, "")][:2]
+    rows = SOME(may_all(request.user, Role.VIEWER), agent_id=agent_id, user_id=request.user.pk, a=ids[0], b=ids[1])
     found: dict[str, tuple[Row, Pointers]] = {}
-    if wanted:
-        mine = AgentVersion.objects.filter(wanted, agent__in=agents)
-        for values in rows(mine.order_by(), "agent__active_version", "agent__head_version"):
-            row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
-            found[str(row.id)] = (row, pointers)
-            found |= {word: found[str(row.id)] for word in WORDS if row.id == getattr(pointers, f"{word}_id")}
+    for values in rows:
+        row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
+        found[str(row.id)] = (row, pointers)
+        found |= {word: found[str(row.id)] for word in words if row.id == getattr(pointers, f"{word}_id")}
     for name in names:
         if name.lower() not in found:
-            raise no_version(agent_id, name) if agents.exists() else missing(agent_id)
+            raise no_version(agent_id, name) if found else missing(agent_id)
     return [found[name.lower()] for name in names]

@@ -57,8 +57,7 @@ def test_a_version_says_what_changed_why_and_by_whom(api, versions):
 def test_an_unknown_or_malformed_version_id_is_not_found(api, versions, unknown):
     expected = f"Version with id {unknown} not found for agent concierge"
 
-    if unknown != "live":
-        assert api.get(version_path(unknown)).body["error"] == expected
+    assert api.get(version_path(unknown)).body["error"] == expected
     for method, path in (("POST", "activate"), ("POST", "restore")):
         assert api.call(method, version_path(unknown, path)).body["error"] == expected
     assert api.delete(version_path(unknown)).body["error"] == expected
