@@ -10,19 +10,8 @@ PROJECT = Path(__file__).parent.parent
 FLOORS = ["agentcms floor", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app", "agentcms top"]
 APPS = FLOORS[1:-1]
 # The modules of `agentcms` that wire everything together or run it. The others are the floor and know of no app.
-TOP = {
-    "celery",
-    "children",
-    "embedded",
-    "prepare",
-    "run",
-    "settings",
-    "supervisor",
-    "urls",
-    "watchdog",
-    "worker",
-    "wsgi",
-}
+TOP = {"__init__", "celery", "settings", "urls", "wsgi"}
+TOP |= {"children", "embedded", "prepare", "run", "supervisor", "watchdog", "worker"}
 
 # What speaks HTTP, or belongs to those who do, stands on top of an app's domain.
 HTTP_LIBRARIES = ("rest_framework", "django.http", "django.shortcuts", "django.views", "django_htmx")
