@@ -1,10 +1,8 @@
-"""The one command with real processes: it starts, answers, heals, and leaves nothing behind."""
+"""The one command with real processes: it starts, answers and heals."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import psutil
@@ -19,15 +17,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One copy for the tests that leave it as it was."""
     with serving(tmp_path_factory.mktemp("running") / "var") as copy:
         yield copy
-
-
-def socket_folder(copy: Served) -> Path:
-    address = (copy.data_dir / "valkey.url").read_text()
-    return Path(address.removeprefix("unix://").partition("?")[0]).parent
-
-
-def nobody_left(processes: list[psutil.Process]) -> bool:
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
 def test_it_answers_where_it_says(running):
@@ -108,44 +97,3 @@ def test_two_copies_run_side_by_side(running, tmp_path):
         assert other.port != running.port
         assert other.answers()
         assert running.answers()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_stops_every_process(own_served, number):
-    processes, sockets = own_served.processes(), socket_folder(own_served)
-
-    own_served.process.send_signal(number)
-
-    assert own_served.process.wait(20) == 0
-    assert nobody_left(processes)
-    assert not sockets.exists()
-    assert not (own_served.data_dir / "valkey.url").exists()
-
-
-def test_a_killed_supervisor_takes_everybody_along(own_served):
-    processes, sockets = own_served.processes(), socket_folder(own_served)
-
-    own_served.process.kill()
-
-    wait_until(lambda: nobody_left(processes), 10, "nobody left")
-    wait_until(lambda: not sockets.exists(), 5, "socket folder removed")
-
-
-def test_it_starts_again_right_after_everything_was_killed(own_served):
-    sockets = socket_folder(own_served)
-    own_served.kill()
-
-    own_served.start()
-
-    assert own_served.answers()
-    assert not sockets.exists()
-
-
-def test_a_restart_keeps_the_passwords(tmp_path):
-    with serving(tmp_path / "var", DEMO_DATA="yes") as copy:
-        before = (copy.data_dir / "demo_passwords.json").read_text()
-        copy.stop()
-
-        copy.start()
-
-        assert (copy.data_dir / "demo_passwords.json").read_text() == before

@@ -1,0 +1,72 @@
+"""The one command with real processes: however it ends, nothing is left behind, and it starts again."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.served import Served, serving, wait_until
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("stopping") / "var", DEMO_DATA="yes") as copy:
+        yield copy
+
+
+@pytest.fixture
+def started(copy: Served) -> Served:
+    """The same copy on the same data, started again if the test before has ended it."""
+    return copy if copy.process.poll() is None else copy.start()
+
+
+def socket_folder(copy: Served) -> Path:
+    address = (copy.data_dir / "valkey.url").read_text()
+    return Path(address.removeprefix("unix://").partition("?")[0]).parent
+
+
+def nobody_left(processes: list[psutil.Process]) -> bool:
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_every_process(started, number):
+    processes, sockets = started.processes(), socket_folder(started)
+
+    started.process.send_signal(number)
+
+    assert started.process.wait(20) == 0
+    assert nobody_left(processes)
+    assert not sockets.exists()
+    assert not (started.data_dir / "valkey.url").exists()
+
+
+def test_a_killed_supervisor_takes_everybody_along(started):
+    processes, sockets = started.processes(), socket_folder(started)
+
+    started.process.kill()
+
+    wait_until(lambda: nobody_left(processes), 10, "nobody left")
+    wait_until(lambda: not sockets.exists(), 5, "socket folder removed")
+
+
+def test_it_starts_again_right_after_everything_was_killed(started):
+    sockets = socket_folder(started)
+    started.kill()
+
+    started.start()
+
+    assert started.answers()
+    assert not sockets.exists()
+
+
+def test_a_restart_keeps_the_passwords(started):
+    before = (started.data_dir / "demo_passwords.json").read_text()
+    started.stop()
+
+    started.start()
+
+    assert (started.data_dir / "demo_passwords.json").read_text() == before
+    assert before.count("password") > 1
