@@ -108,7 +108,8 @@ class ApiKey(models.Model):
     @property
     def is_valid(self) -> bool:
         expired = self.expires_at is not None and self.expires_at <= timezone.now()
-        return self.revoked_at is None and not expired and self.user.is_active
+        cut_to_known_role = self.role in {"", *Role.values}
+        return self.revoked_at is None and not expired and cut_to_known_role and self.user.is_active
 
     def revoke(self) -> None:
         """End the key at once; revoking it again changes nothing."""

@@ -1,0 +1,217 @@
+"""Who may do what for which owner. Where nothing grants, nothing is allowed."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from access_app.models import ApiKey, Membership
+from access_app.roles import Role, RoleRequired, granted_role, has_role, may_all, owners, require_role, role_for
+from agents_app.models import Agent
+from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+ROLES = list(Role)
+
+
+@pytest.fixture
+def agents():
+    """One agent for each of two owners and the shared space."""
+    return {owner: AgentFactory(id=f"of-{owner or 'all'}", owner_id=owner) for owner in ("", "bar", "kitchen")}
+
+
+def with_key(user, role="", **fields):
+    """The user as it comes with an API key cut to the role."""
+    user.api_key = ApiKey.objects.issue(user, role=role, **fields)[0]
+    return user
+
+
+def seen(user, role=Role.VIEWER):
+    return sorted(Agent.objects.for_user(user, role).values_list("owner_id", flat=True))
+
+
+# --- Memberships
+
+
+@pytest.mark.parametrize("granted", ROLES)
+def test_each_role_may_do_what_stands_before_it_and_no_more(granted):
+    user = member(granted, "bar")
+
+    allowed = [role for role in ROLES if has_role(user, role, "bar")]
+
+    assert allowed == ROLES[: ROLES.index(granted) + 1]
+
+
+@pytest.mark.parametrize("granted", ROLES)
+def test_the_agents_of_a_caller_are_those_of_owners_that_granted_the_role(agents, granted):
+    user = member(granted, "bar")
+
+    assert [seen(user, role) for role in ROLES] == [["bar"] if granted.covers(role) else [] for role in ROLES]
+
+
+def test_a_membership_is_for_its_owner_alone(agents):
+    user = member(Role.MANAGER, "bar")
+
+    assert [role_for(user, owner) for owner in ("bar", "kitchen", "", "BAR", "bar ")] == [
+        Role.MANAGER,
+        None,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_the_shared_space_is_an_owner_like_any_other(agents):
+    assert seen(member(Role.VIEWER, "")) == [""]
+    assert seen(member(Role.VIEWER, "bar")) == ["bar"]
+
+
+def test_several_memberships_each_count_for_their_owner(agents):
+    user = member(Role.EDITOR, "bar")
+    MembershipFactory(user=user, owner_id="", role=Role.VIEWER)
+
+    assert seen(user) == ["", "bar"]
+    assert seen(user, Role.EDITOR) == ["bar"]
+
+
+def test_a_user_without_a_membership_sees_nothing(agents):
+    assert seen(UserFactory()) == []
+    assert role_for(UserFactory(), "") is None
+
+
+def test_somebody_who_is_not_signed_in_sees_nothing(agents):
+    nobody = AnonymousUser()
+
+    assert seen(nobody) == []
+    assert not any(has_role(nobody, role, "") for role in ROLES)
+
+
+def test_an_inactive_user_may_nothing(agents):
+    user = member(Role.MANAGER, "bar", is_active=False)
+
+    assert seen(user) == []
+    assert role_for(user, "bar") is None
+
+
+def test_a_membership_that_ended_grants_nothing(agents):
+    user = member(Role.MANAGER, "bar")
+
+    user.memberships.all().delete()
+
+    assert seen(user) == []
+
+
+def test_what_is_refused_names_the_role_and_the_owner():
+    with pytest.raises(RoleRequired, match=r"This needs the role publisher for owner bar\. Save a draft\."):
+        require_role(member(Role.EDITOR, "bar"), Role.PUBLISHER, "bar", "Save a draft.")
+
+
+def test_what_is_granted_is_not_refused():
+    require_role(member(Role.PUBLISHER, "bar"), Role.PUBLISHER, "bar")
+
+
+def test_the_role_a_row_carries_is_the_role_that_is_asked_for(agents):
+    user = member(Role.EDITOR, "bar")
+
+    rows = Agent.objects.annotate(granted=granted_role(user, "owner_id")).values_list("owner_id", "granted")
+
+    assert dict(rows) == {"": None, "bar": "editor", "kitchen": None}
+
+
+# --- Superusers
+
+
+def test_a_superuser_may_all(agents):
+    root = UserFactory(is_superuser=True)
+
+    assert seen(root, Role.MANAGER) == ["", "bar", "kitchen"]
+    assert role_for(root, "an owner nobody knows") is Role.MANAGER
+
+
+def test_staff_who_are_no_superusers_may_no_more_than_others(agents):
+    assert seen(UserFactory(is_staff=True)) == []
+
+
+def test_an_inactive_superuser_may_nothing(agents):
+    root = UserFactory(is_superuser=True, is_active=False)
+
+    assert seen(root) == []
+    assert not may_all(root, Role.VIEWER)
+    assert role_for(root, "bar") is None
+
+
+@pytest.mark.parametrize("cut", ROLES)
+def test_a_superuser_with_a_cut_key_may_no_more_than_the_key(agents, cut):
+    root = with_key(UserFactory(is_superuser=True), cut)
+    MembershipFactory(user=root, owner_id="bar", role=Role.MANAGER)
+
+    assert [role for role in ROLES if has_role(root, role, "bar")] == ROLES[: ROLES.index(cut) + 1]
+    assert [len(seen(root, role)) for role in ROLES] == [3 if cut.covers(role) else 0 for role in ROLES]
+
+
+# --- Keys
+
+
+@pytest.mark.parametrize("cut", ROLES)
+@pytest.mark.parametrize("granted", ROLES)
+def test_a_key_acts_with_the_lower_of_its_own_and_its_users_role(agents, granted, cut):
+    user = with_key(member(granted, "bar"), cut)
+
+    lower = min(granted, cut, key=lambda role: role.rank)
+
+    assert role_for(user, "bar") is lower
+    assert [seen(user, role) for role in ROLES] == [["bar"] if lower.covers(role) else [] for role in ROLES]
+
+
+def test_a_key_that_is_not_cut_acts_as_its_user(agents):
+    user = with_key(member(Role.EDITOR, "bar"))
+
+    assert role_for(user, "bar") is Role.EDITOR
+
+
+def test_a_key_gives_no_owner_that_its_user_lacks(agents):
+    user = with_key(member(Role.VIEWER, "bar"), Role.MANAGER)
+
+    assert seen(user) == ["bar"]
+    assert role_for(user, "kitchen") is None
+
+
+def test_owners_are_those_of_the_role_and_of_the_key():
+    user = with_key(member(Role.MANAGER, "bar"), Role.VIEWER)
+
+    assert list(owners(user)) == ["bar"]
+    assert list(owners(user, Role.EDITOR)) == []
+
+
+# --- Memberships as rows
+
+
+def test_a_user_has_one_role_for_an_owner():
+    user = member(Role.VIEWER, "bar")
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        MembershipFactory(user=user, owner_id="bar", role=Role.MANAGER)
+
+
+def test_a_role_that_nobody_knows_cannot_be_granted():
+    with pytest.raises(IntegrityError), transaction.atomic():
+        MembershipFactory(role="owner")
+
+
+@pytest.mark.parametrize("owner", [" ", "a/b", ".", "..", "a\0b", "x" * 129])
+def test_an_owner_that_cannot_be_an_id_is_refused(owner):
+    with pytest.raises(ValidationError):
+        Membership(user=UserFactory(), owner_id=owner, role=Role.VIEWER).full_clean()
+
+
+def test_time_does_not_end_a_membership_but_a_key():
+    user = member(Role.VIEWER, "bar")
+
+    key, _ = ApiKey.objects.issue(user, expires_at=timezone.now() - timedelta(seconds=1))
+
+    assert not key.is_valid
+    assert role_for(user, "bar") is Role.VIEWER
