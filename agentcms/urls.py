@@ -3,8 +3,11 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 
+from access_app.views import SignIn
 from agentcms.json_views import NoSuchRoute
 
 handler400 = "agentcms.handlers.handler400"
@@ -20,6 +23,11 @@ api_urlpatterns: list[Any] = [
 
 urlpatterns = [
     path("api/", include(api_urlpatterns)),
+    path("sign-in", SignIn.as_view(), name="login"),
+    path("sign-out", LogoutView.as_view(), name="logout"),
+    path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),  # one door, one throttle
     path("admin/", admin.site.urls),
+    path("", include("access_app.urls")),
+    path("", include("agents_app.urls")),
     path("", include("versions_app.urls")),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -60,3 +60,75 @@ class StrictJSON(forms.JSONField):
             return canonical(self.to_python(initial)) != canonical(self.to_python(data))
         except ValidationError:
             return True
+
+
+class JSONNumber(KeptText):
+    """A number as JSON writes it, kept digit by digit; None where nothing is set."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+        super().__init__(**{"widget": widget, "max_length": 40, **options})
+
+    @staticmethod
+    def takes(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if not text or not text.strip():
+            return None
+        try:
+            number = parse(text.strip().encode("utf-8", "surrogatepass"))
+        except InvalidJSON:
+            number = None
+        if not self.takes(number):
+            raise ValidationError("This must be a number, such as 0.7.", code="invalid")
+        return number
+
+    def validate(self, value: Any) -> None:
+        """What could be read is a number."""
+
+    def run_validators(self, value: Any) -> None:
+        """The limits of a text do not apply to a number."""
+
+
+class Keys(forms.Field):
+    """A list of keys, each sent once per box that is ticked."""
+
+    widget = forms.MultipleHiddenInput
+
+    def to_python(self, value: Any) -> list[str]:
+        return list(dict.fromkeys(value or ()))
+
+
+class ScorersWidget(forms.MultipleHiddenInput):
+    """Reads one box per scorer, and beside it how often it scores: `<name>-<key>-type` and `-amount`."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
+        return {
+            key: (data.get(f"{name}-{key}-type", ""), data.get(f"{name}-{key}-amount", ""))
+            for key in dict.fromkeys(chosen)
+        }
+
+
+class Scorers(forms.Field):
+    """Scorers by key with their sampling, as two texts each: the type and the amount."""
+
+    widget = ScorersWidget
+    AMOUNTS: ClassVar = {"ratio": "rate", "count": "count"}
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        return {key: self.sampled(key, *texts) for key, texts in (value or {}).items()}
+
+    def sampled(self, key: str, kind: str, amount: str) -> dict[str, Any]:
+        if kind not in self.AMOUNTS:
+            return {}
+        try:
+            number = parse(amount.strip().encode("utf-8", "surrogatepass"))
+        except InvalidJSON as error:
+            raise ValidationError(f"{key}: how often must be a number.", code="invalid") from error
+        return {"sampling": {"type": kind, self.AMOUNTS[kind]: number}}
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return True

@@ -1,0 +1,99 @@
+"""The forms of an account: signing in, keys, members."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from access_app.models import ApiKey, Membership
+from access_app.roles import Role
+from access_app.throttle import Throttle
+
+LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
+
+
+class SignInForm(AuthenticationForm):
+    """Signing in, with the throttle asked before the password is hashed: that is what costs."""
+
+    def clean(self) -> dict[str, Any]:
+        username = self.cleaned_data.get("username")
+        if not username or not self.cleaned_data.get("password"):
+            return super().clean()
+        throttle = Throttle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)
+        if wait := throttle.take():
+            raise ValidationError(
+                "Too many tries to sign in. Wait %(wait)s and try again.",
+                code="throttled",
+                params={"wait": in_words(wait)},
+            )
+        cleaned = super().clean()
+        throttle.forgive()
+        return cleaned
+
+
+def in_words(seconds: int) -> str:
+    """A wait, rounded up: "40 seconds", "3 minutes"."""
+    if seconds < 60:
+        return f"{seconds} second{'' if seconds == 1 else 's'}"
+    minutes = -(-seconds // 60)
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+
+
+class KeyForm(forms.ModelForm):
+    """A new API key: what for, how far it may go and for how long."""
+
+    name = forms.CharField(max_length=100, label="What it is for", help_text="For example “Nightly export”.")
+    role = forms.ChoiceField(
+        required=False,
+        choices=[("", "The same as mine"), *Role.choices],
+        label="May act as",
+        help_text="Never above your own role.",
+    )
+    expires_at = forms.ChoiceField(required=False, choices=list(LIFETIMES.items()), initial="90", label="Expires")
+
+    class Meta:
+        model = ApiKey
+        fields: ClassVar = ["name", "role"]
+
+    def clean_expires_at(self) -> Any:
+        days = self.cleaned_data["expires_at"]
+        return timezone.now() + timedelta(days=int(days)) if days else None
+
+
+class MemberForm(forms.ModelForm):
+    """A new member of a team, by username."""
+
+    username = forms.CharField(max_length=150, label="Username")
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.EDITOR)
+
+    class Meta:
+        model = Membership
+        fields: ClassVar = ["role"]
+
+    def __init__(self, *args: Any, owner_id: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.instance.owner_id = owner_id
+
+    def clean_username(self) -> str:
+        username: str = self.cleaned_data["username"]
+        user = get_user_model().objects.filter(username=username, is_active=True).first()
+        if user is None:
+            raise ValidationError("Nobody has this username.")
+        if Membership.objects.filter(user=user, owner_id=self.instance.owner_id).exists():
+            raise ValidationError("This person is a member already. Change the role in the list.")
+        self.instance.user = user
+        return username
+
+
+class RoleForm(forms.ModelForm):
+    """Another role for a member."""
+
+    class Meta:
+        model = Membership
+        fields: ClassVar = ["role"]

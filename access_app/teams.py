@@ -1,0 +1,31 @@
+"""The teams that a person manages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from access_app.models import Membership
+from access_app.roles import SHARED, Role, may_all, owners
+
+
+def known_owners(user: Any, role: Role) -> list[str]:
+    """The owners for which the person has the role, in order; the shared space, which is blank, comes first.
+
+    For superusers these are all that have members.
+    """
+    if may_all(user, role):
+        return sorted({SHARED, *Membership.objects.order_by("owner_id").values_list("owner_id", flat=True).distinct()})
+    return sorted(owners(user, role))
+
+
+def managed_owners(user: Any) -> list[str]:
+    """The owners whose members the person keeps."""
+    return known_owners(user, Role.MANAGER)
+
+
+def orphans_team(membership: Membership, role: str) -> bool:
+    """Whether a change of this membership, to a role or to none, would leave the team without any manager."""
+    if membership.role != Role.MANAGER or role == Role.MANAGER:
+        return False
+    others = Membership.objects.filter(owner_id=membership.owner_id, role=Role.MANAGER).exclude(pk=membership.pk)
+    return not others.exists()

@@ -1,0 +1,83 @@
+"""How often somebody may try to sign in: counted per address and per username, in the cache or else in the database."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from access_app.models import SignInTries
+
+log = logging.getLogger(__name__)
+
+WINDOW = 300  # seconds
+MOST_PER_USERNAME = 10
+MOST_PER_ADDRESS = 50
+CACHE_IS_AWAY = (RedisError, OSError)
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """The tries from one address for one username."""
+
+    address: str
+    username: str
+
+    def take(self) -> int:
+        """Count a try; the seconds to wait where there were too many, else 0."""
+        return max(
+            over(key("address", self.address), MOST_PER_ADDRESS),
+            over(key("username", self.username), MOST_PER_USERNAME),
+        )
+
+    def forgive(self) -> None:
+        """Forget the tries for a username whose password was right; the address still counts."""
+        name = key("username", self.username)
+        try:
+            cache.delete(name)
+        except CACHE_IS_AWAY:
+            SignInTries.objects.filter(key=name).delete()
+
+
+def key(kind: str, value: str) -> str:
+    """A key of fixed length: a cache takes no spaces and not every length."""
+    return f"sign-in:{kind}:{hashlib.sha256(value.casefold().encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def over(name: str, most: int) -> int:
+    try:
+        count, ends = count_in_cache(name)
+    except CACHE_IS_AWAY:
+        log.warning("The cache is away: tries to sign in are counted in the database.")
+        count, ends = count_in_database(name)
+    return max(1, int(ends - time.time()) + 1) if count > most else 0
+
+
+def count_in_cache(name: str) -> tuple[int, float]:
+    """How many tries there were in this window, and when it ends."""
+    ends = time.time() + WINDOW
+    if cache.add(name, 1, WINDOW):
+        cache.set(f"{name}:ends", ends, WINDOW)
+        return 1, ends
+    try:
+        return cache.incr(name), cache.get(f"{name}:ends", ends)
+    except ValueError:  # it ended in between
+        return 1, ends
+
+
+def count_in_database(name: str) -> tuple[int, float]:
+    now = timezone.now()
+    with transaction.atomic():
+        SignInTries.objects.filter(ends_at__lte=now).delete()
+        ends_at = now + timedelta(seconds=WINDOW)
+        tries, _ = SignInTries.objects.select_for_update().get_or_create(key=name, defaults={"ends_at": ends_at})
+        tries.count += 1
+        tries.save(update_fields=["count"])
+    return tries.count, tries.ends_at.timestamp()

@@ -1,0 +1,119 @@
+"""Signing in, one's own password and keys, and the members of a team."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.messages.views import SuccessMessageMixin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse, reverse_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
+from access_app.models import ApiKey, Membership
+from access_app.roles import Role, may_all, require_role
+from access_app.teams import managed_owners, orphans_team
+
+
+class SignIn(LoginView):
+    """Django's own: it rotates the session and follows only safe addresses."""
+
+    authentication_form = SignInForm
+    template_name = "registration/login.html"
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response = super().form_invalid(form)
+        response.status_code = 429 if form.has_error("__all__", "throttled") else 422
+        return response
+
+
+class PasswordChange(SuccessMessageMixin, PasswordChangeView):
+    template_name = "account/password.html"
+    success_url = reverse_lazy("account:password")
+    success_message = "Your password was changed. Other browsers were signed out."
+    extra_context = {"tab": "password", "nav": "account"}
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response = super().form_invalid(form)
+        response.status_code = 422
+        return response
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def keys(request: HttpRequest) -> HttpResponse:
+    """One's own keys. A new one is shown in this answer and never again, so it is not behind a redirect."""
+    form = KeyForm(request.POST or None)
+    token, status = "", 200
+    if request.method == "POST":
+        if form.is_valid():
+            key, token = ApiKey.objects.issue(request.user, **form.cleaned_data)
+            form = KeyForm()
+        else:
+            status = 422
+    owned = ApiKey.objects.filter(user=request.user.pk).select_related("user")
+    context = {"form": form, "token": token, "keys": owned, "tab": "keys", "nav": "account"}
+    return render(request, "account/keys.html", context, status=status)
+
+
+@login_required
+@require_POST
+def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
+    key = get_object_or_404(ApiKey, pk=key_id, user=request.user.pk)
+
+    key.revoke()
+
+    messages.success(request, f"The key “{key.name}” was revoked. It opens nothing any more.")
+    return redirect("account:keys")
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def team(request: HttpRequest) -> HttpResponse:
+    """The members of one owner that the person manages."""
+    owners = managed_owners(request.user)
+    if not owners and not may_all(request.user, Role.MANAGER):
+        raise PermissionDenied("This needs the role manager for some team.")
+    owner_id = request.GET.get("owner", owners[0] if owners else "")
+    require_role(request.user, Role.MANAGER, owner_id)
+
+    form = MemberForm(request.POST or None, owner_id=owner_id)
+    if request.method == "POST" and form.is_valid():
+        added = form.save()
+        messages.success(request, f"{added.user} is now {added.get_role_display().lower()}.")
+        return redirect(team_address(owner_id))
+    members = Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username")
+    context = {"form": form, "owner_id": owner_id, "owners": owners, "members": members, "roles": Role, "nav": "team"}
+    return render(request, "account/team.html", context, status=422 if form.is_bound else 200)
+
+
+@login_required
+@require_POST
+def member(request: HttpRequest, membership_id: int) -> HttpResponse:
+    """Give a member another role, or none."""
+    mine = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
+    membership = get_object_or_404(mine, pk=membership_id)
+    form = RoleForm(request.POST, instance=membership)
+    role = "" if "remove" in request.POST else request.POST.get("role", "")
+
+    if not may_all(request.user, Role.MANAGER) and orphans_team(membership, role):
+        messages.error(request, "A team keeps at least one manager. Make somebody else one first.")
+    elif not role:
+        membership.delete()
+        messages.success(request, f"{membership.user} is no longer a member.")
+    elif form.is_valid():
+        form.save()
+        messages.success(request, f"{membership.user} is now {membership.get_role_display().lower()}.")
+    return redirect(team_address(membership.owner_id))
+
+
+def team_address(owner_id: str) -> str:
+    return f"{reverse('account:team')}?{urlencode({'owner': owner_id})}"

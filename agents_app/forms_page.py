@@ -1,0 +1,309 @@
+"""The form of the editor's page: an agent's configuration in the pieces in which people work on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.text import slugify
+from pydantic import BaseModel
+
+from agentcms.wire import canonical
+from agents_app import shapes
+from agents_app.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, StrictJSON
+from agents_app.models import Agent
+from agents_app.pickers import Picker, offered, offered_agents, offered_integration_tools
+from agents_app.registry import Kind, registry
+
+# Settings of a model that have a field of their own, by form field; the rest is JSON.
+SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
+KEYS = ("tools", "workflows", "agents", "integration_tools")
+WHERE = {"model.provider": "provider", "model.name": "model_name"}
+
+
+def text(kind: str, rows: int) -> forms.Textarea:
+    return forms.Textarea(attrs={"data-editor": kind, "rows": rows, "spellcheck": "false"})
+
+
+class EditForm(forms.Form):
+    """What the editor sends. `base` is the configuration it was opened with: what differs from it was changed here."""
+
+    name = KeptText(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    description = KeptText(
+        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What people read in the list."
+    )
+    instructions = KeptText(required=False, widget=text("text", 20))
+    provider = KeptText(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
+    model_name = KeptText(
+        label="Model", max_length=256, widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"})
+    )
+    temperature = JSONNumber(required=False)
+    top_p = JSONNumber(required=False, label="Top P")
+    max_tokens = JSONNumber(required=False, label="Most tokens")
+    model_rest = StrictJSON(required=False, label="Other settings", widget=text("json", 4))
+    tools = Keys(required=False)
+    workflows = Keys(required=False)
+    agents = Keys(required=False, label="Sub-agents")
+    integration_tools = Keys(required=False)
+    more_agents = KeptText(required=False, label="Another one by its id", max_length=128)
+    memory = OptionalKey(required=False, max_length=256, widget=forms.Select)
+    scorers = Scorers(required=False)
+    input_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
+    output_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
+    default_options = StrictJSON(required=False, widget=text("json", 6))
+    metadata = StrictJSON(required=False, widget=text("json", 6))
+
+    version_name = KeptText(required=False, max_length=100, label="Name of this version")
+    message = KeptText(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
+
+    shape: type[BaseModel] = shapes.AgentShape
+
+    def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
+        self.base, self.user, self.agent = base, user, agent
+        super().__init__(data, initial=in_pieces(base), **options)
+        memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
+        unknown = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
+        self.fields["memory"].widget.choices = [
+            ("", "No memory"),
+            *memories,
+            *((key, f"{key} (not registered)") for key in unknown),
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        for name in KEYS:
+            if name in cleaned:
+                cleaned[name] = in_stored_order(self.base[name], cleaned[name])
+        if (more := cleaned.get("more_agents")) and more not in cleaned.get("agents", ()):
+            cleaned["agents"] = [*cleaned.get("agents", ()), more]
+        if self.agent.pk and self.agent.pk in cleaned.get("agents", ()):
+            self.add_error("agents", "An agent cannot be its own sub-agent.")
+        if "scorers" in cleaned:
+            cleaned["scorers"] = {
+                key: with_sampling(self.base["scorers"].get(key, {}), choice)
+                for key, choice in cleaned["scorers"].items()
+            }
+        if not {"provider", "model_name", "model_rest", *SETTINGS} - cleaned.keys():
+            cleaned["model"] = self.compose_model(cleaned)
+        self.ask_the_shape(cleaned)
+        return cleaned
+
+    def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        rest = cleaned["model_rest"]
+        own = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
+        own |= {wire: cleaned[name] for name, wire in SETTINGS.items() if cleaned[name] is not None}
+        if not isinstance(rest, dict):
+            self.add_error("model_rest", "This must be an object.")
+            return own
+        if twice := sorted(own.keys() & rest.keys()):
+            self.add_error("model_rest", f"{', '.join(twice)} has a field of its own. Set it there or here.")
+        return {**rest, **own}
+
+    def ask_the_shape(self, cleaned: dict[str, Any]) -> None:
+        """The one shape decides; each of its faults is shown at the field that is about it."""
+        try:
+            shapes.read(shapes.partial(self.shape), self.body(cleaned))
+        except shapes.ShapeError as error:
+            for issue in error.issues:
+                place, message = self.place_of(issue)
+                self.add_error(place, ValidationError(message, code="invalid"))
+
+    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        return shapes.to_body(cleaned)
+
+    def place_of(self, issue: shapes.Issue) -> tuple[str | None, str]:
+        if issue.field in WHERE:
+            return WHERE[issue.field], issue.message
+        (name, messages), *_ = shapes.ShapeError([issue]).message_dict.items()
+        name = "model_rest" if name == "model" else name
+        return (name if name in self.fields else None), messages[0]
+
+    def changed_fields(self) -> dict[str, Any]:
+        """The configuration that differs from what the form was opened with, by name."""
+        cleaned = self.cleaned_data
+        return {
+            name: cleaned[name]
+            for name in shapes.FIELDS
+            if name in cleaned and canonical(cleaned[name]) != canonical(self.base[name])
+        }
+
+    def configuration(self) -> dict[str, Any]:
+        """The whole configuration as the form has it; where a field is at fault, as it was."""
+        return {name: self.cleaned_data.get(name, self.base[name]) for name in shapes.FIELDS}
+
+    # --- what the template shows
+
+    def chosen(self, name: str) -> list[str]:
+        value = self[name].value()
+        return list(value) if isinstance(value, (list, tuple)) else []
+
+    @cached_property
+    def pickers(self) -> dict[str, Picker]:
+        sub_agents = offered_agents(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
+        return {
+            "tools": Picker.of("tools", "Tools", offered(Kind.TOOL), self.chosen("tools")),
+            "workflows": Picker.of("workflows", "Workflows", offered(Kind.WORKFLOW), self.chosen("workflows")),
+            "agents": Picker.of("agents", "Sub-agents", sub_agents, self.chosen("agents")),
+            "integration_tools": Picker.of(
+                "integration_tools",
+                "Integration tools",
+                offered_integration_tools(),
+                self.chosen("integration_tools"),
+            ),
+        }
+
+    @property
+    def faulty(self) -> list[Any]:
+        """The fields at fault, in the order of the page."""
+        return [field for field in self if field.errors]
+
+    @property
+    def scorer_rows(self) -> list[dict[str, Any]]:
+        """Every registered scorer, and those that the agent names all the same."""
+        known = {entry.key: entry for entry in registry.entries(Kind.SCORER)}
+        value = self["scorers"].value() or {}
+        rows = []
+        for key in [*(key for key in value if key not in known), *known]:
+            kind, amount = sampling_texts(value.get(key))
+            entry = known.get(key)
+            rows.append(
+                {
+                    "key": key,
+                    "title": entry.title if entry else key,
+                    "description": entry.description if entry else "",
+                    "is_registered": entry is not None,
+                    "checked": key in value,
+                    "type": kind,
+                    "amount": amount,
+                }
+            )
+        return rows
+
+    @property
+    def providers(self) -> Sequence[Any]:
+        return registry.entries(Kind.MODEL_PROVIDER)
+
+    @property
+    def processors(self) -> Sequence[Any]:
+        return registry.entries(Kind.PROCESSOR)
+
+
+class OpenedForm(EditForm):
+    """The form of an agent that is there already. It knows which head and which live version it was opened on."""
+
+    head = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    live = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    @classmethod
+    def opening(cls, agent: Agent, user: Any) -> OpenedForm:
+        """The form as a page opens it: on the head."""
+        return cls(base=configuration_of(agent), user=user, agent=agent)
+
+    @classmethod
+    def sent(cls, data: Any, agent: Agent, user: Any) -> OpenedForm:
+        """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
+        opened = agent.versions.filter(pk=as_uuid(data.get("head"))).first()
+        base = agent.resolved(opened) if opened else configuration_of(agent)
+        return cls(data, base=base, user=user, agent=agent)
+
+    def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
+        super().__init__(*args, agent=agent, **kwargs)
+        self.initial |= {"head": agent.head_version_id, "live": agent.active_version_id}
+
+    def stale_for(self, row: Agent, *, publishes: bool) -> str:
+        """What moved under the form since it was opened: "head", "live" or nothing that matters."""
+        if self.data.get("keep_on") == str(row.head_version_id):  # the person saw that head and chose to go on top
+            return ""
+        if not self.saw(row, "head"):
+            return "head"
+        return "live" if publishes and not self.saw(row, "live") else ""
+
+    def saw(self, row: Agent, name: str) -> bool:
+        """Whether the pointer still says what it said: another version of the same picture does."""
+        version: Any = row.head_version if name == "head" else row.active_version
+        seen = self.cleaned_data.get(name)
+        if seen == version.pk:
+            return True
+        return row.versions.filter(pk=seen, snapshot_hash=version.snapshot_hash).exists()
+
+
+class CreateForm(EditForm):
+    """The editor's form with what only a new agent is asked."""
+
+    id = KeptText(
+        required=False,
+        max_length=128,
+        label="Identifier",
+        help_text="Stands in addresses and cannot be changed later. Left empty, it is made from the name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    owner_id = forms.ChoiceField(required=False, label="Owner")
+    shape = shapes.AgentCreate
+
+    def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]
+
+    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        typed = {"id": cleaned["id"]} if cleaned.get("id") else {}
+        return {**super().body(cleaned), **typed}
+
+    @property
+    def wanted_id(self) -> str:
+        """The id that was typed, or one made from the name that nobody has yet."""
+        if typed := self.cleaned_data["id"]:
+            return str(typed)
+        stem = slugify(self.cleaned_data["name"])[:100] or "agent"
+        taken = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
+        numbered = (f"{stem}-{number}" for number in range(2, len(taken) + 3))
+        return next(each for each in (stem, *numbered) if each not in taken)
+
+
+def in_pieces(base: dict[str, Any]) -> dict[str, Any]:
+    """A configuration as the form's fields show it."""
+    model = dict(base["model"])
+    pieces = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
+    for name, wire in SETTINGS.items():
+        if JSONNumber.takes(model.get(wire)):
+            pieces[name] = json.dumps(model.pop(wire))
+    return {**base, **pieces, "model_rest": model}
+
+
+def in_stored_order(stored: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """The chosen keys, those that were there before in their order; boxes come in the order of the page."""
+    wanted = dict.fromkeys(chosen)
+    return [key for key in stored if key in wanted] + [key for key in wanted if key not in stored]
+
+
+def with_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """A stored scorer, sampled as chosen; whatever else stands in it stays."""
+    before, now = stored.get("sampling") or {}, chosen.get("sampling") or {}
+    if all(before.get(name) == value for name, value in now.items()) and bool(before) == bool(now):
+        return stored
+    return {**{name: value for name, value in stored.items() if name != "sampling"}, **chosen}
+
+
+def configuration_of(agent: Agent) -> dict[str, Any]:
+    """The configuration of the row, which is its head's picture, by Python name."""
+    return {name: getattr(agent, name) for name in shapes.FIELDS}
+
+
+def as_uuid(text: Any) -> UUID | None:
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None
+
+
+def sampling_texts(choice: Any) -> tuple[str, str]:
+    """How often a scorer scores, as its two fields show it; `choice` is what is stored or what was sent."""
+    if isinstance(choice, tuple):
+        return choice
+    sampling = (choice or {}).get("sampling") or {}
+    amount = sampling.get(Scorers.AMOUNTS.get(sampling.get("type"), ""))
+    return sampling.get("type", ""), "" if amount is None else json.dumps(amount)

@@ -1,0 +1,207 @@
+"""The list of agents as a person asks for it: searched, filtered, sorted, one page of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.core.paginator import Page, Paginator
+from django.db.models import F, Q
+from django.http import QueryDict
+
+from agents_app.models import Agent, AgentQuerySet
+from agents_app.registry import Kind, registry
+from agents_app.status import Status, drafts_of, last_movers, status_of, warnings_of
+
+PER_PAGE = 50
+SORTS = {
+    "name": ("name", "id"),
+    "-name": ("-name", "-id"),
+    "updated": ("updated_at", "id"),
+    "-updated": ("-updated_at", "id"),
+}
+STATES = {"draft": "Draft ahead", "broken": "Broken references"}
+AROUND = 60  # characters on each side of a match
+
+# The texts of a configuration are long, and a list shows few of them.
+UNSHOWN = (
+    "active_version__snapshot_text",
+    "head_version__snapshot_text",
+    "default_options",
+    "metadata",
+    "input_processors",
+    "output_processors",
+    "scorers",
+)
+
+
+class Chip(NamedTuple):
+    """A filter that is set, and the address of the list without it."""
+
+    name: str
+    value: str
+    without: str
+
+
+class Part(NamedTuple):
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """An agent as the list shows it."""
+
+    agent: Agent
+    status: Status
+    updated_by: str
+    snippet: Sequence[Part]
+
+    @property
+    def tool_count(self) -> int:
+        return len(self.agent.tools) + len(self.agent.integration_tools)
+
+
+class Listing:
+    """What an address asks of the list. Whatever it does not understand, it leaves out."""
+
+    def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
+        self.agents = agents
+        self.asked = asked
+        self.q = asked.get("q", "").strip().replace("\0", "")
+        self.owner = asked.get("owner")
+        self.state = asked.get("status", "") if asked.get("status") in STATES else ""
+        self.provider = asked.get("provider", "").replace("\0", "")
+        self.sort = asked["sort"] if asked.get("sort") in SORTS else "-updated"
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.q or self.owner is not None or self.state or self.provider)
+
+    @cached_property
+    def found(self) -> AgentQuerySet:
+        found = self.agents.filter(head_version__isnull=False)
+        if self.q:
+            found = matching(found, self.q)
+        if self.owner is not None:
+            found = found.filter(owner_id=self.owner.replace("\0", ""))
+        if self.provider:
+            found = found.filter(model__provider=self.provider)
+        if self.state == "draft":
+            found = found.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+        if self.state == "broken":
+            found = found.filter(pk__in=broken(found))
+        return found
+
+    @cached_property
+    def page(self) -> Page[Any]:
+        ordered = self.found.order_by(*SORTS[self.sort])
+        return Paginator(ordered, PER_PAGE).get_page(self.asked.get("page"))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
+        wanted = [agent.pk for agent in self.page.object_list.only("pk")]
+        unshown = UNSHOWN if self.q else (*UNSHOWN, "instructions")
+        unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
+        by_id = {agent.pk: agent for agent in unsorted}
+        agents = [by_id[pk] for pk in wanted if pk in by_id]
+        drafts, warned, movers = drafts_of(agents), warnings_of(agents), last_movers(agents)
+        return [
+            Row(
+                agent,
+                status_of(agent, warned[agent.pk], drafts.get(agent.pk)),
+                movers[agent.pk],
+                snippet(agent, self.q),
+            )
+            for agent in agents
+        ]
+
+    # --- addresses
+
+    def address(self, **changed: str | None) -> str:
+        """The query of the same list with some words changed; it begins with its first page again."""
+        query = self.asked.copy()
+        query.pop("page", None)
+        for name, value in changed.items():
+            query.pop(name, None)
+            if value is not None:
+                query[name] = value
+        return f"?{query.urlencode()}"
+
+    @property
+    def query(self) -> str:
+        return self.address()[1:]
+
+    @property
+    def chips(self) -> list[Chip]:
+        chips = []
+        if self.q:
+            chips.append(Chip("Search", self.q, self.address(q=None)))
+        if self.owner is not None:
+            chips.append(Chip("Owner", self.owner or "Shared space", self.address(owner=None)))
+        if self.state:
+            chips.append(Chip("Status", STATES[self.state], self.address(status=None)))
+        if self.provider:
+            chips.append(Chip("Model", self.provider, self.address(provider=None)))
+        return chips
+
+    def offers(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """The filters that may be added, in groups: a label and its choices with their addresses."""
+        if not self.state:
+            yield "Status", [(label, self.address(status=key)) for key, label in STATES.items()]
+        if self.owner is None:
+            yield "Owner", [(owner or "Shared space", self.address(owner=owner)) for owner in owners]
+        if not self.provider:
+            providers = registry.entries(Kind.MODEL_PROVIDER)
+            yield "Model", [(each.title, self.address(provider=each.key)) for each in providers]
+
+    @property
+    def sorts(self) -> Mapping[str, dict[str, str]]:
+        """For each column that sorts: the address that sorts by it, and how it does now."""
+        return {
+            name: {
+                "href": self.address(sort=f"-{name}" if self.sort == name else name),
+                "now": {name: "ascending", f"-{name}": "descending"}.get(self.sort, ""),
+            }
+            for name in ("name", "updated")
+        }
+
+
+def matching(agents: AgentQuerySet, text: str) -> AgentQuerySet:
+    """Those that have every word somewhere in their name, description or instructions."""
+    for word in text.split():
+        columns = ("id", "name", "description", "instructions")
+        agents = agents.filter(Q.create([(f"{column}__icontains", word) for column in columns], connector=Q.OR))
+    return agents
+
+
+def broken(agents: AgentQuerySet) -> list[str]:
+    """The ids of those that name something nobody registered."""
+    light = agents.select_related("head_version").only("owner_id", "head_version__references")
+    return [pk for pk, warned in warnings_of(light).items() if warned]
+
+
+def snippet(agent: Agent, text: str) -> list[Part]:
+    """Where the instructions say what was searched for, with the words marked; empty where they do not."""
+    words = [re.escape(word) for word in text.split()]
+    if not words:
+        return []
+    pattern = re.compile("|".join(sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    match = pattern.search(agent.instructions)
+    if match is None:
+        return []
+    start, end = max(0, match.start() - AROUND), min(len(agent.instructions), match.end() + AROUND)
+    shown = f"{'… ' if start else ''}{agent.instructions[start:end]}{' …' if end < len(agent.instructions) else ''}"
+    return marked(" ".join(shown.split()), pattern)
+
+
+def marked(text: str, pattern: re.Pattern[str]) -> list[Part]:
+    parts, place = [], 0
+    for match in pattern.finditer(text):
+        parts += [Part(text[place : match.start()], False), Part(match.group(), True)]
+        place = match.end()
+    return [part for part in [*parts, Part(text[place:], False)] if part.text]

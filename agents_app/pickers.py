@@ -1,0 +1,75 @@
+"""What the editor offers to pick from: what is registered, what is stored, and what an agent names all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import Q
+
+from access_app.roles import SHARED
+from agents_app.models import Agent
+from agents_app.registry import Entry, Kind, registry
+
+MOST_SUB_AGENTS = 200  # offered at once; more are named by their id
+
+
+class Option(NamedTuple):
+    """One thing to pick."""
+
+    key: str
+    title: str
+    description: str
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Picker:
+    """The things that one field may name, and those that it names although nothing is registered there."""
+
+    name: str
+    label: str
+    options: list[Option]
+    missing: list[str]
+    empty: str
+
+    @classmethod
+    def of(cls, name: str, label: str, offered: Iterable[tuple[str, str, str]], chosen: Collection[str]) -> Picker:
+        options = [Option(*each, each[0] in chosen) for each in offered]
+        known = {option.key for option in options}
+        missing = [key for key in chosen if key not in known]
+        return cls(name, label, options, missing, f"No {label.lower()} are registered. They are registered in code.")
+
+
+def offered(kind: Kind) -> list[tuple[str, str, str]]:
+    return [(entry.key, entry.title, described(entry)) for entry in registry.entries(kind)]
+
+
+def described(entry: Entry) -> str:
+    asks = " A person approves each use." if entry.requires_approval else ""
+    return f"{entry.description}{asks}".strip()
+
+
+def offered_integration_tools() -> list[tuple[str, str, str]]:
+    return [
+        (f"{entry.key}_{name}", f"{entry.title}: {name.replace('_', ' ')}", entry.description)
+        for entry in registry.entries(Kind.INTEGRATION_PROVIDER)
+        for name in entry.names
+    ]
+
+
+def usable_agents(user: Any, owner_id: str) -> Any:
+    """The stored agents that an agent of this owner may use, and that the person may see."""
+    return Agent.objects.for_user(user).filter(Q(owner_id=owner_id) | Q(owner_id=SHARED))
+
+
+def offered_agents(user: Any, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:
+    """Stored sub-agents, the chosen ones among them, and those that live in code."""
+    usable = usable_agents(user, owner_id).exclude(pk=own_id).order_by("name", "id")
+    columns = ("id", "name", "description")
+    first = {row[0]: row for row in usable.values_list(*columns)[:MOST_SUB_AGENTS]}
+    if wanted := [key for key in chosen if key not in first]:
+        first |= {row[0]: row for row in usable.filter(pk__in=wanted).values_list(*columns)}
+    in_code = [(key, title, f"{text} Lives in code.".strip()) for key, title, text in offered(Kind.AGENT)]
+    return [*in_code, *(row for key, row in first.items() if registry.get(Kind.AGENT, key) is None)]

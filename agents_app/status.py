@@ -1,0 +1,97 @@
+"""How an agent stands, in a few words: what is live, how far a draft is ahead, and what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Max
+
+from access_app.roles import SHARED
+from agents_app.models import Agent
+from agents_app.references import Warning, warnings
+
+
+class Draft(NamedTuple):
+    """A head that differs from live: how many versions it took, on top of which, and whether live moved since."""
+
+    ahead: int
+    began_on: int | None
+    live_moved: bool
+
+
+class Status(NamedTuple):
+    """What a status chip says."""
+
+    live: int | None
+    ahead: int
+    broken: bool
+
+
+def status_of(agent: Agent, warned: Collection[Warning], draft: Draft | None) -> Status:
+    live: Any = agent.active_version
+    return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warned))
+
+
+def drafts_of(agents: Iterable[Agent]) -> dict[str, Draft]:
+    """The drafts among these agents, by agent; two queries where there are any."""
+    drafting = {agent.pk: agent for agent in agents if agent.has_draft}
+    if not drafting:
+        return {}
+    steps: dict[str, dict[int, tuple[int | None, datetime]]] = {pk: {} for pk in drafting}
+    for pk, number, based_on, at in related("versions", drafting).values_list(
+        "agent_id", "version_number", "based_on", "created_at"
+    ):
+        steps[pk][number] = (based_on, at)
+    moves: dict[str, dict[int, datetime]] = {pk: {} for pk in drafting}
+    for pk, number, at in related("activations", drafting).values_list("agent_id", "to_version_number", "created_at"):
+        moves[pk][number] = max(at, moves[pk].get(number, at))
+    return {pk: draft(agent, steps[pk], moves[pk]) for pk, agent in drafting.items()}
+
+
+def draft(agent: Any, steps: dict[int, tuple[int | None, datetime]], moves: dict[int, datetime]) -> Draft:
+    """Follow what each version is based on, from the head down to one that was live once."""
+    number, count, began = agent.head_version.version_number, 0, agent.head_version.created_at
+    while number in steps and number not in moves:
+        count += 1
+        below, began = steps[number]
+        if below is None:
+            break
+        number = below
+    return Draft(max(1, count), number if count else None, any(at > began for at in moves.values()))
+
+
+def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
+    """Who changed each agent last, by saving it or by moving live; one query where live moved after the last save."""
+    saved: dict[str, Any] = {agent.pk: agent.head_version for agent in agents}
+    movers = {pk: head.author_name for pk, head in saved.items()}
+    moved = [agent.pk for agent in agents if agent.updated_at > saved[agent.pk].created_at]
+    if moved:
+        newest = related("activations", moved).values("agent").annotate(newest=Max("pk")).values("newest")
+        for pk, name, at in (
+            related("activations", moved).filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
+        ):
+            if at > saved[pk].created_at:
+                movers[pk] = name
+    return movers
+
+
+def related(name: str, agents: Collection[str]) -> Any:
+    """The rows of the history that belong to these agents; this app knows the relation, not the model."""
+    model: Any = Agent._meta.get_field(name).related_model
+    return model.objects.filter(agent__in=list(agents))
+
+
+def warnings_of(agents: Iterable[Agent]) -> dict[str, list[Warning]]:
+    """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
+    heads: dict[str, Any] = {agent.pk: (agent.owner_id, agent.head_version) for agent in agents}
+    named = {key for _, head in heads.values() for key in head.references.get("agents", ())}
+    owners = dict(Agent.objects.filter(pk__in=named).values_list("pk", "owner_id")) if named else {}
+    return {
+        pk: warnings(
+            head.references,
+            [key for key in head.references.get("agents", ()) if owners.get(key) in (owner_id, SHARED)],
+        )
+        for pk, (owner_id, head) in heads.items()
+    }

@@ -1,0 +1,15 @@
+"""The addresses of the pages of agents."""
+
+from django.urls import path
+
+from agents_app import views, views_edit
+
+app_name = "agents"
+
+AGENT = "agents/<str:agent_id>"
+
+urlpatterns = [
+    path("", views.list, name="list"),
+    path("new-agent", views_edit.create, name="create"),
+    path(AGENT, views_edit.edit, name="edit"),
+]

@@ -1,0 +1,122 @@
+"""The editor: create an agent, edit it and save it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import trigger_client_event
+
+from access_app.roles import Role, require_role
+from access_app.teams import known_owners
+from agents_app import shapes
+from agents_app.changes import change
+from agents_app.editing import publish_locked, save_draft_locked
+from agents_app.forms_page import CreateForm, EditForm, OpenedForm
+from agents_app.models import Agent
+from agents_app.pages import find, hold, may
+from agents_app.status import drafts_of, status_of, warnings_of
+
+BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    owners = known_owners(request.user, Role.EDITOR)
+    if not owners:
+        require_role(request.user, Role.EDITOR, "")
+    new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
+    form = CreateForm(request.POST or None, base=BLANK, user=request.user, agent=new, owners=owners)
+
+    if form.is_valid() and (agent := insert(form)):
+        messages.success(request, f"{agent.name} was created, and v1 is live.")
+        return redirect("agents:edit", agent.pk)
+    return render(request, "agents/create.html", {"form": form, "nav": "agents"}, status=422 if form.is_bound else 200)
+
+
+def insert(form: CreateForm) -> Agent | None:
+    """Save the new agent; its id may have been taken, by whomever."""
+    agent = Agent(id=form.wanted_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
+    try:
+        with transaction.atomic(), change(**said(form)):
+            agent.save()
+    except IntegrityError:
+        form.add_error("id", f"An agent with the id {agent.pk} exists already. Choose another one.")
+        return None
+    return agent
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
+    agent = find(request, agent_id)
+    if request.method == "POST":
+        return save(request, agent)
+    return show(request, agent, OpenedForm.opening(agent, request.user))
+
+
+def save(request: HttpRequest, agent: Agent) -> HttpResponse:
+    form = OpenedForm.sent(request.POST, agent, request.user)
+    if not form.is_valid():
+        return show(request, agent, form, status=422)
+    publishes = request.POST.get("publish") == "yes"
+
+    with transaction.atomic(), change(**said(form)):
+        row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
+        stale = form.stale_for(row, publishes=publishes)
+        version = None if stale else (publish_locked if publishes else save_draft_locked)(row, form.changed_fields())
+
+    if stale:
+        return show(request, find(request, agent.pk), form, status=409, stale=stale, publishes=publishes)
+    return saved(request, find(request, agent.pk), version, form)
+
+
+def saved(request: HttpRequest, agent: Agent, version: Any, form: OpenedForm) -> HttpResponse:
+    """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
+    message = sentence(agent, version)
+    if not request.htmx:  # type: ignore[attr-defined]
+        messages.success(request, message)
+        return redirect("agents:edit", agent.pk)
+    response = show(request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id})
+    detail = {"target": "body", "message": message, "base": agent.head_version.version_number}  # type: ignore[union-attr]
+    trigger_client_event(response, "agent-saved", detail)
+    return response
+
+
+def sentence(agent: Agent, version: Any) -> str:
+    if version is None:
+        return "No changes"
+    if version.pk == agent.active_version_id:
+        return f"v{version.version_number} is live."
+    return f"Saved as draft v{version.version_number}. Live stays as it is."
+
+
+def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200, **more: Any) -> HttpResponse:
+    """The editor's page; for htmx, only what stands around the fields."""
+    warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
+    context = {
+        "nav": "agents",
+        "agent": agent,
+        "form": form,
+        "status": status_of(agent, warned, draft),
+        "warnings": warned,
+        "draft": draft,
+        "opened": {"head": form["head"].value(), "live": form["live"].value()},
+        "may_edit": may(request, agent, Role.EDITOR),
+        "may_publish": may(request, agent, Role.PUBLISHER),
+        **more,
+    }
+    template = "agents/_around.html" if request.htmx else "agents/edit.html"  # type: ignore[attr-defined]
+    response = render(request, template, context, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+def said(form: EditForm) -> dict[str, Any]:
+    return {"name": form.cleaned_data["version_name"], "message": form.cleaned_data["message"]}

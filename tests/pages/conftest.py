@@ -1,0 +1,50 @@
+"""What the tests of pages share: people who are signed in, and forms as a browser sends them."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from access_app.roles import Role
+from agents_app.forms_page import OpenedForm
+from agents_app.models import Agent
+from tests.factories import AgentFactory, member
+
+
+def browser(user: Any, **headers: str) -> Client:
+    """A browser in which the person is signed in."""
+    client = Client(headers=headers)
+    client.force_login(user)
+    return client
+
+
+def typed(agent: Agent, **changed: Any) -> dict[str, Any]:
+    """What a browser sends from the editor of this agent, with some fields typed anew."""
+    form = OpenedForm.opening(Agent.objects.with_versions().get(pk=agent.pk), None)
+    sent = {field.html_name: field.field.prepare_value(field.initial) for field in form}
+    for scorer in form.scorer_rows:
+        sent[f"scorers-{scorer['key']}-type"] = scorer["type"]
+        sent[f"scorers-{scorer['key']}-amount"] = scorer["amount"]
+    sent["scorers"] = [scorer["key"] for scorer in form.scorer_rows if scorer["checked"]]
+    sent = {name: "" if value is None else value for name, value in {**sent, **changed}.items()}
+    return {name: value.replace("\n", "\r\n") if isinstance(value, str) else value for name, value in sent.items()}
+
+
+@pytest.fixture
+def agent(db: None) -> Agent:
+    return AgentFactory()
+
+
+@pytest.fixture
+def publisher(db: None) -> Client:
+    return browser(member(Role.PUBLISHER))
+
+
+@pytest.fixture
+def editor(db: None) -> Client:
+    return browser(member(Role.EDITOR))
+
+
+@pytest.fixture
+def viewer(db: None) -> Client:
+    return browser(member(Role.VIEWER))
