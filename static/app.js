@@ -156,6 +156,12 @@
     if (headers["X-CSRFToken"] && freshToken()) headers["X-CSRFToken"] = freshToken();
   });
 
+  // A question that is answered with nothing more to show is done: its dialog closes, and the focus goes back.
+  on("htmx:finally:request", (event) => {
+    const { ctx } = event.detail;
+    if (ctx.response?.status === 204) ctx.sourceElement.closest("#dialogs > dialog")?.close();
+  });
+
   // --- answers: any event of HX-Trigger that carries a message is told
 
   on("htmx:finally:request", (event) => {
@@ -211,7 +217,10 @@
   let focused = null;
   on("htmx:before:swap", () => {
     const element = document.activeElement;
-    focused = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
+    const dialog = element?.closest("#dialogs > dialog");
+    // A dialog that takes the place of another gives the focus back to what opened the first.
+    if (dialog) focused = openers.get(dialog);
+    else focused = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
   });
   on("htmx:after:swap", (event) => {
     const arrived = $$("#dialogs > dialog:not([open])");
@@ -671,15 +680,16 @@
   }
 
   // Two boxes compare any pair: a third choice drops the oldest.
-  const pair = [];
+  let lastTicked = null;
   on("change", (event) => {
     const box = event.target;
     if (!box.matches?.("[data-pair]")) return;
-    if (box.checked) pair.push(box);
-    else pair.splice(pair.indexOf(box), 1);
-    while (pair.length > 2) pair.shift().checked = false;
-    $$("[data-pair-button]").forEach((button) => (button.disabled = pair.length !== 2));
+    const others = $$("[data-pair]:checked").filter((other) => other !== box && other !== lastTicked);
+    if (box.checked && $$("[data-pair]:checked").length > 2) others.forEach((other) => (other.checked = false));
+    if (box.checked) lastTicked = box;
+    $$("[data-pair-button]").forEach(allowPair);
   });
+  const allowPair = (button) => (button.disabled = $$("[data-pair]:checked").length !== 2);
 
   // --- copy, and the name of the modifier key
 
@@ -757,7 +767,7 @@
     once("[data-variables-of]", root, (list) => listVariables(document.getElementById(list.dataset.variablesOf)));
     once("[data-picker]", root, countPicker);
     once("[data-toast]", root, startToast);
-    once("[data-pair-button]", root, (button) => (button.disabled = true));
+    once("[data-pair-button]", root, allowPair);
     if (isMac) once("[data-modifier]", root, (key) => (key.textContent = "⌘"));
     once(".section-index a", root, (link) => {
       const section = link.hash && $(`#${CSS.escape(link.hash.slice(1))}`);

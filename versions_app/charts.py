@@ -1,4 +1,4 @@
-"""Small pictures of a history, as numbers that a template draws: 1 unit is 1 pixel of a box 360 wide."""
+"""Small pictures of a history, as numbers that a template draws: 1 unit is 1 pixel of a box 280 wide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents_app.models import Agent
 from versions_app.timeline import Sketch
 
-WIDTH = 360
+WIDTH = 280
 MOST_SPANS = 12
 MOST_POINTS = 120
 WEEKS = 12
@@ -43,28 +43,34 @@ class Curve(NamedTuple):
 def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
     """Everything that the rail of a history draws."""
     now = timezone.now()
-    moves = agent.activations.values_list("to_version_number", "created_at")[: MOST_SPANS + 1]
-    return {"spans": spans([*moves][::-1], now), "sizes": sizes(kept), "weeks": weeks(kept, now), "weeks_count": WEEKS}
+    moves = [*agent.activations.values_list("to_version_number", "created_at")[:MOST_SPANS]][::-1]
+    return {
+        "width": WIDTH,
+        "spans": spans(moves, now),
+        "since": day(moves[0][1]) if moves else "",
+        "sizes": sizes(kept),
+        "weeks": weeks(kept, now),
+        "weeks_count": WEEKS,
+    }
 
 
 def spans(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:
     """What was live when, of the last moves; each at least wide enough to be seen."""
-    shown = moves[-MOST_SPANS:]
-    if not shown:
+    if not moves:
         return []
-    ends = [*(at for _, at in shown[1:]), now]
-    total = max((now - shown[0][1]).total_seconds(), 1)
-    widths = [max((end - at).total_seconds() / total * WIDTH, 4.0) for (_, at), end in zip(shown, ends, strict=True)]
+    ends = [*(at for _, at in moves[1:]), now]
+    total = max((now - moves[0][1]).total_seconds(), 1)
+    widths = [max((end - at).total_seconds() / total * WIDTH, 4.0) for (_, at), end in zip(moves, ends, strict=True)]
     scale = WIDTH / sum(widths)
     bars, x = [], 0.0
-    for (number, at), end, width in zip(shown, ends, widths, strict=True):
+    for (number, at), end, width in zip(moves, ends, widths, strict=True):
         live = end is now
         label = f"v{number}" + (" live" if live else "")
         until = "since" if live else f"to {day(end)}"
         said = f"v{number} {'since ' + day(at) if live else 'from ' + day(at) + ' ' + until}"
         fits = width * scale >= ROOM_FOR_LABEL + 7 * (len(label) - 2)
         shown_label = label if fits else f"v{number}" if width * scale >= ROOM_FOR_LABEL else ""
-        bars.append(Bar(round(x, 1), 8, round(max(width * scale - 2, 2), 1), 22, live, shown_label, said))
+        bars.append(Bar(round(x, 1), 4, round(max(width * scale - 2, 2), 1), 22, live, shown_label, said))
         x += width * scale
     return bars
 
@@ -92,9 +98,20 @@ def weeks(kept: Sequence[Sketch], now: datetime) -> list[Bar]:
         made = counts[ago] if ago else sum(count for week, count in counts.items() if week <= 0)
         height = round(made / most * 34, 1)
         when = "this week" if ago == 0 else f"{ago} week{'s' if ago > 1 else ''} ago"
-        bars.append(Bar(index * 30 + 3, round(40 - height, 1), 24, height, ago == 0, str(made), f"{made} {when}"))
+        bars.append(
+            Bar(
+                round((index + 0.12) * WIDTH / WEEKS, 1),
+                round(40 - height, 1),
+                round(0.76 * WIDTH / WEEKS, 1),
+                height,
+                ago == 0,
+                str(made),
+                f"{made} {when}",
+            )
+        )
     return bars
 
 
 def day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B}"
+    year = f" {moment.year}" if moment.year != timezone.now().year else ""
+    return f"{moment.day} {moment:%B}{year}"

@@ -110,14 +110,20 @@ def shapes_issues(agent_id: str) -> list[str]:
     return []
 
 
+CHOICE = {"class": "input"}
+DAY = forms.DateInput(attrs={"type": "date", **CHOICE}, format="%Y-%m-%d")
+
+
 class FilterForm(forms.Form):
     """Which versions of a history are shown; all of it stands in the address."""
 
     named = forms.BooleanField(required=False, label="Named only")
-    author = forms.ChoiceField(required=False, label="Author")
-    field = forms.ChoiceField(required=False, label="Changed", choices=[("", "Any field"), *LABELS.items()])
-    since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
+    author = forms.ChoiceField(required=False, label="Author", widget=forms.Select(CHOICE))
+    field = forms.ChoiceField(
+        required=False, label="Changed", choices=[("", "Any field"), *LABELS.items()], widget=forms.Select(CHOICE)
+    )
+    since = forms.DateField(required=False, label="From", widget=DAY)
+    until = forms.DateField(required=False, label="To", widget=DAY)
 
     def __init__(self, data: Any, authors: Any) -> None:
         super().__init__(data)
