@@ -151,6 +151,9 @@ CACHES = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
+JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
+JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1)
+
 # kombu spells a unix socket in its own way.
 CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or REDIS_URL.replace("unix://", "redis+socket://")
 CELERY_TASK_IGNORE_RESULT = True
@@ -161,9 +164,13 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "jobs_app.beat:NotedScheduler"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": 30.0},
+    "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, JOB_LEASE / 4)},
     "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=3, minute=0)},
+    "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=3, minute=30)},
+    "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=4, minute=0)},
 }
 
 # --- Sign-in
@@ -214,3 +221,5 @@ REST_FRAMEWORK: dict[str, Any] = {
 # --- Agents
 
 AGENT_VERSION_LIMIT = environment.number("AGENT_VERSION_LIMIT", 50, minimum=5)
+AGENT_VERSION_DAYS = environment.number("AGENT_VERSION_DAYS", 0)
+ACTIVATION_DAYS = environment.number("ACTIVATION_DAYS", 730, minimum=1)

@@ -21,7 +21,7 @@ THREADS = 4
 
 def main() -> int:
     stopping = threading.Event()
-    beat = EmbeddedService(app, thread=True, schedule_filename=str(settings.DATA_DIR / "beat-schedule"))
+    beat = EmbeddedService(app, thread=True, scheduler_cls=settings.CELERY_BEAT_SCHEDULER)
     work = beat.run
 
     def work_or_end() -> None:

@@ -12,8 +12,12 @@ from django.utils import timezone
 
 from agentcms.ids import uuid7
 
-LEASE = timedelta(minutes=2)  # a worker that says nothing for so long has died
 MOST_ATTEMPTS = 5
+
+
+def lease() -> timedelta:
+    """A worker that says nothing for so long has died."""
+    return timedelta(seconds=settings.JOB_LEASE)
 
 
 class Lost(Exception):
@@ -24,6 +28,13 @@ class JobQuerySet(models.QuerySet["Job"]):
     def due(self) -> Self:
         """Jobs that wait, or whose worker has died."""
         return self.filter(Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, lease_until__lt=timezone.now()))
+
+    def late(self) -> Self:
+        """Jobs that wait for longer than a working worker would let them, or whose worker has died."""
+        now = timezone.now()
+        return self.filter(
+            Q(state=Job.State.QUEUED, created_at__lt=now - lease()) | Q(state=Job.State.RUNNING, lease_until__lt=now)
+        )
 
     def for_user(self, user: Any) -> Self:
         """The jobs that a caller asked for; superusers see all."""
@@ -40,7 +51,7 @@ class JobQuerySet(models.QuerySet["Job"]):
                 state=Job.State.RUNNING,
                 attempts=F("attempts") + 1,
                 started_at=timezone.now(),
-                lease_until=timezone.now() + LEASE,
+                lease_until=timezone.now() + lease(),
             )
         )
         return self.get(pk=job_id) if taken else None
@@ -86,14 +97,19 @@ class Job(models.Model):
     def is_late(self) -> bool:
         """Whether it waits for longer than a working worker would let it, or its worker has died."""
         if self.state == self.State.QUEUED:
-            return timezone.now() - self.created_at > LEASE
+            return timezone.now() - self.created_at > lease()
         return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
+
+    def again(self) -> None:
+        """Queue a job that failed once more; it goes on where it stopped."""
+        failed = Job.objects.filter(pk=self.pk, state=Job.State.FAILED)
+        failed.update(state=Job.State.QUEUED, attempts=0, error="", finished_at=None, created_at=timezone.now())
 
     def advance(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
         """Note how far the work is and keep the lease. Raises Lost where another worker took over."""
         said = {"done": done, "total": total, "cursor": cursor, "result": result}
         self._write(
-            lease_until=timezone.now() + LEASE, **{key: value for key, value in said.items() if value is not None}
+            lease_until=timezone.now() + lease(), **{key: value for key, value in said.items() if value is not None}
         )
 
     def finish(self, result: Any) -> None:
@@ -109,3 +125,26 @@ class Job(models.Model):
             raise Lost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():
             setattr(self, name, value)
+
+
+class Heartbeat(models.Model):
+    """When something that must not stop was last seen alive."""
+
+    BEAT: ClassVar = "beat"
+    LATE: ClassVar = timedelta(seconds=90)
+
+    name = models.CharField(primary_key=True, max_length=40)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at:%H:%M:%S}"
+
+    @classmethod
+    def note(cls, name: str) -> None:
+        cls.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+
+    @classmethod
+    def age(cls, name: str) -> timedelta | None:
+        """How long ago it was seen; None where it never was."""
+        at = cls.objects.filter(name=name).values_list("at", flat=True).first()
+        return None if at is None else timezone.now() - at

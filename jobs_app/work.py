@@ -13,13 +13,16 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID, uuid5
 
-from django.db import OperationalError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from jobs_app.models import MOST_ATTEMPTS, Job, Lost
 
 log = logging.getLogger(__name__)
+
+SCHEDULE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # the namespace of the schedule's jobs
 
 Handler = Callable[[Job], Any]
 
@@ -43,11 +46,15 @@ def start(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: 
     return job
 
 
-def start_unless_recent(kind: str, within: timedelta) -> Job | None:
-    """Store a job of the schedule, unless one was stored so recently that another beat must have done it."""
-    if Job.objects.filter(kind=kind, requested_by=None, created_at__gt=timezone.now() - within).exists():
+def start_once(kind: str, period: timedelta) -> Job | None:
+    """Store a job of the schedule, once in a period of the clock however many beats there are."""
+    slot = int(timezone.now().timestamp() // period.total_seconds())
+    # The key is the same for everybody, so that the database lets one of them win.
+    job, made = Job.objects.get_or_create(pk=uuid5(SCHEDULE, f"{kind} {period} {slot}"), defaults={"kind": kind})
+    if not made:
         return None
-    return start(kind)
+    transaction.on_commit(lambda: send(job), robust=True)
+    return job
 
 
 def send(job: Job) -> None:
@@ -66,7 +73,7 @@ def run(job_id: str) -> Job | None:
         job.finish(_handlers[job.kind](job))
     except Lost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
-    except OperationalError:
+    except (OperationalError, InterfaceError):
         # The database went away: the lease runs out and the job is sent again.
         log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
     except Exception as error:

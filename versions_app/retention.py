@@ -1,12 +1,58 @@
-"""Which versions may go when an agent has more than its limit."""
+"""Which versions may go: the oldest of an agent that has more than its limit, and those past their owner's age."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
-from django.db import connection
+from django.conf import settings
+from django.core.validators import MinValueValidator
+from django.db import connection, models
+from django.utils import timezone
+
+from access_app.models import printable_id
+
+FEWEST = 5
+
+
+class RetentionRule(models.Model):
+    """What one owner keeps instead of what the settings say; the blank owner is the shared space.
+
+    A save never removes more than the rule allows. A rule stricter than the setting is carried out by the nightly
+    sweep, so that a save need not look for one.
+    """
+
+    owner_id = models.CharField(
+        "owner",
+        max_length=128,
+        blank=True,
+        unique=True,
+        validators=[printable_id],
+        help_text="Blank is the shared space.",
+    )
+    versions = models.PositiveIntegerField(
+        "versions kept",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(FEWEST)],
+        help_text="Per agent. Blank is AGENT_VERSION_LIMIT.",
+    )
+    days = models.PositiveIntegerField(
+        "days kept",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Older versions go every night. Blank is AGENT_VERSION_DAYS.",
+    )
+
+    class Meta:
+        ordering: ClassVar = ["owner_id"]
+
+    def __str__(self) -> str:
+        return f"Retention of {self.owner_id or 'the shared space'}"
+
 
 # Why a version stays, as SQL over the agent `a` and its version `v`; the only definition.
 # The version live before this one stays so that undo has a target.
@@ -19,22 +65,25 @@ REASONS = {
     "pinned": "v.pinned",
 }
 SPARED = f"COALESCE({' OR '.join(REASONS.values())}, false)"
+# How many versions an agent keeps: its owner's rule, else the limit.
+ALLOWED = "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
 
 # One walk of the agent's index per agent: measured 15 to 30 times quicker than a window over all versions.
 LATERAL = f"""
     SELECT surplus.id FROM agents_app_agent a
+    CROSS JOIN LATERAL (SELECT {ALLOWED} AS allowed) rule
     CROSS JOIN LATERAL (SELECT count(*) AS total FROM versions_app_agentversion WHERE agent_id = a.id) counted
     CROSS JOIN LATERAL (
         SELECT v.id FROM versions_app_agentversion v
-        WHERE v.agent_id = a.id AND counted.total > %s AND NOT {SPARED}
-        ORDER BY v.version_number LIMIT GREATEST(counted.total - %s, 0)
+        WHERE v.agent_id = a.id AND counted.total > rule.allowed AND NOT {SPARED}
+        ORDER BY v.version_number LIMIT GREATEST(counted.total - rule.allowed, 0)
     ) surplus
     WHERE a.id = ANY(%s)"""  # noqa: S608  no input in it
 
 RANKED = f"""
-    SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number,
+    SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED} AS allowed,
         CASE {" ".join(f"WHEN {condition} THEN '{reason}'" for reason, condition in REASONS.items())} END AS spared,
-        count(*) OVER (PARTITION BY v.agent_id) AS total,
+        {{aged}} AS aged, count(*) OVER (PARTITION BY v.agent_id) AS total,
         sum(CASE WHEN {SPARED} THEN 0 ELSE 1 END) OVER (PARTITION BY v.agent_id ORDER BY v.version_number) AS place
     FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
     WHERE v.agent_id IN ({{agents}})"""  # noqa: S608  no input in it
@@ -47,31 +96,72 @@ def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
     """
     parameters: list[Any]
     if connection.vendor == "postgresql":
-        surplus, parameters = LATERAL, [limit, limit, list(agent_ids)]
+        surplus, parameters = LATERAL, [limit, list(agent_ids)]
     else:  # SQLite knows no LATERAL
-        ranked, ids = _ranked(agent_ids)
-        surplus = f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - %s"  # noqa: S608
-        parameters = [ids, limit]
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM versions_app_agentversion WHERE id IN ({surplus})", parameters)  # noqa: S608
-        return int(cursor.rowcount)
+        ranked, parameters = _ranked(agent_ids, limit, "false", [])
+        surplus = f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - allowed"  # noqa: S608
+    return _delete(surplus, parameters)
+
+
+def delete_aged(agent_ids: Sequence[str]) -> int:
+    """Delete the versions of these agents that are past their owner's age and nothing spares; returns how many.
+
+    The caller holds the agents' locks.
+    """
+    condition, cutoffs = _aged()
+    if not cutoffs:
+        return 0
+    agents, ids = _among(agent_ids)
+    aged = f"""
+        SELECT v.id FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
+        WHERE v.agent_id IN ({agents}) AND NOT {SPARED} AND ({condition})"""  # noqa: S608
+    return _delete(aged, [ids, *cutoffs])
 
 
 def verdicts(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, str]]:
-    """Agent, version number and `surplus` or why the version stays, for every version of these agents."""
-    ranked, ids = _ranked(agent_ids)
+    """Agent, version number and `surplus`, `too old` or why it stays, for every version of these agents."""
+    ranked, parameters = _ranked(agent_ids, limit, *_aged())
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""SELECT agent_id, version_number, CASE
-                WHEN spared IS NOT NULL THEN spared WHEN place <= total - %s THEN 'surplus' ELSE 'within the limit' END
+            f"""SELECT agent_id, version_number, CASE WHEN spared IS NOT NULL THEN spared
+                WHEN place <= total - allowed THEN 'surplus' WHEN aged THEN 'too old' ELSE 'within the limit' END
             FROM ({ranked}) AS r ORDER BY agent_id, version_number""",  # noqa: S608
-            [limit, ids],
+            parameters,
         )
         yield from cursor.fetchall()
 
 
-def _ranked(agent_ids: Sequence[str]) -> tuple[str, Any]:
-    """The versions of these agents with why each is spared and its place among those that are not."""
+def _delete(chosen: str, parameters: Sequence[Any]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM versions_app_agentversion WHERE id IN ({chosen})", parameters)  # noqa: S608
+        return int(cursor.rowcount)
+
+
+def _ranked(agent_ids: Sequence[str], limit: int, aged: str, cutoffs: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The versions of these agents with why each is spared, and its place among those that are not."""
+    agents, ids = _among(agent_ids)
+    return RANKED.format(agents=agents, aged=f"({aged})"), [limit, *cutoffs, ids]
+
+
+def _among(agent_ids: Sequence[str]) -> tuple[str, Any]:
+    """The ids as a subquery and its parameter."""
     if connection.vendor == "postgresql":
-        return RANKED.format(agents="SELECT unnest(%s::text[])"), list(agent_ids)
-    return RANKED.format(agents="SELECT value FROM json_each(%s)"), json.dumps(list(agent_ids))
+        return "SELECT unnest(%s::text[])", list(agent_ids)
+    return "SELECT value FROM json_each(%s)", json.dumps(list(agent_ids))
+
+
+def _aged() -> tuple[str, list[Any]]:
+    """The condition that a version is past its owner's age, and its parameters; none where nobody has an age."""
+    rules = dict(RetentionRule.objects.filter(days__gt=0).values_list("owner_id", "days"))
+    conditions = ["a.owner_id = %s AND v.created_at < %s"] * len(rules)
+    parameters = [value for owner_id, days in rules.items() for value in (owner_id, _days_ago(days or 0))]
+    if settings.AGENT_VERSION_DAYS:
+        others = "a.owner_id NOT IN (SELECT r.owner_id FROM versions_app_retentionrule r WHERE r.days IS NOT NULL)"
+        conditions.append(f"{others} AND v.created_at < %s")
+        parameters.append(_days_ago(settings.AGENT_VERSION_DAYS))
+    return " OR ".join(f"({each})" for each in conditions) or "false", parameters
+
+
+def _days_ago(days: int) -> Any:
+    moment: datetime = timezone.now() - timedelta(days=days)
+    return connection.ops.adapt_datetimefield_value(moment)

@@ -1,4 +1,4 @@
-"""Pruning all agents, in batches, as a job."""
+"""Nightly work on the history, in batches, as jobs: pruning, checking, and forgetting old moves of live."""
 
 from __future__ import annotations
 
@@ -9,21 +9,45 @@ from typing import Any
 from celery import shared_task
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
 
 from agents_app.models import Agent
+from jobs_app.cleaning import cleaned
 from jobs_app.models import Job
-from jobs_app.work import start_unless_recent, work
-from versions_app.retention import delete_surplus, verdicts
+from jobs_app.work import start_once, work
+from versions_app import consistency
+from versions_app.models import Activation
+from versions_app.retention import delete_aged, delete_surplus, verdicts
 
 PRUNE = "prune_versions"
+CHECK = "check_history"
 BATCH = 1000
 MOST_LISTED = 1000
+GOING = ("surplus", "too old")
 
 
 @shared_task
 def prune_versions() -> None:
     """Start the sweep of the schedule, once however many beats there are."""
-    start_unless_recent(PRUNE, within=timedelta(hours=12))
+    start_once(PRUNE, timedelta(hours=12))
+
+
+@shared_task
+def check_history() -> None:
+    """Start the nightly check, once however many beats there are."""
+    start_once(CHECK, timedelta(hours=12))
+
+
+work(CHECK)(consistency.check)
+
+
+@cleaned("activations")
+def old_activations() -> QuerySet[Any]:
+    """Moves of live past their age; the newest of each agent always stays, because undo and retention read it."""
+    newer = Activation.objects.filter(agent=OuterRef("agent"), pk__gt=OuterRef("pk"))
+    limit = timezone.now() - timedelta(days=settings.ACTIVATION_DAYS)
+    return Activation.objects.filter(Exists(newer), created_at__lt=limit)
 
 
 @work(PRUNE)
@@ -40,7 +64,7 @@ def sweep(job: Job) -> dict[str, Any]:
             free = list(
                 Agent.objects.filter(pk__in=batch).select_for_update(skip_locked=True).values_list("pk", flat=True)
             )
-            state = {"after": batch[-1], "removed": state["removed"] + delete_surplus(free, limit)}
+            state = {"after": batch[-1], "removed": state["removed"] + delete_surplus(free, limit) + delete_aged(free)}
             job.advance(done=job.done + len(batch), cursor=state)
     return {"removed": state["removed"], "limit": limit}
 
@@ -54,11 +78,12 @@ def forecast(job: Job, limit: int) -> dict[str, Any]:
     while batch := next_batch(after):
         for agent_id, number, verdict in verdicts(batch, limit):
             why[verdict] += 1
-            if verdict == "surplus" and len(listed) < MOST_LISTED:
+            if verdict in GOING and len(listed) < MOST_LISTED:
                 listed.append({"agentId": agent_id, "versionNumber": number})
         after = batch[-1]
         job.advance(done=job.done + len(batch), total=total)
-    return {"limit": limit, "removed": 0, "surplus": why.pop("surplus", 0), "versions": listed, "kept": dict(why)}
+    going = sum(why.pop(verdict, 0) for verdict in GOING)
+    return {"limit": limit, "removed": 0, "surplus": going, "versions": listed, "kept": dict(why)}
 
 
 def next_batch(after: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from jobs_app import work
@@ -98,8 +99,8 @@ def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_
 
 
 def test_two_beats_store_one_job_of_the_schedule(counting):
-    first = work.start_unless_recent("counting", timedelta(hours=12))
-    second = work.start_unless_recent("counting", timedelta(hours=12))
+    first = work.start_once("counting", timedelta(hours=12))
+    second = work.start_once("counting", timedelta(hours=12))
 
     assert (first.kind, second) == ("counting", None)
 
@@ -107,3 +108,35 @@ def test_two_beats_store_one_job_of_the_schedule(counting):
 def test_a_job_that_waits_too_long_is_late(counting):
     assert stored(created_at=silent_for(600)).is_late
     assert not stored().is_late
+
+
+def test_late_jobs_are_found_among_the_others(counting):
+    waits = stored(created_at=silent_for(600))
+    died = stored(state="running", attempts=1, lease_until=silent_for(1))
+    stored(state="running", attempts=1, lease_until=silent_for(-60))
+    stored(state="done", created_at=silent_for(600))
+
+    assert set(Job.objects.late()) == {waits, died}
+
+
+def test_a_failed_job_goes_on_where_it_stopped(counting):
+    job = stored(state="failed", attempts=MOST_ATTEMPTS, cursor={"after": 7}, error="Gone.")
+
+    job.again()
+
+    job = work.run(str(job.pk))
+    assert (job.state, job.attempts, job.cursor, job.error) == ("done", 1, {"after": 7}, "")
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_job_whose_database_went_away_is_done_again_later(error):
+    @work.work("interrupted")
+    def interrupt(job):
+        raise error("server closed the connection unexpectedly")
+
+    job = work.run(str(stored(kind="interrupted").pk))
+
+    job.refresh_from_db()
+    assert job.state == "running"
+    Job.objects.update(lease_until=silent_for(1))
+    assert list(Job.objects.due()) == [job]

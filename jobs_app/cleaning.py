@@ -1,0 +1,64 @@
+"""Every table that grows is kept to an age. An app registers which of its rows are old enough to go:
+
+@cleaned("sessions")
+def ended_sessions() -> QuerySet[Any]: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from jobs_app.models import Job
+from jobs_app.work import work
+
+CLEAN_UP = "clean_up"
+BATCH = 1000
+
+OldRows = Callable[[], QuerySet[Any]]
+
+_old: dict[str, OldRows] = {}
+
+
+def cleaned(name: str) -> Callable[[OldRows], OldRows]:
+    """Register the function that answers with the rows that may go."""
+
+    def register(old: OldRows) -> OldRows:
+        _old[name] = old
+        return old
+
+    return register
+
+
+@work(CLEAN_UP)
+def clean_up(job: Job) -> dict[str, Any]:
+    """Delete what is old enough, a thousand rows in a transaction."""
+    removed: dict[str, int] = job.cursor or {}
+    for name, old in sorted(_old.items()):
+        removed.setdefault(name, 0)
+        while count := delete_some(old):
+            removed[name] += count
+            job.advance(done=sum(removed.values()), cursor=removed)
+    return {"removed": removed}
+
+
+def delete_some(old: OldRows) -> int:
+    """Delete the next rows that are still old when they go; returns how many went."""
+    keys = list(old().values_list("pk", flat=True)[:BATCH])
+    return old().filter(pk__in=keys).delete()[0] if keys else 0
+
+
+@cleaned("sessions")
+def ended_sessions() -> QuerySet[Any]:
+    return Session.objects.filter(expire_date__lt=timezone.now())
+
+
+@cleaned("jobs")
+def old_jobs() -> QuerySet[Any]:
+    return Job.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.JOB_DAYS))

@@ -1,0 +1,177 @@
+"""A check finds every broken promise, and a repair mends what it can without losing anything."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from jobs_app import work
+from jobs_app.models import Job
+from tests.factories import AgentFactory
+from versions_app import triggers
+from versions_app.models import Activation, AgentVersion
+from versions_app.tasks import CHECK, check_history
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    agent = AgentFactory(id="porter")
+    agent.edit({"name": "Porter"})
+    return agent
+
+
+def write(table, agent, **columns):
+    """Change columns as somebody with a database shell might."""
+    drop_trigger()
+    key = "id" if table == "agents_app_agent" else "agent_id"
+    with connection.cursor() as cursor:
+        for column, value in columns.items():
+            cursor.execute(f"UPDATE {table} SET {column} = %s WHERE {key} = %s", [value, agent.pk])
+    triggers.install("default")
+
+
+def drop_trigger():
+    on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {triggers.NAME}{on}")
+
+
+def check(**parameters):
+    return work.run(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
+
+
+def kinds(result):
+    return set(result["counts"])
+
+
+def as_stored(key):
+    return key if connection.vendor == "postgresql" else key.hex
+
+
+def test_a_sound_history_has_no_faults(agent):
+    result = check()
+
+    assert (result["found"], result["agents"], result["versions"]) == (0, 1, 2)
+
+
+def test_a_row_that_changed_outside_is_recorded_and_what_was_there_stays(agent):
+    write("agents_app_agent", agent, name="Written by hand")
+
+    assert kinds(check()) == {"row"}
+    assert check(repair=True)["repaired"] == 1
+
+    agent.refresh_from_db()
+    assert (agent.name, agent.head_version.version_number) == ("Written by hand", 3)
+    assert [version.snapshot["name"] for version in agent.versions.all()] == ["Written by hand", "Porter", "Concierge"]
+    assert check()["found"] == 0
+
+
+def test_a_counter_that_is_too_low_is_raised(agent):
+    write("agents_app_agent", agent, last_version_number=1)
+
+    assert kinds(check(repair=True)) == {"counter"}
+
+    agent.refresh_from_db()
+    assert agent.last_version_number == 2
+    assert check()["found"] == 0
+
+
+def test_pointers_that_are_missing_return_to_what_was_live_and_newest(agent):
+    agent.versions.get(version_number=1).activate()
+    write("agents_app_agent", agent, active_version_id=None, head_version_id=None)
+
+    assert kinds(check(repair=True)) == {"active_missing", "head_missing"}
+
+    agent.refresh_from_db()
+    assert agent.active_version.version_number == 1
+    assert check()["found"] == 0
+
+
+def test_a_pointer_into_another_agents_history_comes_home(agent):
+    other = AgentFactory(id="other")
+    write("agents_app_agent", agent, active_version_id=as_stored(other.active_version_id))
+
+    assert "active_foreign" in kinds(check(repair=True))
+
+    agent.refresh_from_db()
+    assert agent.active_version.agent_id == "porter"
+    assert check()["found"] == 0
+
+
+def test_a_log_that_missed_a_move_catches_up(agent):
+    Activation.objects.filter(agent=agent, to_version_number=2).delete()
+
+    assert kinds(check(repair=True)) == {"activation"}
+
+    newest = agent.activations.first()
+    assert (newest.from_version_number, newest.to_version_number) == (1, 2)
+    assert check()["found"] == 0
+
+
+def test_a_snapshot_that_is_not_its_hash_is_reported_and_left(agent):
+    other = AgentFactory(id="other")
+    version = agent.versions.get(version_number=1)
+    write("versions_app_agentversion", other, snapshot=version.snapshot_text + " ")
+
+    result = check(repair=True)
+
+    assert (kinds(result), result["repaired"]) == ({"hash"}, 0)
+    assert other.versions.get().snapshot_text.endswith(" ")
+
+
+def test_a_version_based_on_a_later_one_is_reported(agent):
+    write("versions_app_agentversion", agent, based_on=7)
+
+    assert kinds(check()) == {"based_on"}
+
+
+def test_a_missing_trigger_is_put_back():
+    drop_trigger()
+
+    assert kinds(check()) == {"trigger"}
+    assert check(repair=True)["repaired"] == 1
+    assert triggers.installed()
+
+
+def test_an_agent_without_any_version_gets_its_first(agent):
+    write("agents_app_agent", agent, active_version_id=None, head_version_id=None)
+    AgentVersion.objects.all().delete()
+
+    check(repair=True)
+
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.name) == (3, "Porter")
+    assert check()["found"] == 0
+
+
+def test_the_command_says_what_is_wrong_and_fails_until_it_is_mended(agent):
+    write("agents_app_agent", agent, last_version_number=1)
+    said = StringIO()
+
+    with pytest.raises(CommandError, match="1 faults are left"):
+        call_command("check_history", stdout=said)
+    call_command("check_history", "--repair", stdout=said)
+    call_command("check_history", stdout=said)
+
+    assert "fault: porter: The counter stands at 1, below version 2." in said.getvalue()
+    assert "repaired: porter" in said.getvalue()
+
+
+def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
+    AgentFactory(id="zeta")
+    done = {"after": "porter", "versions": 2, "counts": {}, "repaired": 0, "faults": []}
+    job = Job.objects.create(kind=CHECK, cursor=done, done=1)
+
+    result = work.run(str(job.pk)).result
+
+    assert (result["agents"], result["versions"]) == (2, 3)
+
+
+def test_the_schedule_checks_once_however_many_beats_there_are():
+    check_history()
+    check_history()
+
+    assert Job.objects.filter(kind=CHECK).count() == 1

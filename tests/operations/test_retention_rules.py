@@ -1,0 +1,111 @@
+"""Each owner may have a rule of its own: how many versions, and for how long."""
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from jobs_app import work
+from jobs_app.models import Job
+from tests.factories import AgentFactory
+from versions_app import triggers
+from versions_app.models import AgentVersion
+from versions_app.retention import RetentionRule
+from versions_app.tasks import PRUNE
+
+pytestmark = pytest.mark.django_db
+
+
+def agent_with(versions, owner_id=""):
+    agent = AgentFactory(owner_id=owner_id)
+    for number in range(1, versions):
+        agent.edit({"instructions": f"Edit {number}"})
+    return agent
+
+
+def numbers(agent):
+    return sorted(agent.versions.values_list("version_number", flat=True))
+
+
+def prune(**parameters):
+    return work.run(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
+
+
+def grow_old(agent, up_to, days):
+    """Let versions be older than they are, which the trigger forbids everybody else."""
+    with connection.cursor() as cursor:
+        on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
+        cursor.execute(f"DROP TRIGGER {triggers.NAME}{on}")
+    agent.versions.filter(version_number__lte=up_to).update(created_at=timezone.now() - timedelta(days=days))
+    triggers.install("default")
+
+
+def test_the_sweep_keeps_what_each_owners_rule_allows(settings):
+    settings.AGENT_VERSION_LIMIT = 8
+    RetentionRule.objects.create(owner_id="north", versions=5)
+    RetentionRule.objects.create(owner_id="south", versions=100)
+    north, south, others = agent_with(8, "north"), agent_with(12, "south"), agent_with(8)
+
+    prune()
+
+    assert numbers(north) == [4, 5, 6, 7, 8]
+    assert numbers(south) == list(range(1, 13))
+    assert numbers(others) == list(range(1, 9))
+
+
+def test_a_save_never_removes_more_than_the_rule_allows(settings):
+    settings.AGENT_VERSION_LIMIT = 5
+    RetentionRule.objects.create(owner_id="south", versions=10)
+
+    assert len(numbers(agent_with(12, "south"))) == 10
+    assert len(numbers(agent_with(12))) == 5
+
+
+def test_versions_past_their_owners_age_go_and_spared_ones_stay(settings):
+    RetentionRule.objects.create(owner_id="north", days=30)
+    north, others = agent_with(6, "north"), agent_with(6)
+    north.versions.filter(version_number=2).update(pinned=True)
+    for agent in (north, others):
+        grow_old(agent, up_to=6, days=31)
+
+    foretold = prune(dryRun=True)
+    result = prune()
+
+    assert numbers(north) == [2, 5, 6]
+    assert numbers(others) == [1, 2, 3, 4, 5, 6]
+    assert foretold["surplus"] == result["removed"] == 3
+
+
+def test_an_age_for_all_leaves_alone_who_has_one_of_their_own(settings):
+    settings.AGENT_VERSION_DAYS = 10
+    RetentionRule.objects.create(owner_id="north", days=90)
+    north, others = agent_with(6, "north"), agent_with(6)
+    for agent in (north, others):
+        grow_old(agent, up_to=3, days=31)
+
+    prune()
+
+    assert numbers(north) == [1, 2, 3, 4, 5, 6]
+    assert numbers(others) == [4, 5, 6]
+
+
+def test_a_rule_cannot_ask_for_less_than_undo_needs():
+    with pytest.raises(ValidationError):
+        RetentionRule(owner_id="north", versions=4).full_clean()
+
+
+def test_an_owner_has_one_rule():
+    RetentionRule.objects.create(owner_id="north", versions=10)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        RetentionRule.objects.create(owner_id="north", versions=20)
+
+
+def test_the_trigger_is_back_after_time_was_moved():
+    agent = agent_with(2)
+    grow_old(agent, 1, 1)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        AgentVersion.objects.update(version_number=9)

@@ -1,0 +1,30 @@
+"""Check now that the history keeps its promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from jobs_app import work
+from jobs_app.models import Job
+from versions_app.tasks import CHECK
+
+
+class Command(BaseCommand):
+    help = "Checks every pointer, number, hash and picture and the trigger; exits with 1 where a fault is left."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
+
+    def handle(self, *args: Any, repair: bool, **options: Any) -> None:
+        job = work.run(str(Job.objects.create(kind=CHECK, parameters={"repair": repair}).pk))
+        if job is None or not isinstance(job.result, dict):
+            raise CommandError(f"The job failed: {job.error if job else 'another worker has it'}")
+        result = job.result
+        for fault in result["faults"]:
+            said = "repaired" if fault["repaired"] else "fault"
+            self.stdout.write(f"{said}: {fault['agentId'] or 'the database'}: {fault['message']}")
+        self.stdout.write(f"{result['agents']} agents and {result['versions']} versions checked.")
+        if left := result["found"] - result["repaired"]:
+            raise CommandError(f"{left} faults are left. docs/operations.md says what each means.")
