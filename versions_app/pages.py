@@ -5,52 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
-from access_app.roles import Role, RoleRequired, effective_role
-from agents_app.models import Agent, AgentQuerySet
+from access_app.roles import Role
+from agents_app.models import Agent
+from agents_app.pages import may, visible
 from versions_app.models import AgentVersion
 
 GET_POST = ("GET", "HEAD", "POST")
 
-# What a page of a history shows of an agent needs neither of its two pictures.
-PICTURES = ("active_version__snapshot_text", "head_version__snapshot_text")
 
-
-def visible(request: HttpRequest) -> AgentQuerySet:
-    """The agents that the caller may see, each with the role that its owner granted."""
-    return Agent.objects.for_user(request.user).with_role(request.user)
-
-
-def find(request: HttpRequest, agent_id: str, *, pictures: bool = False) -> Agent:
-    """The agent with its live and its head version; one that the caller may not see does not exist."""
-    agents = visible(request).with_versions()
-    return get_object_or_404(agents if pictures else agents.defer(*PICTURES), pk=agent_id)
+def find_whole(request: HttpRequest, agent_id: str) -> Agent:
+    """The agent with both of its pictures, for whoever compares them."""
+    return get_object_or_404(visible(request).with_versions(), pk=agent_id)
 
 
 def find_version(agent: Agent, number: int) -> AgentVersion:
     """A version is found through its agent, never by itself."""
     return get_object_or_404(agent.versions, version_number=number)
-
-
-def hold(request: HttpRequest, agent_id: str, role: Role) -> Agent:
-    """The agent under its lock, once the caller may see it and has the role for it. Inside a transaction."""
-    try:
-        agent = visible(request).locked(agent_id)
-    except Agent.DoesNotExist:
-        raise Http404 from None
-    if not may(request, agent, role):
-        raise RoleRequired(role, agent.owner_id)
-    return agent
-
-
-def may(request: HttpRequest, agent: Any, role: Role) -> bool:
-    """Whether the caller has the role for the agent, which came through `visible`."""
-    granted = effective_role(request.user, agent.granted)
-    return granted is not None and granted.covers(role)
 
 
 def why_not(request: HttpRequest, agent: Agent, role: Role) -> str:

@@ -14,16 +14,17 @@ from django.views.decorators.http import require_safe
 
 from access_app.roles import Role
 from agents_app.models import Agent
+from agents_app.pages import find, may
 from versions_app.answers import Pointers, Row, version_text
 from versions_app.charts import charts
+from versions_app.comparison import LISTS
 from versions_app.forms import FilterForm
-from versions_app.pages import address, find, find_version, may
+from versions_app.pages import address, find_version
 from versions_app.summaries import LABELS
 from versions_app.timeline import entries, gone, sketches
 
 PER_PAGE = 20
 RECENT = 5
-TEXTS = ("description", "instructions")
 
 
 def head_of(request: HttpRequest, agent: Agent) -> dict[str, Any]:
@@ -83,7 +84,8 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         **head_of(request, agent),
         "version": version,
         "entry": entries(agent, [version])[0],
-        "parts": [part(field, version.snapshot[field]) for field in LABELS],
+        "parts": [part(field, version.snapshot[field]) for field in LABELS if version.snapshot[field]],
+        "unset": [label for field, label in LABELS.items() if not version.snapshot[field]],
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
     }
@@ -92,15 +94,13 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 
 def part(field: str, value: Any) -> dict[str, Any]:
     """One field of a version as its page shows it."""
-    kind = "text" if field in TEXTS else "keys" if is_keys(value) else "json" if value else "text"
-    if kind == "json" and isinstance(value, str):
-        kind = "word"
+    kind = "json"
+    if isinstance(value, str):
+        kind = "text" if field == "instructions" else "words"
+    elif field in LISTS:
+        kind = "keys"
     shown = json.dumps(value, ensure_ascii=False, indent=2) if kind == "json" else value
     return {"field": field, "label": LABELS[field], "kind": kind, "value": shown}
-
-
-def is_keys(value: Any) -> bool:
-    return bool(value) and isinstance(value, (tuple, type([]))) and all(isinstance(each, str) for each in value)
 
 
 @require_safe

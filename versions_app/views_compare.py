@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -12,11 +12,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from agents_app import shapes
-from agents_app.forms import AgentForm
+from agents_app.forms_page import OpenedForm
 from agents_app.models import Agent
+from agents_app.pages import find
 from versions_app.comparison import Section, sections
 from versions_app.models import AgentVersion
-from versions_app.pages import address, find
+from versions_app.pages import address
 from versions_app.summaries import LABELS
 
 WORDS = ("live", "head")
@@ -130,31 +131,23 @@ def count_changes(found: Sequence[Section]) -> int:
 @require_POST
 @login_required
 def review(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Unsaved text, compared with the head or with live: a fragment for the page that edits."""
-    agent = find(request, agent_id, pictures=True)
-    against = "live" if request.POST.get("against") == "live" else "head"
-    version: Any = agent.active_version if against == "live" else agent.head_version
-    unsaved, unread = unsaved_picture(agent, request.POST)
-    found = sections(version.snapshot, unsaved, side_by_side=request.POST.get("layout") == "sides")
+    """The unsaved text of the editor, compared with `against` (live, head or a number): a fragment for its page."""
+    agent = find(request, agent_id)
+    against = request.POST.get("against") or "head"
+    version, head = find_pair(agent, [against, "head"])
+    form = OpenedForm.sent(request.POST, agent, request.user)
+    form.is_valid()
+    unsaved = {**head.snapshot, **shapes.to_body(form.changed_fields())}
+    side_by_side = request.POST.get("layout") == "sides"
+    found = sections(version.snapshot, unsaved, side_by_side=side_by_side)
 
     context = {
         "agent": agent,
         "against": against,
         "version": version,
         "sections": found,
-        "side_by_side": request.POST.get("layout") == "sides",
+        "side_by_side": side_by_side,
         "changes": count_changes(found),
-        "unread": unread,
-        "unread_words": f"{', '.join(unread)}: what is typed there cannot be read yet.",
+        "unread": ", ".join(str(field.label) for field in form.faulty),
     }
     return render(request, "versions/_review.html", context)
-
-
-def unsaved_picture(agent: Agent, typed: Any) -> tuple[Mapping[str, Any], list[str]]:
-    """The snapshot that a save of the form would make, and the labels of the fields that cannot be read yet."""
-    form = AgentForm(typed, instance=agent)
-    head: Any = agent.head_version
-    form.is_valid()
-    readable = {name: form.cleaned_data[name] for name in form.changed_data if name in form.cleaned_data}
-    picture = {**head.snapshot, **shapes.to_body(readable)}
-    return picture, [LABELS[wire] for name, wire in shapes.WIRE_NAMES.items() if name in form.errors]

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
+from agents_app.pages import hold, visible
 from versions_app.forms import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
 from versions_app.pages import (
@@ -20,12 +21,10 @@ from versions_app.pages import (
     address,
     done,
     failed,
-    find,
     find_version,
-    hold,
+    find_whole,
     question,
     show_act,
-    visible,
     why_not,
 )
 from versions_app.summaries import summarize
@@ -39,7 +38,7 @@ MOVED = "Nothing was changed: somebody moved live or the draft since you opened 
 def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Make a version live, unless live moved since the question was shown."""
     if request.method != "POST":
-        agent = find(request, agent_id, pictures=True)
+        agent = find_whole(request, agent_id)
         return ask_activate(request, agent, find_version(agent, number), ActivateForm(None, agent))
     with transaction.atomic():
         agent = hold(request, agent_id, Role.PUBLISHER)
@@ -82,7 +81,7 @@ def ask_activate(
 def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """An old picture as a new version, live or as a draft; what is there now stays in the history."""
     if request.method != "POST":
-        agent = find(request, agent_id, pictures=True)
+        agent = find_whole(request, agent_id)
         return ask_restore(request, agent, find_version(agent, number), RestoreForm(None, agent))
     publish = request.POST.get("publish") == "yes"
     with transaction.atomic():
@@ -142,7 +141,7 @@ def ask_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersio
 def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Editing starts from live again; the draft's versions stay in the history, and can be brought back."""
     if request.method != "POST":
-        agent = find(request, agent_id, pictures=True)
+        agent = find_whole(request, agent_id)
         return ask_discard(request, agent, None, DiscardForm(None, agent))
     with transaction.atomic():
         agent = hold(request, agent_id, Role.EDITOR)
