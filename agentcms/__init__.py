@@ -1,5 +1,1 @@
-"""Agent CMS: the top of the house, which wires the apps together."""
-
-from agentcms.celery import app as celery_app
-
-__all__ = ["celery_app"]
+"""The top of the house, which wires the apps together."""

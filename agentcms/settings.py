@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "django_htmx",
+    "agentcms",
     "access_app",
     "jobs_app",
     "agents_app",
