@@ -216,6 +216,12 @@ def page_body(key: str, rows: Sequence[Any], total: int, page: int, per_page: in
     }
 
 
+def walk_text(key: str, rows: Iterable[str], per_page: int, following: str | None) -> str:
+    """The answer of a list that is walked by cursor."""
+    tail = f'"nextCursor":"{following}"' if following else '"nextCursor":null'
+    return f'{{"{key}":[{",".join(rows)}],"perPage":{per_page},"hasMore":{"true" if following else "false"},{tail}}}'
+
+
 def page_text(key: str, rows: Iterable[str], total: int, page: int, per_page: int) -> str:
     """`page_body` for rows that are JSON texts already."""
     more = "true" if (page + 1) * per_page < total else "false"

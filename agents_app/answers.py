@@ -61,30 +61,28 @@ POINTERS = tuple(
 )
 
 
-def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
-    """The agents as Rows, in one query; `shown` is the relation whose snapshot they show."""
+def rows(agents: AgentQuerySet, shown: str = "active_version", *more: str) -> Any:
+    """The agents as Rows with some more columns, in one query; `shown` is the relation whose snapshot they show."""
     columns = (*OWN, *POINTERS, f"{shown}__pk", f"{shown}__snapshot_text")
     # As text: most rows need no parsing of it.
-    return agents.filter(active_version__isnull=False).values_list(*columns, Cast(f"{shown}__references", TextField()))
+    return agents.filter(active_version__isnull=False).values_list(
+        *columns, Cast(f"{shown}__references", TextField()), *more
+    )
 
 
 def _one(variant: Any, agent_id: str, user_id: int) -> Any:
     everything, shown = variant
-    return rows(Agent.objects.for_user(StandIn(everything, user_id)).filter(pk=agent_id).order_by(), shown)
-
-
-def _many(variant: Any, user_id: int) -> Any:
-    everything, shown, column = variant
-    return rows(Agent.objects.for_user(StandIn(everything, user_id)).order_by(column, "id"), shown)
+    caller: Any = StandIn(everything, user_id)
+    return rows(Agent.objects.for_user(caller).filter(pk=agent_id).order_by(), shown)
 
 
 def _total(variant: Any, user_id: int) -> Any:
-    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(active_version__isnull=False)
+    caller: Any = StandIn(variant, user_id)
+    agents = Agent.objects.for_user(caller).filter(active_version__isnull=False)
     return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
 
 
 ONE = Prepared(_one, agent_id=str, user_id=int)
-MANY = Prepared(_many, user_id=int)
 TOTAL = Prepared(_total, user_id=int)
 
 
@@ -94,12 +92,11 @@ def one(user: Any, agent_id: str, shown: str = "active_version") -> Row | None:
     return Row(*found[0]) if found else None
 
 
-def page(user: Any, column: str, start: int, size: int, shown: str = "active_version") -> tuple[list[Row], int]:
-    """Some of the agents that the caller may see, by a column and then by id, and how many there are."""
-    everything = may_all(user, Role.VIEWER)
-    found = MANY((everything, shown, column), user_id=user.pk, limit=(size, start))
-    total = TOTAL(everything, user_id=user.pk)
-    return [Row(*row) for row in found], total[0][0] if total else 0
+def at_version(user: Any, agent_id: str, **version: Any) -> Row | None:
+    """An agent that the caller may see, as one of its versions has it."""
+    named = {f"versions__{column}": value for column, value in version.items()}
+    found = rows(Agent.objects.for_user(user).filter(pk=agent_id, **named).order_by(), "versions").first()
+    return Row(*found) if found else None
 
 
 def etag(row_key: str, revision: int) -> str:

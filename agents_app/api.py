@@ -12,16 +12,15 @@ from rest_framework.request import Request
 from access_app.roles import SHARED, Role, owners, require_role
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.json_views import JSONView
-from agentcms.query import OrderBy, Query, page_text
+from agentcms.query import Query, page_text, walk_text
 from agentcms.rest import body_object
-from agents_app import answers
-from agents_app.answers import texts
+from agents_app import answers, wanted
+from agents_app.answers import Row, texts
 from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
 from agents_app.http import agent_reply, hold, json_reply, known_already, missing, reply
 from agents_app.models import Agent
+from agents_app.wanted import STATES
 
-ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
-NEWEST = OrderBy("createdAt")
 DRAFT_HINT = "Send autoPublish: false to save a draft."
 
 
@@ -30,11 +29,13 @@ class AgentsView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         with Query(request) as query:
-            paging = query.paging(100)
-            order = query.order_by(tuple(ORDER), NEWEST)
-        column = ("-" if order.direction == "DESC" else "") + ORDER[order.field]
+            asked = wanted.read(query)
+        paging = asked.paging
+        if asked.cursor is not None:
+            found, following = wanted.walk(request.user, asked)
+            return reply(walk_text("agents", texts(found), paging.per_page, following))
 
-        found, total = answers.page(request.user, column, paging.start, paging.per_page)
+        found, total = wanted.page(request.user, asked)
 
         return reply(page_text("agents", texts(found), total, paging.page, paging.per_page))
 
@@ -52,7 +53,13 @@ class AgentView(JSONView):
     """One agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        row = answers.one(request.user, agent_id)
+        with Query(request) as query:
+            status = query.choice("status", tuple(STATES), "published")
+            version_id, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
+        if version_id or number:
+            row = at_version(request.user, agent_id, version_id, number)
+        else:
+            row = answers.one(request.user, agent_id, STATES[status][1])
         if row is None:
             raise missing(agent_id)
         if known_already(request, row.etag):
@@ -93,6 +100,16 @@ class DuplicateView(JSONView):
             except IntegrityError:
                 raise taken(identity["id"]) from None
             return agent_reply(duplicate, duplicate.active_version, 201)
+
+
+def at_version(user: Any, agent_id: str, text: str | None, number: int) -> Row | None:
+    """The agent as a version has it that is named by id, by number or by both."""
+    version_id = version_id_of(text) if text else None
+    named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
+    row = None if text and version_id is None else answers.at_version(user, agent_id, **named)
+    if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
+        raise no_version(agent_id, text or str(number))
+    return row
 
 
 def create(agent: Agent) -> None:

@@ -1,4 +1,6 @@
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -9,4 +11,8 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
+        from agents_app import search_tables  # the models must be there
+
+        post_migrate.connect(search_tables.install, sender=self)
+        connection_created.connect(search_tables.add_functions)
         autodiscover_modules("agent_tools")

@@ -15,11 +15,14 @@ from agentcms.ids import random_key
 from agentcms.wire import canonical
 from agents_app import shapes
 from agents_app.changes import change, current
+from agents_app.index import AgentIndex
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     AgentVersion = Any  # this module does not know the history; the database does
+
+__all__ = ["Agent", "AgentIndex"]
 
 log = logging.getLogger(__name__)
 

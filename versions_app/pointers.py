@@ -14,6 +14,7 @@ from django.utils import timezone
 from agentcms.wire import digest
 from agents_app import shapes
 from agents_app.changes import Source, change, current
+from agents_app.index import keep
 from agents_app.models import Agent
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         "last_version_number": row.last_version_number,
     }
     before = row.active_version
+    said = row.head_version.snapshot if row.head_version and not row.has_draft else None
     if live is not None:
         values["active_version"] = live
     if head is not None:
@@ -99,6 +101,7 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
     Agent.objects.filter(pk=row.pk).write(**values)
     for name, value in values.items():
         setattr(row, name, value)
+    keep(row, said)
     if live is not None and live != before:
         note_activation(row, before, live, reason)
 

@@ -1,0 +1,75 @@
+"""Words as the search knows them: the same on every database, because we cut them ourselves."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+MOST_BYTES = 400_000  # of an agent's words; a tsvector of PostgreSQL holds a megabyte
+LONGEST_WORD = 200
+MOST_TYPED = 1_000  # characters of a search
+BOUNDARY = "|"  # stands between two fields, so that no phrase runs across
+
+_PLAIN = re.compile(r"[a-z0-9]+")
+_PARTS = re.compile(r'"([^"]*)("?)|([^\s"]+)')
+
+
+class Term(NamedTuple):
+    """A word, or words that must stand side by side; the last of a prefix need only begin so."""
+
+    words: list[str]
+    prefix: bool
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """A word in any script: letters, digits and their marks; where a script puts no space, each sign is a word."""
+    marks = _ranges(lambda character: unicodedata.category(character).startswith("M"))
+    return re.compile(rf"[{_SPACELESS}][{marks}]*|(?:[^\W_{_SPACELESS}]|[{marks}])+")
+
+
+# Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese: written without spaces.
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_SPACELESS += "\U00020000-\U0003ffff"
+
+
+def _ranges(wanted: Callable[[str], bool]) -> str:
+    """The characters for which a test holds, as the inside of a character class."""
+    codes = [code for code in range(0x300, sys.maxunicode + 1) if wanted(chr(code))]
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in runs)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, without case and in one spelling of each character."""
+    if text.isascii():
+        found = _PLAIN.findall(text.lower())
+    else:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        found = _pattern().findall(folded)
+    return [word[:LONGEST_WORD] for word in found]
+
+
+def indexed(*texts: str) -> str:
+    """The words of some texts as the index keeps them: separated by spaces, a boundary between two texts."""
+    kept = f" {BOUNDARY} ".join(" ".join(words(text)) for text in texts)
+    if len(kept) * 4 > MOST_BYTES:
+        kept = kept.encode()[:MOST_BYTES].decode(errors="ignore")
+        kept = kept.rpartition(" ")[0] if " " in kept else ""
+    return " ".join(kept.split())
+
+
+def terms(typed: str) -> list[Term]:
+    """What was typed into a search: words and quoted phrases. Nothing is an error; what holds no word is left out."""
+    parts = list(_PARTS.finditer(typed[:MOST_TYPED]))
+    found = [Term(words(part[1] or part[3] or ""), prefix=part is parts[-1] and not part[2]) for part in parts]
+    return [term for term in found if term.words]
