@@ -11,7 +11,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from access_app.models import ApiKey, Membership
+from access_app.models import Membership
 from access_app.roles import Role
 from access_app.throttle import Throttle
 
@@ -45,7 +45,7 @@ def in_words(seconds: int) -> str:
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
-class KeyForm(forms.ModelForm):
+class KeyForm(forms.Form):
     """A new API key: what for, how far it may go and for how long."""
 
     name = forms.CharField(max_length=100, label="What it is for", help_text="For example “Nightly export”.")
@@ -56,10 +56,6 @@ class KeyForm(forms.ModelForm):
         help_text="Never above your own role.",
     )
     expires_at = forms.ChoiceField(required=False, choices=list(LIFETIMES.items()), initial="90", label="Expires")
-
-    class Meta:
-        model = ApiKey
-        fields: ClassVar = ["name", "role"]
 
     def clean_expires_at(self) -> Any:
         days = self.cleaned_data["expires_at"]

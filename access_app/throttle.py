@@ -1,4 +1,4 @@
-"""How often somebody may try to sign in: counted per address and per username, in the cache or else in the database."""
+"""How often somebody may try to sign in, per address and per username: counted in the cache, else in the database."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def keys(request: HttpRequest) -> HttpResponse:
     token, status = "", 200
     if request.method == "POST":
         if form.is_valid():
-            key, token = ApiKey.objects.issue(request.user, **form.cleaned_data)
+            _, token = ApiKey.objects.issue(request.user, **form.cleaned_data)
             form = KeyForm()
         else:
             status = 422

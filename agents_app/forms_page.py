@@ -215,9 +215,18 @@ class OpenedForm(EditForm):
         super().__init__(*args, agent=agent, **kwargs)
         self.initial |= {"head": agent.head_version_id, "live": agent.active_version_id}
 
+    @property
+    def kept_on(self) -> list[str]:
+        """The head and live versions of a conflict on top of which the person chose to go, and whether to publish."""
+        return str(self.data.get("keep_on", "")).split()
+
+    @property
+    def publishes(self) -> bool:
+        return (self.kept_on[2:] or [self.data.get("publish")]) == ["yes"]
+
     def stale_for(self, row: Agent, *, publishes: bool) -> str:
         """What moved under the form since it was opened: "head", "live" or nothing that matters."""
-        if self.data.get("keep_on") == str(row.head_version_id):  # the person saw that head and chose to go on top
+        if self.kept_on[:2] == [str(row.head_version_id), str(row.active_version_id)]:
             return ""
         if not self.saw(row, "head"):
             return "head"

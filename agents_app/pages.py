@@ -43,3 +43,7 @@ def may(request: HttpRequest, agent: Any, role: Role) -> bool:
 def require(request: HttpRequest, agent: Any, role: Role) -> None:
     if not may(request, agent, role):
         raise RoleRequired(role, agent.owner_id)
+
+
+def is_htmx(request: HttpRequest) -> bool:
+    return bool(getattr(request, "htmx", False))

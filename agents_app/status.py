@@ -69,11 +69,9 @@ def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
     moved = [agent.pk for agent in agents if agent.updated_at > saved[agent.pk].created_at]
     if moved:
         newest = related("activations", moved).values("agent").annotate(newest=Max("pk")).values("newest")
-        for pk, name, at in (
-            related("activations", moved).filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
-        ):
-            if at > saved[pk].created_at:
-                movers[pk] = name
+        moves = related("activations", moved).filter(pk__in=newest)
+        told = moves.values_list("agent_id", "author_name", "created_at")
+        movers |= {pk: name for pk, name, at in told if at > saved[pk].created_at}
     return movers
 
 

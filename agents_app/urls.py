@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents_app import views, views_edit
+from agents_app import views, views_acts, views_edit
 
 app_name = "agents"
 
@@ -12,4 +12,7 @@ urlpatterns = [
     path("", views.list, name="list"),
     path("new-agent", views_edit.create, name="create"),
     path(AGENT, views_edit.edit, name="edit"),
+    path(f"{AGENT}/delete", views_acts.delete, name="delete"),
+    path(f"{AGENT}/hand-over", views_acts.hand_over, name="hand_over"),
+    path(f"{AGENT}/presence", views_acts.presence, name="presence"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib import messages
@@ -19,7 +20,7 @@ from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms_page import CreateForm, EditForm, OpenedForm
 from agents_app.models import Agent
-from agents_app.pages import find, hold, may
+from agents_app.pages import find, hold, is_htmx, may
 from agents_app.status import drafts_of, status_of, warnings_of
 
 BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
@@ -65,22 +66,22 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
     form = OpenedForm.sent(request.POST, agent, request.user)
     if not form.is_valid():
         return show(request, agent, form, status=422)
-    publishes = request.POST.get("publish") == "yes"
-
+    publishes = form.publishes
     with transaction.atomic(), change(**said(form)):
         row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
         stale = form.stale_for(row, publishes=publishes)
         version = None if stale else (publish_locked if publishes else save_draft_locked)(row, form.changed_fields())
 
     if stale:
-        return show(request, find(request, agent.pk), form, status=409, stale=stale, publishes=publishes)
+        more = {"stale": stale, "publishes": publishes, "mine": as_text(form.changed_fields())}
+        return show(request, find(request, agent.pk), form, status=409, **more)
     return saved(request, find(request, agent.pk), version, form)
 
 
 def saved(request: HttpRequest, agent: Agent, version: Any, form: OpenedForm) -> HttpResponse:
     """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
     message = sentence(agent, version)
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
     response = show(request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id})
@@ -112,10 +113,17 @@ def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200
         "may_publish": may(request, agent, Role.PUBLISHER),
         **more,
     }
-    template = "agents/_around.html" if request.htmx else "agents/edit.html"  # type: ignore[attr-defined]
+    template = "agents/_around.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
     response = render(request, template, context, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
+
+
+def as_text(fields: dict[str, Any]) -> str:
+    """What was changed, to be copied: the instructions as they are typed, the rest as JSON."""
+    texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
+    rest = {name: value for name, value in shapes.to_body(fields).items() if name != "instructions"}
+    return "\n".join([*texts, json.dumps(rest, indent=2, ensure_ascii=False)] if rest else texts)
 
 
 def said(form: EditForm) -> dict[str, Any]:

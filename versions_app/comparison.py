@@ -91,10 +91,11 @@ class Section:
     items: Sequence[Item] = made_by(default_factory=list)
     paths: Sequence[Path] = made_by(default_factory=list)
     left_out: int = 0
+    prefix: str = "section"
 
     @property
     def id(self) -> str:
-        return f"section-{self.field}"
+        return f"{self.prefix}-{self.field}"
 
 
 def sections(

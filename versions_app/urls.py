@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from versions_app import views, views_acts, views_compare, views_moves
+from versions_app import views, views_acts, views_compare, views_moves, views_review
 
 app_name = "versions"
 
@@ -14,7 +14,8 @@ urlpatterns = [
     path(VERSIONS, views.list, name="list"),
     path(f"{VERSIONS}/recent", views.recent, name="recent"),
     path(f"{VERSIONS}/compare", views_compare.compare, name="compare"),
-    path(f"{VERSIONS}/review", views_compare.review, name="review"),
+    path(f"{VERSIONS}/review", views_review.review, name="review"),
+    path(f"{VERSIONS}/clash", views_review.clash, name="clash"),
     path(f"{VERSIONS}/save", views_acts.snapshot, name="snapshot"),
     path(f"{VERSIONS}/discard-draft", views_moves.discard_draft, name="discard_draft"),
     path(VERSION, views.view, name="view"),

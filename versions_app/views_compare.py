@@ -9,10 +9,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from agents_app import shapes
-from agents_app.forms_page import OpenedForm
 from agents_app.models import Agent
 from agents_app.pages import find
 from versions_app.comparison import Section, sections
@@ -126,28 +124,3 @@ def count_changes(found: Sequence[Section]) -> int:
         + sum(item.change is not None for each in found for item in each.items)
         + sum(len(each.paths) for each in found)
     )
-
-
-@require_POST
-@login_required
-def review(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The unsaved text of the editor, compared with `against` (live, head or a number): a fragment for its page."""
-    agent = find(request, agent_id)
-    against = request.POST.get("against") or "head"
-    version, head = find_pair(agent, [against, "head"])
-    form = OpenedForm.sent(request.POST, agent, request.user)
-    form.is_valid()
-    unsaved = {**head.snapshot, **shapes.to_body(form.changed_fields())}
-    side_by_side = request.POST.get("layout") == "sides"
-    found = sections(version.snapshot, unsaved, side_by_side=side_by_side)
-
-    context = {
-        "agent": agent,
-        "against": against,
-        "version": version,
-        "sections": found,
-        "side_by_side": side_by_side,
-        "changes": count_changes(found),
-        "unread": ", ".join(str(field.label) for field in form.faulty),
-    }
-    return render(request, "versions/_review.html", context)

@@ -1,0 +1,55 @@
+"""What the acts on an agent ask before they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents_app import shapes
+from agents_app.fields import KeptText
+
+
+class DeleteForm(forms.Form):
+    """The agent's name, typed: what is deleted is gone with its history."""
+
+    typed = KeptText(label="Type its name to delete it", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.name = name
+
+    def clean_typed(self) -> str:
+        typed: str = self.cleaned_data["typed"]
+        if " ".join(typed.split()) != " ".join(self.name.split()):  # a name may hold what no keyboard types
+            raise ValidationError(f"This is not the name. Type: {self.name}")
+        return typed
+
+
+class HandOverForm(forms.Form):
+    """The new owner: one that the person publishes for, or for superusers any."""
+
+    owner_id = forms.ChoiceField(required=False, label="New owner")
+
+    def __init__(self, *args: Any, owners: Sequence[str], free: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if free:
+            self.fields["owner_id"] = KeptText(
+                required=False,
+                max_length=128,
+                label="New owner",
+                help_text="Blank is the shared space.",
+                widget=forms.TextInput(attrs={"list": "owners", "autocomplete": "off"}),
+            )
+        else:
+            self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        try:
+            shapes.read(shapes.partial(shapes.AgentCreate), {"ownerId": owner_id})
+        except shapes.ShapeError as error:
+            raise ValidationError([issue.message for issue in error.issues]) from error
+        return owner_id

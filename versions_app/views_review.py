@@ -1,0 +1,83 @@
+"""What the editor has not saved yet, compared with what is saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from agents_app import shapes
+from agents_app.forms_page import OpenedForm
+from agents_app.models import Agent
+from agents_app.pages import find, is_htmx
+from versions_app.comparison import Section, sections
+from versions_app.models import AgentVersion
+from versions_app.views_compare import count_changes, find_pair
+
+
+@require_POST
+@login_required
+def review(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The unsaved text of the editor against live, the head or a number: a dialog for htmx, else a page."""
+    agent = find(request, agent_id)
+    against = request.POST.get("against") or "head"
+    version, head = find_pair(agent, [against, "head"])
+    form = sent(request, agent)
+    side_by_side = request.POST.get("layout") == "sides"
+    found = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side)
+
+    context = {
+        "nav": "agents",
+        "agent": agent,
+        "against": against,
+        "version": version,
+        "sections": found,
+        "side_by_side": side_by_side,
+        "changes": count_changes(found),
+        "unread": ", ".join(str(field.label) for field in form.faulty),
+    }
+    template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+@require_POST
+@login_required
+def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Both sides of a conflict, a fragment: what was saved since the editor was opened, and what is unsaved there."""
+    agent = find(request, agent_id)
+    (head,) = find_pair(agent, ["head"])
+    form = sent(request, agent)
+    opened = agent.versions.filter(pk=form.cleaned_data.get("head")).first()
+    theirs = sections(opened.snapshot, head.snapshot, side_by_side=False) if opened else []
+    mine = sections(head.snapshot, on_top(head, form), side_by_side=False)
+    context = {
+        "opened": opened,
+        "head": head,
+        "theirs": named_apart(theirs, "theirs"),
+        "mine": named_apart(mine, "mine"),
+        "both": sorted({each.label for each in theirs} & {each.label for each in mine}),
+    }
+    return render(request, "versions/_clash.html", context)
+
+
+def sent(request: HttpRequest, agent: Agent) -> OpenedForm:
+    form = OpenedForm.sent(request.POST, agent, request.user)
+    form.is_valid()
+    return form
+
+
+def on_top(head: AgentVersion, form: OpenedForm) -> dict[str, Any]:
+    """The snapshot that saving the form would make: the head, with what was changed in the form."""
+    return {**head.snapshot, **shapes.to_body(form.changed_fields())}
+
+
+def named_apart(found: list[Section], prefix: str) -> list[Section]:
+    """Sections whose ids differ from those of the other side on the same page."""
+    for each in found:
+        each.prefix = prefix
+    return found
