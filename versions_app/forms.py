@@ -91,6 +91,12 @@ class DuplicateForm(forms.Form):
         self.owners = owners
         self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
 
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        if owner_id not in self.owners:  # the blank owner counts as no choice, which a choice field lets through
+            raise ValidationError("You may not create agents there.", code="forbidden")
+        return owner_id
+
     def clean_id(self) -> str:
         agent_id: str = self.cleaned_data["id"]
         issues = shapes_issues(agent_id)

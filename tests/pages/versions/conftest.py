@@ -1,0 +1,70 @@
+"""An agent with a history, and the acts of its pages as a browser sends them."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from django.contrib.messages import get_messages
+from django.test import Client
+from django.urls import reverse
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from versions_app.models import AgentVersion
+
+
+class Stand(NamedTuple):
+    """How an agent stands: the numbers of live and head, and of every version that is kept."""
+
+    live: int
+    head: int
+    versions: list[int]
+
+
+def stand(agent: Agent) -> Stand:
+    agent = Agent.objects.with_versions().get(pk=agent.pk)
+    pointers: Any = (agent.active_version, agent.head_version)
+    live, head = (version.version_number for version in pointers)
+    assert agent.snapshot_text == pointers[1].snapshot_text, "the row is the picture of its head"
+    return Stand(live, head, sorted(agent.versions.values_list("version_number", flat=True)))
+
+
+def edit(agent: Agent, publish: bool | None = None, **fields: Any) -> AgentVersion:
+    """A save of the agent; a draft where `publish` is False."""
+    with change(publish=publish):
+        version: Any = Agent.objects.get(pk=agent.pk).edit(fields)
+    return version
+
+
+def version(agent: Agent, number: int) -> AgentVersion:
+    return agent.versions.get(version_number=number)
+
+
+def page(client: Client, name: str, agent: Agent, /, *more: Any, **query: Any) -> Any:
+    return client.get(reverse(f"versions:{name}", args=[agent.pk, *more]), query)
+
+
+def act(client: Client, name: str, agent: Agent, /, *more: Any, **sent: Any) -> Any:
+    """Send an act as the form does that was just opened; `sent` comes on top."""
+    now = stand(agent)
+    address = reverse(f"versions:{name}", args=[agent.pk, *more])
+    return client.post(address, {"live": now.live, "head": now.head, **sent})
+
+
+def said(response: Any) -> list[str]:
+    """The messages that the next page shows."""
+    return [str(message) for message in get_messages(response.wsgi_request)]
+
+
+@pytest.fixture
+def story(agent: Agent) -> Agent:
+    """Three versions, the third of them live."""
+    edit(agent, instructions="Greet guests warmly.\nAnswer briefly.")
+    edit(agent, tools=["search"])
+    return agent
+
+
+@pytest.fixture
+def drafted(story: Agent) -> Agent:
+    """The story with a fourth version, which is a draft."""
+    edit(story, publish=False, name="Doorman")
+    return story
