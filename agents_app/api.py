@@ -17,8 +17,19 @@ from agentcms.rest import body_object
 from agents_app import answers, wanted
 from agents_app.answers import Row, texts
 from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
-from agents_app.http import agent_reply, hold, json_reply, known_already, missing, reply
+from agents_app.http import (
+    agent_reply,
+    hold,
+    is_strict,
+    json_reply,
+    known_already,
+    missing,
+    refuse_warnings,
+    reply,
+    visible,
+)
 from agents_app.models import Agent
+from agents_app.sub_agents import dependents_body, in_use, refuse_circle
 from agents_app.wanted import STATES
 
 DRAFT_HINT = "Send autoPublish: false to save a draft."
@@ -40,12 +51,15 @@ class AgentsView(JSONView):
         return reply(page_text("agents", texts(found), total, paging.page, paging.per_page))
 
     def post(self, request: Request) -> HttpResponse:
+        strict = is_strict(request)
         fields, agent_id, owner_id, said = read_new(body_object(request))
         owner_id = owner_for_new(request.user, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), saying(said):
-            create(agent)
+            create(request, agent)
+            if strict:
+                refuse_warnings(agent, agent.active_version)
             return agent_reply(agent, agent.active_version, 201)
 
 
@@ -68,20 +82,39 @@ class AgentView(JSONView):
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = read_edit(body_object(request))
+        strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
         with transaction.atomic(), saying(said) as context:
             agent = hold(request, agent_id, role, hint)
+            refuse_circle(request.user, agent_id, fields.get("agents", ()))
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
                 agent.hand_over(owner_id)
-            version = agent.edit_locked(fields)
-            return agent_reply(agent, version or (agent.active_version if context.publish else agent.head_version))
+            version = agent.edit_locked(fields) or (agent.active_version if context.publish else agent.head_version)
+            if strict:
+                refuse_warnings(agent, version)
+            return agent_reply(agent, version)
 
     def delete(self, request: Request, agent_id: str) -> HttpResponse:
+        with Query(request) as query:
+            force = query.flag("force")
         with transaction.atomic():
-            hold(request, agent_id, Role.PUBLISHER).delete()
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            if not force and (reason := in_use(request.user, agent)):
+                raise Conflict(reason, "in_use")
+            agent.delete()
             return json_reply({"success": True, "message": f"Agent {agent_id} was deleted"})
+
+
+class DependentsView(JSONView):
+    """The agents that name this one as a sub-agent."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = visible(request).filter(pk=agent_id).first()
+        if agent is None:
+            raise missing(agent_id)
+        return json_reply(dependents_body(request.user, agent))
 
 
 class DuplicateView(JSONView):
@@ -112,8 +145,9 @@ def at_version(user: Any, agent_id: str, text: str | None, number: int) -> Row |
     return row
 
 
-def create(agent: Agent) -> None:
+def create(request: Request, agent: Agent) -> None:
     """Save a new agent; its id may have been taken, by whomever."""
+    refuse_circle(request.user, agent.pk, agent.agents)
     try:
         agent.save()
     except IntegrityError:

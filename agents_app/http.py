@@ -10,11 +10,13 @@ from rest_framework.request import Request
 
 from access_app.roles import Role, RoleRequired, effective_role
 from agentcms.errors import ApiError, BadRequest, NotFound, PreconditionFailed
+from agentcms.query import Query
 from agentcms.rest import api_error, encode
 from agentcms.wire import wire_time
 from agents_app import answers
 from agents_app.held import held
 from agents_app.models import Agent, AgentQuerySet
+from agents_app.references import place, warnings
 from agents_app.shapes import ShapeError
 
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
@@ -91,6 +93,22 @@ def reply(text: str, status: int = 200, etag: str = "") -> HttpResponse:
         response.headers["ETag"] = etag
         response.headers["Cache-Control"] = "private, no-cache"
     return response
+
+
+def refuse_warnings(agent: Agent, version: Any) -> None:
+    """Refuse what names things that nothing registered, at their places."""
+    row = answers.Row.of(agent, version)
+    known = answers.known_agents([row]).get(row.id, ())
+    if found := warnings(version.references, known):
+        raise BadRequest(
+            "request body", [(place(each.field, each.key, version.snapshot), each.message) for each in found]
+        )
+
+
+def is_strict(request: Request) -> bool:
+    """Whether the caller wants warnings to be errors."""
+    with Query(request) as query:
+        return query.flag("strict")
 
 
 def agent_reply(agent: Agent, version: Any, status: int = 200) -> HttpResponse:

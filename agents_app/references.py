@@ -57,6 +57,17 @@ def find(kind: Kind, key: str) -> Entry | None:
     return entry if entry is not None and tool in entry.names else None
 
 
+def place(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
+    """The path at which a configuration names a key: `tools[2]`, `model.provider`, `scorers.tone`."""
+    value = snapshot.get(field)
+    if field == "model":
+        return "model.provider"
+    if not isinstance(value, list):
+        return field if field == "memory" else f"{field}.{key}"
+    keys = [each.get("key", each.get("id")) if isinstance(each, dict) else each for each in value]
+    return f"{field}[{keys.index(key)}]"
+
+
 def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
     """A warning for each key that nothing registered.
 

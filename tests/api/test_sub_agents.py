@@ -1,0 +1,106 @@
+"""Agents that name other agents."""
+
+import pytest
+
+from agents_app.models import Agent
+from tests.api.calls import Caller, agent_path
+from tests.factories import UserFactory, api_key
+
+
+@pytest.fixture
+def acme(api):
+    """A publisher of acme who also reads the shared space."""
+    user = UserFactory(username="ada")
+    user.memberships.create(owner_id="acme", role="publisher")
+    user.memberships.create(owner_id="", role="viewer")
+    return Caller(api_key(user))
+
+
+def test_dependents_are_named_and_those_one_may_not_see_are_counted(api, acme):
+    api.create("base")
+    api.create("helper", agents=["base"])
+    acme.create("secret", ownerId="acme", agents=["base"])
+
+    body = api.get(agent_path("base", "dependents")).body
+
+    assert body == {
+        "dependents": [{"id": "helper", "name": "Concierge", "ownerId": ""}],
+        "total": 2,
+        "hidden": 1,
+    }
+    assert acme.get(agent_path("base", "dependents")).body["hidden"] == 0
+
+
+def test_a_draft_that_names_an_agent_depends_on_it_too(api):
+    api.create("base")
+    api.create("helper")
+    api.patch(agent_path("helper"), {"agents": ["base"], "autoPublish": False})
+
+    assert api.get(agent_path("base", "dependents")).body["total"] == 1
+
+
+def test_an_agent_of_another_owner_that_uses_the_same_key_means_something_else(api, acme):
+    acme.create("inner", ownerId="acme")
+    api.create("outer", agents=["inner"])
+
+    assert acme.get(agent_path("inner", "dependents")).body["total"] == 0
+    assert [warning["key"] for warning in api.get(agent_path("outer")).body["warnings"]] == ["inner"]
+
+
+def test_a_used_agent_is_deleted_only_with_force(api, acme):
+    api.create("base")
+    api.create("helper", agents=["base"])
+    acme.create("secret", ownerId="acme", agents=["base"])
+
+    refused = api.delete(agent_path("base"))
+
+    assert (refused.status_code, refused.body["code"]) == (409, "in_use")
+    assert refused.body["error"].startswith("Agent base is a sub-agent of 'helper' and 1 more.")
+    assert api.delete(f"{agent_path('base')}?force=true").body["success"] is True
+
+
+def test_an_agent_is_not_its_own_sub_agent(api):
+    answer = api.create("a", agents=["b", "a"])
+
+    assert (answer.status_code, answer.body["issues"]) == (
+        400,
+        [{"field": "agents[1]", "message": "An agent cannot be its own sub-agent."}],
+    )
+    assert not Agent.objects.exists()
+
+
+def test_a_circle_is_refused_with_its_way(api):
+    api.create("a")
+    api.create("b", agents=["a"])
+    api.create("c", agents=["b"])
+
+    answer = api.patch(agent_path("a"), {"agents": ["c"]})
+
+    assert answer.body["issues"] == [{"field": "agents[0]", "message": "This closes a circle: a → c → b → a."}]
+    assert api.get(agent_path("a")).body["agents"] == []
+
+
+def test_a_circle_through_a_draft_is_refused_too(api):
+    api.create("a")
+    api.create("b")
+    api.patch(agent_path("b"), {"agents": ["a"], "autoPublish": False})
+
+    assert api.patch(agent_path("a"), {"agents": ["b"]}).status_code == 400
+
+
+def test_a_key_that_nothing_registered_is_an_error_only_when_asked_for(api):
+    body = {
+        "tools": ["calculator", "nothing"],
+        "memory": "none",
+        "inputProcessors": [{"key": "mask-email"}, {"id": "x"}],
+    }
+    api.create("a")
+
+    answer = api.patch(f"{agent_path('a')}?strict=true", body)
+
+    assert (answer.status_code, {issue["field"] for issue in answer.body["issues"]}) == (
+        400,
+        {"tools[1]", "memory", "inputProcessors[1]"},
+    )
+    assert api.get(agent_path("a")).body["headVersionNumber"] == 1
+    assert len(api.patch(agent_path("a"), body).body["warnings"]) == 3
