@@ -90,6 +90,7 @@ def test_the_trigger_is_there_after_the_migrations():
     assert triggers.installed()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_migrating_again_brings_a_lost_trigger_back(version):
     drop_trigger()
     assert not triggers.installed()
@@ -99,6 +100,7 @@ def test_migrating_again_brings_a_lost_trigger_back(version):
     assert triggers.installed()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_migrating_again_renews_a_trigger_of_an_older_release(version):
     drop_trigger()
     install_weaker_trigger()

@@ -1,0 +1,123 @@
+"""What agents and their histories do, said once more in plain Python and without a database."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentcms.wire import canonical
+from agents_app.shapes import WIRE_NAMES
+
+LIMIT = 5
+Picture = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Version:
+    number: int
+    picture: Picture
+    based_on: int | None
+    pinned: bool = False
+    changed: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return canonical(self.picture)
+
+
+@dataclass
+class History:
+    """One agent: its versions by number, head and live, and every move of live."""
+
+    versions: dict[int, Version] = field(default_factory=dict)
+    head: int = 0
+    live: int = 0
+    counter: int = 0
+    moves: list[tuple[int | None, int]] = field(default_factory=list)
+    owner: str = ""
+
+    @property
+    def has_draft(self) -> bool:
+        return self.versions[self.head].text != self.versions[self.live].text
+
+    @property
+    def picture(self) -> Picture:
+        """The agent's row."""
+        return self.versions[self.head].picture
+
+    # --- The table
+
+    def create(self, picture: Picture) -> None:
+        self._append(picture, None, head=True, live=True)
+
+    def save(self, picture: Picture, publish: bool | None) -> None:
+        draft = self.has_draft
+        if canonical(picture) != self.versions[self.head].text:
+            self._append(picture, self.head, head=True, live=not draft if publish is None else publish)
+        elif publish and draft:
+            self._go_live(self.head)
+
+    def edit(self, fields: Picture, publish: bool | None) -> None:
+        if not (publish and self.has_draft):
+            picture = {**self.picture, **fields}
+            if canonical(picture) != self.versions[self.head].text:
+                self.save(picture, publish)
+            return
+        picture = {**self.versions[self.live].picture, **fields}
+        if canonical(picture) != self.versions[self.live].text:
+            self._append(picture, self.live, head=False, live=True)
+
+    def activate(self, number: int) -> None:
+        if number != self.live:
+            if not self.has_draft:
+                self.head = number
+            self._go_live(number)
+
+    def restore(self, number: int, publish: bool | None) -> None:
+        self._append(self.versions[number].picture, self.head, head=True, live=publish is not False)
+
+    def snapshot(self, pinned: bool) -> None:
+        self._append(self.picture, self.head, head=True, live=False, pinned=pinned)
+
+    def discard_draft(self) -> None:
+        if self.has_draft:
+            self.head = self.live
+
+    def remove(self, number: int) -> bool:
+        if number == self.live:
+            return False
+        if number == self.head:
+            self.head = self.live
+        del self.versions[number]
+        return True
+
+    def pin(self, number: int, pinned: bool) -> None:
+        self.versions[number] = replace(self.versions[number], pinned=pinned)
+
+    def undo(self) -> bool:
+        before = self.moves[-1][0]
+        if before not in self.versions:
+            return False
+        self.activate(before)
+        return True
+
+    # --- Numbers and retention
+
+    def _append(self, picture: Picture, based_on: int | None, *, head: bool, live: bool, pinned: bool = False) -> None:
+        self.counter += 1
+        base = self.versions[based_on].picture if based_on else {}
+        changed = tuple(wire for wire in WIRE_NAMES.values() if canonical(base.get(wire)) != canonical(picture[wire]))
+        self.versions[self.counter] = Version(self.counter, picture, based_on, pinned, changed)
+        if head:
+            self.head = self.counter
+        if live:
+            self._go_live(self.counter)
+        self._prune()
+
+    def _go_live(self, number: int) -> None:
+        self.moves.append((self.live or None, number))
+        self.live = number
+
+    def _prune(self) -> None:
+        spared = {self.live, self.head, self.moves[-1][0]} | {n for n, each in self.versions.items() if each.pinned}
+        surplus = len(self.versions) - LIMIT
+        for number in [n for n in sorted(self.versions) if n not in spared][: max(surplus, 0)]:
+            del self.versions[number]
