@@ -16,7 +16,7 @@ WIDTH = 280
 MOST_SPANS = 12
 MOST_POINTS = 120
 WEEKS = 12
-ROOM_FOR_LABEL = 26
+LETTER = 7  # the width of one in a label
 
 
 class Bar(NamedTuple):
@@ -47,7 +47,7 @@ def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
     return {
         "width": WIDTH,
         "spans": spans(moves, now),
-        "since": day(moves[0][1]) if moves else "",
+        "since": day(moves[0][1], now) if moves else "",
         "sizes": sizes(kept),
         "weeks": weeks(kept, now),
         "weeks_count": WEEKS,
@@ -55,24 +55,29 @@ def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
 
 
 def spans(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:
-    """What was live when, of the last moves; each at least wide enough to be seen."""
+    """What was live when, oldest first; each at least wide enough to be seen."""
     if not moves:
         return []
-    ends = [*(at for _, at in moves[1:]), now]
+    ends = [*(at for _, at in moves[1:]), None]
     total = max((now - moves[0][1]).total_seconds(), 1)
-    widths = [max((end - at).total_seconds() / total * WIDTH, 4.0) for (_, at), end in zip(moves, ends, strict=True)]
+    widths = [
+        max(((end or now) - at).total_seconds() / total * WIDTH, 4.0) for (_, at), end in zip(moves, ends, strict=True)
+    ]
     scale = WIDTH / sum(widths)
     bars, x = [], 0.0
-    for (number, at), end, width in zip(moves, ends, widths, strict=True):
-        live = end is now
-        label = f"v{number}" + (" live" if live else "")
-        until = "since" if live else f"to {day(end)}"
-        said = f"v{number} {'since ' + day(at) if live else 'from ' + day(at) + ' ' + until}"
-        fits = width * scale >= ROOM_FOR_LABEL + 7 * (len(label) - 2)
-        shown_label = label if fits else f"v{number}" if width * scale >= ROOM_FOR_LABEL else ""
-        bars.append(Bar(round(x, 1), 4, round(max(width * scale - 2, 2), 1), 22, live, shown_label, said))
-        x += width * scale
+    for (number, at), end, share in zip(moves, ends, widths, strict=True):
+        width = share * scale
+        bars.append(span(number, round(x, 1), width, at, end, now))
+        x += width
     return bars
+
+
+def span(number: int, x: float, width: float, at: datetime, end: datetime | None, now: datetime) -> Bar:
+    """The time for which a version was live, or has been since where there is no end."""
+    said = f"v{number} from {day(at, now)} to {day(end, now)}" if end else f"v{number} since {day(at, now)}"
+    labels = (f"v{number} live", f"v{number}") if end is None else (f"v{number}",)
+    label = next((label for label in labels if width >= 14 + LETTER * len(label)), "")
+    return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, said)
 
 
 def sizes(kept: Sequence[Sketch]) -> Curve | None:
@@ -112,6 +117,6 @@ def weeks(kept: Sequence[Sketch], now: datetime) -> list[Bar]:
     return bars
 
 
-def day(moment: datetime) -> str:
-    year = f" {moment.year}" if moment.year != timezone.now().year else ""
+def day(moment: datetime, now: datetime) -> str:
+    year = f" {moment.year}" if moment.year != now.year else ""
     return f"{moment.day} {moment:%B}{year}"

@@ -1,0 +1,90 @@
+"""What changed, in one line of words."""
+
+import pytest
+
+from agents_app.shapes import WIRE_NAMES
+from versions_app.summaries import LABELS, in_words, summarize
+
+BLANK = {
+    "name": "A",
+    "description": "",
+    "instructions": "",
+    "model": {"provider": "demo", "name": "a"},
+    "tools": [],
+    "defaultOptions": {},
+    "workflows": [],
+    "agents": [],
+    "integrationTools": [],
+    "inputProcessors": [],
+    "outputProcessors": [],
+    "memory": None,
+    "scorers": {},
+    "metadata": {},
+}
+
+
+def said(field, before, after):
+    return in_words(summarize({**BLANK, field: before}, {**BLANK, field: after}))
+
+
+def test_every_field_has_a_label():
+    assert list(LABELS) == list(WIRE_NAMES.values())
+
+
+def test_fields_stand_in_the_order_in_which_an_agent_is_read():
+    after = {**BLANK, "tools": ["search"], "instructions": "a\nb", "model": {"provider": "demo", "name": "b"}}
+
+    assert in_words(summarize(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
+
+
+def test_nothing_is_said_of_nothing():
+    assert in_words(summarize(BLANK, dict(BLANK))) == "Nothing differs"
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "words"),
+    [
+        ("name", "A", "B", "Name A → B"),
+        ("name", "A", "x" * 60, f"Name A → {'x' * 39}…"),
+        ("name", "A", " \t ", "Name A → nothing"),
+        ("description", "", "Reads tickets.", "Description added"),
+        ("description", "Reads tickets.", "", "Description removed"),
+        ("description", "Reads tickets.", "Reads mail.", "Description changed"),
+        ("instructions", "a\nb\nc", "a\nB\nB2\nc", "Instructions +2 −1"),
+        ("instructions", "a\nb", "a", "Instructions −1"),
+        ("model", {"provider": "p", "name": "a"}, {"provider": "q", "name": "a"}, "Model p/a → q/a"),
+        (
+            "model",
+            {"provider": "p", "name": "a", "temperature": 0.2},
+            {"provider": "p", "name": "a", "temperature": 0.7},
+            "Model temperature 0.2 → 0.7",
+        ),
+        ("model", {"provider": "p", "name": "a"}, {"provider": "p", "name": "a", "topP": 1}, "Model +topP"),
+        ("tools", ["a", "b"], ["b", "c"], "Tools +c −a"),
+        ("tools", ["a", "b"], ["b", "a"], "Tools reordered"),
+        ("tools", [], ["a", "b", "c", "d", "e"], "Tools +a +b +c +2 more"),
+        ("agents", ["x" * 60], [], f"Sub-agents −{'x' * 39}…"),
+        ("memory", None, "last-messages", "Memory none → last-messages"),
+        ("memory", "a", None, "Memory a → none"),
+        ("scorers", {}, {"tone": {}}, "Scorers +tone"),
+        (
+            "scorers",
+            {"tone": {"sampling": {"type": "ratio", "rate": 0.2}}},
+            {"tone": {"sampling": {"type": "ratio", "rate": 0.5}}},
+            "Scorers tone.sampling.rate 0.2 → 0.5",
+        ),
+        ("inputProcessors", [{"key": "trim"}], [{"key": "trim"}, {"key": "mask"}], "Input processors +mask"),
+        ("inputProcessors", [{"key": "a"}, {"key": "b"}], [{"key": "b"}, {"key": "a"}], "Input processors reordered"),
+        ("inputProcessors", [{"key": "a"}], [{"key": "a", "max": 3}], "Input processors changed"),
+        ("inputProcessors", [{}, {}], [{}], "Input processors changed"),
+        ("metadata", {"a": 1}, {"a": True}, "Metadata a 1 → true"),
+        ("metadata", {"a": 1, "b": 1}, {"a": 2, "b": 2}, "Metadata a, b changed"),
+        ("metadata", {"a.b": {"c": 1}}, {"a.b": {"c": None}}, "Metadata a.b.c 1 → none"),
+        ("metadata", {"a": 1, "b": 2}, {"b": 3, "c": 4}, "Metadata +c −a b 2 → 3"),
+        ("metadata", {"a": {}}, {"a": []}, "Metadata a {…} → […]"),
+        ("metadata", {"": 1}, {"": 2}, "Metadata nothing 1 → 2"),
+        ("defaultOptions", {"a": [1, 2]}, {"a": [1]}, "Default options a changed"),
+    ],
+)
+def test_each_kind_of_field_has_its_own_words(field, before, after, words):
+    assert said(field, before, after) == words
