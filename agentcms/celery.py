@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery, Task
+from celery.signals import setup_logging
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
@@ -16,6 +17,11 @@ class ChangeTask(Task):
 
         with change(source=Source.TASK):
             return super().__call__(*args, **kwargs)
+
+
+@setup_logging.connect(weak=False)
+def keep_our_logs(**kwargs: Any) -> None:
+    """Somebody who listens is all that Celery needs to leave Django's logging alone."""
 
 
 app = Celery("agentcms", task_cls=ChangeTask)

@@ -3,6 +3,7 @@
 import os
 import secrets
 from contextlib import suppress
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -26,8 +27,8 @@ def flag(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be yes or no, not {value!r}.")
 
 
-def number(name: str, default: int, minimum: int = 0) -> int:
-    """The variable as a whole number of at least `minimum`."""
+def number(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
+    """The variable as a whole number between two others."""
     value = os.environ.get(name) or str(default)
     try:
         result = int(value)
@@ -35,7 +36,34 @@ def number(name: str, default: int, minimum: int = 0) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from None
     if result < minimum:
         raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {result}.")
+    if result > maximum:
+        raise ImproperlyConfigured(f"{name} must be at most {maximum}, not {result}.")
     return result
+
+
+def choice(name: str, *choices: str) -> str:
+    """The variable as one of these words, the first where it is unset."""
+    value = text(name, choices[0]).lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value
+
+
+def url(name: str, *schemes: str) -> str:
+    """The variable as an address of one of these schemes, or nothing; its errors do not quote the password in it."""
+    value = text(name)
+    scheme, separator, rest = value.partition("://")
+    if value and (not separator or not rest or scheme not in schemes):
+        raise ImproperlyConfigured(f"{name} must begin with one of {', '.join(f'{each}://' for each in schemes)}.")
+    return value
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """The variable as a list of addresses and networks, split at commas."""
+    try:
+        return [ip_network(word) for word in words(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be addresses or networks, such as 10.0.0.0/8: {error}.") from None
 
 
 def words(name: str, default: str = "") -> list[str]:

@@ -16,7 +16,7 @@ from agentcms import environment
 
 def main() -> None:
     django.setup()
-    for step in (migrate, collect_static_files, seed_demo_data):
+    for step in (migrate, collect_static_files, seed_demo_data, forget_dead_processes):
         began = time.monotonic()
         if step():
             print(f"{step.__name__.replace('_', ' ').capitalize()}: {time.monotonic() - began:.1f} s", flush=True)
@@ -58,6 +58,14 @@ def seed_demo_data() -> bool:
         return False
     call_command("seed_demo")
     return True
+
+
+def forget_dead_processes() -> bool:
+    """Their figures begin anew with this start."""
+    from agentcms.metrics import forget_the_dead  # it needs the applications
+
+    forget_the_dead()
+    return False
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ HTTPS = environment.flag("HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read from inside, where there is no certificate
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
@@ -46,6 +47,9 @@ SECURE_CSP = {
 SECURE_CSP_BELOW = {"/admin/": {"script-src": [SELF, NONCE]}}
 SESSION_COOKIE_SAMESITE = "Lax"
 
+# The OpenAPI schema has tests of its own; what it cannot guess is no danger in deployment.
+SILENCED_SYSTEM_CHECKS = ["drf_spectacular.W001", "drf_spectacular.W002"]
+
 # --- Applications
 
 INSTALLED_APPS = [
@@ -66,6 +70,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "agentcms.observe.ObserveMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "agentcms.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -101,7 +106,7 @@ TEMPLATES = [
 
 # --- Database
 
-DATABASE_URL = environment.text("DATABASE_URL")
+DATABASE_URL = environment.url("DATABASE_URL", "postgres", "postgresql", "sqlite")
 DATABASE_POOL_SIZE = environment.number("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.flag("DATABASE_PREPARE", default=True)
 DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1)
@@ -145,7 +150,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Broker and cache
 
-REDIS_URL = environment.text("REDIS_URL") or environment.kept_address(DATA_DIR / "valkey.url")
+REDIS_URL = environment.url("REDIS_URL", "redis", "rediss", "unix")
+REDIS_URL = REDIS_URL or environment.kept_address(DATA_DIR / "valkey.url")
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
@@ -156,7 +162,8 @@ JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
 JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1)
 
 # kombu spells a unix socket in its own way.
-CELERY_BROKER_URL = environment.text("CELERY_BROKER_URL") or REDIS_URL.replace("unix://", "redis+socket://")
+BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory")
+CELERY_BROKER_URL = environment.url("CELERY_BROKER_URL", *BROKERS) or REDIS_URL.replace("unix://", "redis+socket://")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -203,6 +210,28 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
+
+# --- Logs and figures
+
+LOG_REQUESTS = environment.flag("LOG_REQUESTS", default=False)
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"text": {"()": "agentcms.logs.Lines"}, "json": {"()": "agentcms.logs.JSONLines"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": environment.choice("LOG_FORMAT", "text", "json")}
+    },
+    "root": {
+        "handlers": ["stderr"],
+        "level": environment.choice("LOG_LEVEL", "info", "debug", "warning", "error").upper(),
+    },
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO"},
+        "django.request": {"level": "ERROR"},  # a 404 is the caller's matter
+        "django.db.backends": {"level": "INFO"},  # its parameters are what callers wrote
+    },
+}
+METRICS_ALLOW = environment.networks("METRICS_ALLOW")
 
 # --- API
 

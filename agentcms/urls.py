@@ -8,6 +8,7 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from access_app.views import SignIn
+from agentcms.figures import FiguresView
 from agentcms.json_views import NoSuchRoute
 
 handler400 = "agentcms.handlers.handler400"
@@ -22,6 +23,7 @@ api_urlpatterns: list[Any] = [
 ]
 
 urlpatterns = [
+    path("metrics", FiguresView.as_view(), name="metrics"),
     path("api/", include(api_urlpatterns)),
     path("sign-in", SignIn.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),

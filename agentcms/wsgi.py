@@ -6,6 +6,6 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
-from agentcms.chunked import measured  # noqa: E402  settings come first
+from agentcms.chunked import measured
 
 application = measured(get_wsgi_application())

@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parent.parent
 FLOORS = ["agentcms floor", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app", "agentcms top"]
 APPS = FLOORS[1:-1]
 # The modules of `agentcms` that wire everything together or run it. The others are the floor and know of no app.
-TOP = {"__init__", "apps", "celery", "checks", "metrics", "settings", "urls", "wsgi"}
+TOP = {"__init__", "apps", "celery", "checks", "settings", "urls", "wsgi"}
 TOP |= {"figures", "health", "metrics", "observe"}
 TOP |= {"children", "embedded", "prepare", "run", "supervisor", "watchdog", "worker"}
 

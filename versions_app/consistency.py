@@ -7,6 +7,7 @@ puts the trigger back. What has no such repair, such as a snapshot that is not w
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -23,6 +24,9 @@ from versions_app import triggers
 from versions_app.models import Activation, AgentVersion
 from versions_app.pointers import note_activation
 
+log = logging.getLogger(__name__)
+
+CHECK = "check_history"
 BATCH = 500
 MOST_LISTED = 1000
 REPORTED = ("versions", "repaired", "counts", "faults")
@@ -53,6 +57,8 @@ def check(job: Job) -> dict[str, Any]:
         state["after"] = batch[-1].pk
         job.advance(done=job.done + len(batch), cursor=state)
     found = sum(state["counts"].values())
+    if left := found - state["repaired"]:
+        log.error("The check of the history found %d faults that nobody repaired; see job %s.", left, job.pk)
     return {"agents": job.done, "found": found, **{key: state[key] for key in REPORTED}}
 
 

@@ -10,11 +10,14 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import connection, models
+from django.dispatch import Signal
 from django.utils import timezone
 
 from access_app.models import printable_id
 
 FEWEST = 5
+
+pruned = Signal()  # count: so many versions went, in the transaction at hand
 
 
 class RetentionRule(models.Model):
@@ -92,7 +95,7 @@ RANKED = f"""
 def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
     """Delete the oldest versions over the limit of these agents that nothing spares; returns how many.
 
-    The caller holds the agents' locks, so no pointer moves meanwhile. No signal is sent.
+    The caller holds the agents' locks, so no pointer moves meanwhile. No model's signal is sent.
     """
     parameters: list[Any]
     if connection.vendor == "postgresql":
@@ -134,7 +137,10 @@ def verdicts(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, s
 def _delete(chosen: str, parameters: Sequence[Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM versions_app_agentversion WHERE id IN ({chosen})", parameters)  # noqa: S608
-        return int(cursor.rowcount)
+        count = int(cursor.rowcount)
+    if count:
+        pruned.send(None, count=count)
+    return count
 
 
 def _ranked(agent_ids: Sequence[str], limit: int, aged: str, cutoffs: Sequence[Any]) -> tuple[str, list[Any]]:

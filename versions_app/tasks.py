@@ -21,7 +21,6 @@ from versions_app.models import Activation
 from versions_app.retention import delete_aged, delete_surplus, verdicts
 
 PRUNE = "prune_versions"
-CHECK = "check_history"
 BATCH = 1000
 MOST_LISTED = 1000
 GOING = ("surplus", "too old")
@@ -36,10 +35,10 @@ def prune_versions() -> None:
 @shared_task
 def check_history() -> None:
     """Start the nightly check, once however many beats there are."""
-    start_once(CHECK, timedelta(hours=12))
+    start_once(consistency.CHECK, timedelta(hours=12))
 
 
-work(CHECK)(consistency.check)
+work(consistency.CHECK)(consistency.check)
 
 
 @cleaned("activations")

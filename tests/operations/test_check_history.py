@@ -10,8 +10,9 @@ from jobs_app import work
 from jobs_app.models import Job
 from tests.factories import AgentFactory
 from versions_app import triggers
+from versions_app.consistency import CHECK
 from versions_app.models import Activation, AgentVersion
-from versions_app.tasks import CHECK, check_history
+from versions_app.tasks import check_history
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,78 @@
+"""What `manage.py check` says about the environment. A value that nothing can be made of stops the start itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+
+from agentcms import environment
+
+# Read by the command that serves, and not by the settings.
+SERVING: dict[str, Callable[[], Any]] = {
+    "PORT": lambda: environment.number("PORT", 8000, minimum=1, maximum=65535),
+    "WEB_WORKERS": lambda: environment.number("WEB_WORKERS", 2, minimum=1),
+    "WEB_THREADS": lambda: environment.number("WEB_THREADS", 16, minimum=1),
+    "DEMO_DATA": lambda: environment.flag("DEMO_DATA", default=True),
+}
+
+
+@register("environment")
+def check_serving(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The variables of the command that serves."""
+    found: list[CheckMessage] = []
+    for read in SERVING.values():
+        try:
+            read()
+        except ImproperlyConfigured as error:
+            found.append(Error(str(error), id="agentcms.E001"))
+    return found
+
+
+@register("environment")
+def check_hosts(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """A host with a scheme or a port in it never matches, and every request is a 400."""
+    return [
+        Error(
+            f"ALLOWED_HOSTS names {host!r}, which matches no request.",
+            hint="Write the name alone, without scheme, port or path: cms.example.org",
+            id="agentcms.E002",
+        )
+        for host in settings.ALLOWED_HOSTS
+        if "/" in host or (":" in host and not host.startswith("["))
+    ]
+
+
+@register("environment")
+def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    folder = settings.DATA_DIR
+    while not folder.exists():
+        folder = folder.parent
+    if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+        return []
+    return [Error(f"DATA_DIR is {settings.DATA_DIR}, which this user cannot write to.", id="agentcms.E003")]
+
+
+@register(Tags.database, deploy=True)
+def check_for_deployment(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    return list(deployment_warnings())
+
+
+def deployment_warnings() -> Iterator[CheckMessage]:
+    threads = environment.number("WEB_THREADS", 16, minimum=1)
+    if settings.DATABASE_URL and threads > settings.DATABASE_POOL_SIZE:
+        yield Warning(
+            f"DATABASE_POOL_SIZE is {settings.DATABASE_POOL_SIZE} for {threads} WEB_THREADS: requests wait in line.",
+            id="agentcms.W001",
+        )
+    if settings.CACHES["default"]["BACKEND"].endswith("LocMemCache"):
+        yield Warning(
+            "There is no REDIS_URL: each process counts throttles for itself, and there is no broker for jobs.",
+            id="agentcms.W002",
+        )
+    if "*" in settings.ALLOWED_HOSTS:
+        yield Warning("ALLOWED_HOSTS answers to any name.", hint="Name your own hosts.", id="agentcms.W003")

@@ -1,0 +1,105 @@
+"""Whether this copy is alive, and whether it is ready: for load balancers, containers and whoever is on call."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from agentcms.celery import app
+from jobs_app.models import Heartbeat
+
+log = logging.getLogger(__name__)
+
+FRESH = 1.0  # seconds for which an answer is given again: anybody may ask, and asking must stay cheap
+OK = "ok"
+
+
+def alive(request: HttpRequest) -> HttpResponse:
+    """The process answers; nothing else is asked."""
+    return JsonResponse({"status": "alive"})
+
+
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 where everything works, else 503 with what does not; `?exclude=beat` leaves a check out of the verdict."""
+    checks = readiness.look()
+    failing = unexcused(checks, request.GET.getlist("exclude"))
+    body = {"status": "not ready" if failing else "ready", "checks": checks}
+    response = JsonResponse(body, status=503 if failing else 200)
+    response.headers["Cache-Control"] = "no-store"
+    if failing:
+        response.headers["Retry-After"] = "5"
+    return response
+
+
+def unexcused(checks: dict[str, str], excused: Collection[str]) -> list[str]:
+    return [name for name, said in checks.items() if said != OK and name not in excused]
+
+
+class Readiness:
+    """The checks, made at most once a second in a process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.looked_at = float("-inf")
+        self.found: dict[str, str] = {}
+
+    def look(self) -> dict[str, str]:
+        with self.lock:
+            if time.monotonic() - self.looked_at > FRESH:
+                self.found = {name: said_by(check) for name, check in CHECKS.items()}
+                self.looked_at = time.monotonic()
+            return self.found
+
+
+def said_by(check: Callable[[], str]) -> str:
+    """What a check says; one that raises says no more than that, because anybody may ask."""
+    try:
+        return check()
+    except Exception:
+        log.exception("A check of /readyz failed: %s.", check.__name__)
+        return "failing"
+
+
+def database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return OK
+
+
+def migrations() -> str:
+    """Applied ones stay applied, so that a good answer is remembered."""
+    if "migrations" not in _remembered:
+        executor = MigrationExecutor(connection)
+        if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            return f"{len(plan)} not applied"
+        _remembered.add("migrations")
+    return OK
+
+
+def broker() -> str:
+    with app.connection_for_write() as line:
+        line.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
+    return OK
+
+
+def beat() -> str:
+    age = Heartbeat.age(Heartbeat.BEAT)
+    if age is None:
+        return "never seen"
+    return OK if age <= Heartbeat.LATE else f"last seen {int(age.total_seconds())} s ago"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": database,
+    "migrations": migrations,
+    "broker": broker,
+    "beat": beat,
+}
+_remembered: set[str] = set()
+readiness = Readiness()

@@ -1,0 +1,119 @@
+"""Figures for Prometheus: counted once, summed over processes, and not for everybody."""
+
+import re
+from datetime import timedelta
+from ipaddress import ip_network
+
+import pytest
+from django.utils import timezone
+
+from agentcms import metrics
+from jobs_app.models import Job
+from tests.factories import AgentFactory, UserFactory, api_key, member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True))
+    return client
+
+
+def read(client, name, **labels):
+    """The value of one figure, 0 where it was never counted."""
+    text = client.get("/metrics").content.decode()
+    for line in text.splitlines():
+        if line.startswith(name) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+            return float(line.rpartition(" ")[2])
+    return 0
+
+
+def test_requests_are_counted_by_route_and_status(staff):
+    route = {"method": "GET", "route": "api/stored/agents/<str:agent_id>", "status": "404"}
+    before = read(staff, "agentcms_requests_total", **route)
+
+    staff.get("/api/stored/agents/nobody")
+    staff.get("/api/stored/agents/nothing")
+
+    assert read(staff, "agentcms_requests_total", **route) == before + 2
+
+
+def test_versions_and_moves_of_live_are_counted_once_committed(staff, django_capture_on_commit_callbacks):
+    before = [read(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
+
+    with django_capture_on_commit_callbacks(execute=True):
+        AgentFactory().edit({"name": "Porter"})
+
+    after = [read(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
+    assert after == [count + 2 for count in before]
+
+
+def test_pruned_versions_are_counted(staff, settings, django_capture_on_commit_callbacks):
+    settings.AGENT_VERSION_LIMIT = 5
+    before = read(staff, "agentcms_versions_pruned_total")
+
+    with django_capture_on_commit_callbacks(execute=True):
+        agent = AgentFactory()
+        for number in range(7):
+            agent.edit({"name": f"Edit {number}"})
+
+    assert read(staff, "agentcms_versions_pruned_total") == before + 3
+
+
+def test_conflicts_are_counted(staff):
+    staff.force_login(UserFactory(is_staff=True, is_superuser=True))
+    AgentFactory(id="taken")
+    body = {"id": "taken", "name": "Taken", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+    before = read(staff, "agentcms_conflicts_total", status="409")
+
+    staff.post("/api/stored/agents", body, content_type="application/json")
+
+    assert read(staff, "agentcms_conflicts_total", status="409") == before + 1
+
+
+def test_jobs_show_their_age_and_how_many_are_late(staff):
+    Job.objects.create(kind="waits", created_at=timezone.now() - timedelta(hours=1))
+
+    assert read(staff, "agentcms_jobs", kind="waits", state="queued") == 1
+    assert read(staff, "agentcms_jobs_late") == 1
+    assert read(staff, "agentcms_job_oldest_seconds", state="queued") >= 3600
+
+
+def test_every_line_is_in_prometheus_own_format(staff):
+    text = staff.get("/metrics").content.decode()
+
+    line = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)')
+    assert [each for each in text.splitlines() if not line.fullmatch(each)] == []
+
+
+def test_strangers_and_members_read_nothing(client):
+    assert client.get("/metrics").status_code == 401
+
+    client.force_login(member("manager"))
+    assert client.get("/metrics").status_code == 403
+
+
+def test_a_key_of_staff_reads_them(client):
+    key = api_key(UserFactory(is_staff=True))
+
+    assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
+
+
+def test_an_allowed_address_reads_them_unless_a_proxy_stands_between(client, settings):
+    settings.METRICS_ALLOW = [ip_network("127.0.0.0/8")]
+
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/metrics", headers={"x-forwarded-for": "127.0.0.1"}).status_code == 401
+    assert client.get("/metrics", REMOTE_ADDR="10.0.0.1").status_code == 401
+
+
+def test_a_start_forgets_the_figures_of_processes_that_are_gone(staff):
+    dead = metrics.FOLDER / "counter_999999999.db"
+    dead.write_bytes(b"")
+    staff.get("/healthz")
+    living = set(metrics.FOLDER.glob("*.db")) - {dead}
+
+    metrics.forget_the_dead()
+
+    assert set(metrics.FOLDER.glob("*.db")) == living

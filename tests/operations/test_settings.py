@@ -1,0 +1,70 @@
+"""A bad value of any variable is a sentence that names it, before anything is served."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentcms.children import PROJECT
+
+
+def manage(tmp_path, *arguments, **variables):
+    outside = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE"}
+    kept = {name: value for name, value in os.environ.items() if name not in outside}
+    environment = {**kept, "DATA_DIR": str(tmp_path), **variables}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments], env=environment, cwd=PROJECT, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "mysql://root:hunter2@db/cms"),
+        ("REDIS_URL", "localhost:6379"),
+        ("CELERY_BROKER_URL", "kafka://broker"),
+        ("DATABASE_POOL_SIZE", "many"),
+        ("JOB_LEASE", "0"),
+        ("AGENT_VERSION_LIMIT", "2"),
+        ("LOG_FORMAT", "xml"),
+        ("METRICS_ALLOW", "10.0.0.300"),
+        ("HTTPS", "maybe"),
+        ("PORT", "99999"),
+        ("WEB_WORKERS", "0"),
+        ("ALLOWED_HOSTS", "https://cms.example.org"),
+        ("CSRF_TRUSTED_ORIGINS", "cms.example.org"),
+    ],
+)
+def test_a_bad_value_is_one_sentence_that_names_its_variable(tmp_path, name, value):
+    done = manage(tmp_path, "check", **{name: value})
+
+    assert done.returncode == 1
+    assert name in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_the_documented_production_settings_pass_the_deployment_check(tmp_path):
+    done = manage(
+        tmp_path,
+        "check",
+        "--deploy",
+        "--fail-level",
+        "WARNING",
+        DATABASE_URL="postgres://agentcms:secret@127.0.0.1/agentcms",
+        REDIS_URL="redis://127.0.0.1:6379/0",
+        ALLOWED_HOSTS="cms.example.org",
+        CSRF_TRUSTED_ORIGINS="https://cms.example.org",
+        HTTPS="yes",
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_pool_smaller_than_the_threads_is_a_warning(tmp_path):
+    done = manage(
+        tmp_path, "check", "--deploy", DATABASE_URL="postgres://cms@db/cms", DATABASE_POOL_SIZE="4", WEB_THREADS="16"
+    )
+
+    assert "requests wait in line" in done.stderr
