@@ -1,0 +1,259 @@
+"""Many writers of one agent at once, each with a database connection of its own."""
+
+from functools import partial
+from threading import Event
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection, connections, transaction
+
+from agentcms.wire import digest
+from agents_app.changes import change
+from agents_app.models import Agent
+from agents_app.shapes import FIELDS
+from tests.concurrency.together import together
+from tests.factories import AgentFactory
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CLIENTS, EDITS = 32, 20
+
+
+@pytest.fixture
+def roomy(settings):
+    """Nothing is pruned."""
+    settings.AGENT_VERSION_LIMIT = 10_000
+
+
+def whole(agent_id="shared"):
+    """The agent, once what must always hold was found to hold."""
+    agent = Agent.objects.with_versions().get(pk=agent_id)
+    assert agent.head_version.agent_id == agent.active_version.agent_id == agent_id
+    assert digest(agent.snapshot_text) == agent.head_version.snapshot_hash
+    moves = list(agent.activations.order_by("pk").values_list("from_version_id", "to_version_id"))
+    assert [move[0] for move in moves] == [None, *[move[1] for move in moves[:-1]]]
+    assert moves[-1][1] == agent.active_version_id
+    return agent
+
+
+def numbers(agent):
+    return list(agent.versions.order_by("version_number").values_list("version_number", flat=True))
+
+
+def failures(answers):
+    return [answer for answer in answers if isinstance(answer, Exception)]
+
+
+def edit_often(client):
+    """Each edit's text, with the number of the version that the edit was answered with."""
+    agent = Agent.objects.get(pk="shared")
+    return {agent.edit({"description": f"{client}/{n}"}).version_number: f"{client}/{n}" for n in range(EDITS)}
+
+
+@pytest.mark.usefixtures("roomy")
+def test_each_of_many_edits_of_one_agent_is_answered_with_its_own_version():
+    AgentFactory(id="shared")
+
+    answers = together([partial(edit_often, client) for client in range(CLIENTS)])
+
+    agent = whole()
+    assert failures(answers) == []
+    assert numbers(agent) == list(range(1, 2 + CLIENTS * EDITS))
+    said = {number: text for answer in answers for number, text in answer.items()}
+    kept = {version.version_number: version.snapshot["description"] for version in agent.versions.all()}
+    assert kept == {1: "", **said}
+    assert agent.description == said[agent.last_version_number]
+
+
+@pytest.mark.usefixtures("roomy")
+def test_edits_of_different_fields_are_all_kept():
+    AgentFactory(id="shared")
+    values = {
+        "name": "N",
+        "description": "D",
+        "instructions": "I",
+        "memory": "m",
+        "tools": ["t"],
+        "metadata": {"k": 1},
+    }
+    values |= {"workflows": ["w"], "agents": ["a"], "integration_tools": ["p_t_x"], "default_options": {"o": 1}}
+    values |= {"scorers": {"s": {}}, "model": {"provider": "p", "name": "n"}}
+    values |= {"input_processors": [{"key": "i"}], "output_processors": [{"key": "o"}]}
+    assert set(values) == set(FIELDS)
+
+    answers = together([partial(Agent(pk="shared").edit, {name: value}) for name, value in values.items()])
+
+    assert failures(answers) == []
+    assert {name: getattr(whole(), name) for name in values} == values
+
+
+@pytest.mark.usefixtures("roomy")
+def test_every_restore_in_a_crowd_is_based_on_the_head_it_replaced():
+    first = AgentFactory(id="shared").versions.get()
+
+    answers = together([AgentVersion.objects.get(pk=first.pk).restore for _ in range(16)])
+
+    bases = whole().versions.order_by("version_number").values_list("based_on", flat=True)
+    assert failures(answers) == []
+    assert list(bases) == [None, *range(1, 17)]
+
+
+def wait_for(other, seconds=10):
+    """Let the other thread begin, and on PostgreSQL reach the lock that this transaction holds."""
+    assert other.wait(seconds)
+    if connection.vendor != "postgresql":  # there it waits at BEGIN, where nobody can see it
+        return
+    waiting = False
+    while not waiting:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            waiting = cursor.fetchone()[0]
+
+
+@pytest.mark.parametrize("act", ["activate", "publishing edit", "discard"])
+def test_who_waited_for_a_draft_to_be_saved_knows_of_the_draft(act):
+    agent = AgentFactory(id="shared")
+    agent.edit({"name": "Live"})
+    locked, begun = Event(), Event()
+
+    def draft():
+        with transaction.atomic(), change(publish=False):
+            Agent.objects.get(pk="shared").edit({"description": "Draft"})
+            locked.set()
+            wait_for(begun)
+
+    def wait_and_act():
+        assert locked.wait(10)
+        begun.set()
+        if act == "activate":
+            return AgentVersion.objects.get(agent="shared", version_number=1).activate()
+        if act == "discard":
+            return AgentVersion.objects.discard_draft(Agent(pk="shared"))
+        with change(publish=True):
+            return Agent(pk="shared").edit({"name": "Amended"})
+
+    answers = together([draft, wait_and_act])
+
+    assert failures(answers) == []
+    assert answers[1]
+    kept = whole().head_version.snapshot["description"]
+    assert kept == ("" if act == "discard" else "Draft")
+    assert whole().active_version.snapshot["description"] == ""
+
+
+def test_ten_creates_of_one_id_make_one_agent():
+    def create(name):
+        return AgentFactory(id="shared", name=name).name
+
+    answers = together([partial(create, f"Agent {number}") for number in range(10)])
+
+    assert [type(answer) for answer in failures(answers)] == [IntegrityError] * 9
+    assert whole().name in answers
+    assert numbers(whole()) == [1]
+
+
+def tolerated(act):
+    """Whether an act was done; False where the agent or the version was gone, or had just gone live."""
+    try:
+        act()
+    except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValidationError):
+        return False
+    return True
+
+
+def version_at(position):
+    """One of the versions that are there now."""
+    versions = list(AgentVersion.objects.filter(agent="shared"))
+    if not versions:
+        raise AgentVersion.DoesNotExist
+    return versions[position % len(versions)]
+
+
+def remove(position):
+    agent = Agent.objects.get(pk="shared")
+    spared = {agent.active_version_id, agent.head_version_id}
+    for version in agent.versions.exclude(pk__in=spared)[:1]:
+        version.remove()
+
+
+ACTS = {
+    "edit": lambda n: Agent.objects.get(pk="shared").edit({"description": f"{n}"}),
+    "stale save": lambda n: Agent.objects.get(pk="shared").save(),
+    "activate": lambda n: version_at(n).activate(),
+    "restore": lambda n: version_at(n).restore(),
+    "snapshot": lambda n: AgentVersion.objects.snapshot(Agent.objects.get(pk="shared")),
+    "discard": lambda n: AgentVersion.objects.discard_draft(Agent.objects.get(pk="shared")),
+    "remove": remove,
+}
+
+
+def repeat(act, times=15):
+    return [tolerated(partial(act, number)) for number in range(times)]
+
+
+def draft(number):
+    with change(publish=False):
+        Agent.objects.get(pk="shared").edit({"name": f"Draft {number}"})
+
+
+def test_everything_at_once_leaves_valid_pointers_and_no_failure(settings):
+    settings.AGENT_VERSION_LIMIT = 5  # every new version prunes
+    AgentFactory(id="shared")
+
+    answers = together([partial(repeat, act) for act in [*ACTS.values(), draft, draft]])
+
+    agent = whole()
+    assert failures(answers) == []
+    assert len(numbers(agent)) <= 5
+    assert agent.last_version_number >= max(numbers(agent))
+
+
+def delete(number):
+    Agent.objects.get(pk="shared").delete()
+    AgentFactory(id="shared")
+
+
+def test_an_agent_deleted_and_made_again_under_everything_is_whole(settings):
+    settings.AGENT_VERSION_LIMIT = 5
+    AgentFactory(id="shared")
+
+    answers = together([partial(repeat, act) for act in [*ACTS.values(), draft, delete]])
+
+    assert failures(answers) == []
+    assert numbers(whole())
+    assert not AgentVersion.objects.exclude(agent="shared").exists()
+
+
+def test_agents_deleted_in_bulk_take_along_what_is_edited_meanwhile():
+    for number in range(8):
+        AgentFactory(id=f"a{number}")
+
+    def edit(number):
+        return [tolerated(partial(Agent(pk=f"a{number}").edit, {"name": f"{n}"})) for n in range(10)]
+
+    answers = together([partial(edit, number) for number in range(8)] + [Agent.objects.all().delete])
+
+    assert failures(answers) == []
+    assert not Agent.objects.exists()
+    assert not AgentVersion.objects.exists()
+
+
+def test_writers_of_different_agents_do_not_fail_each_other():
+    for number in range(8):
+        AgentFactory(id=f"a{number}")
+
+    def edit(number):
+        for n in range(10):
+            Agent(pk=f"a{number}").edit({"name": f"{n}"})
+
+    assert failures(together([partial(edit, number) for number in range(8)])) == []
+    assert [whole(f"a{number}").last_version_number for number in range(8)] == [11] * 8
+
+
+def test_a_thread_leaves_no_connection_behind():
+    AgentFactory(id="shared")
+
+    together([partial(Agent(pk="shared").edit, {"name": "A"})])
+
+    assert connections["default"].in_atomic_block is False
