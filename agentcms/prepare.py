@@ -1,6 +1,7 @@
 """Bring the database, the static files and the demo data up to date, in one process, before anything is served."""
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from agentcms import environment
 
 
 def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     django.setup()
     for step in (migrate, collect_static_files, seed_demo_data, forget_dead_processes):
         began = time.monotonic()
