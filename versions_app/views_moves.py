@@ -13,7 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
-from agents_app.pages import hold, visible
+from agents_app.pages import hold
+from agents_app.sub_agents import dependents_body
 from versions_app.forms import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
 from versions_app.pages import (
@@ -28,7 +29,6 @@ from versions_app.pages import (
     why_not,
 )
 from versions_app.summaries import summarize
-from versions_app.used_by import used_by
 
 MOVED = "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
 
@@ -69,7 +69,7 @@ def ask_activate(
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
             "differences": summarize(live.snapshot, version.snapshot),
-            "used_by": used_by(agent, visible(request)),
+            "used_by": dependents_body(request.user, agent),
             "keeps_draft": agent.has_draft and agent.head_version_id != version.pk,
         },
         status,
@@ -122,7 +122,7 @@ def ask_restore(
             "buttons": [draft, release],
             "made": made,
             "differences": summarize(live.snapshot, version.snapshot),
-            "used_by": used_by(agent, visible(request)),
+            "used_by": dependents_body(request.user, agent),
         },
         status,
     )
