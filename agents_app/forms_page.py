@@ -19,6 +19,8 @@ from agents_app.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, 
 from agents_app.models import Agent
 from agents_app.pickers import Picker, offered, offered_agents, offered_integration_tools
 from agents_app.registry import Kind, registry
+from agents_app.selected import free_id
+from agents_app.sub_agents import refuse_circle
 
 # Settings of a model that have a field of their own, by form field; the rest is JSON.
 SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
@@ -81,8 +83,6 @@ class EditForm(forms.Form):
                 cleaned[name] = in_stored_order(self.base[name], cleaned[name])
         if (more := cleaned.get("more_agents")) and more not in cleaned.get("agents", ()):
             cleaned["agents"] = [*cleaned.get("agents", ()), more]
-        if self.agent.pk and self.agent.pk in cleaned.get("agents", ()):
-            self.add_error("agents", "An agent cannot be its own sub-agent.")
         if "scorers" in cleaned:
             cleaned["scorers"] = {
                 key: with_sampling(self.base["scorers"].get(key, {}), choice)
@@ -108,6 +108,8 @@ class EditForm(forms.Form):
         """The one shape decides; each of its faults is shown at the field that is about it."""
         try:
             shapes.read(shapes.partial(self.shape), self.body(cleaned))
+            if canonical(cleaned.get("agents", [])) != canonical(self.base["agents"]):
+                refuse_circle(self.user, self.agent.pk, cleaned.get("agents", []))
         except shapes.ShapeError as error:
             for issue in error.issues:
                 place, message = self.place_of(issue)
@@ -267,10 +269,7 @@ class CreateForm(EditForm):
         """The id that was typed, or one made from the name that nobody has yet."""
         if typed := self.cleaned_data["id"]:
             return str(typed)
-        stem = slugify(self.cleaned_data["name"])[:100] or "agent"
-        taken = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
-        numbered = (f"{stem}-{number}" for number in range(2, len(taken) + 3))
-        return next(each for each in (stem, *numbered) if each not in taken)
+        return free_id(slugify(self.cleaned_data["name"])[:100] or "agent")
 
 
 def in_pieces(base: dict[str, Any]) -> dict[str, Any]:

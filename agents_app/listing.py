@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.core.paginator import Page, Paginator
-from django.db.models import F, Q
+from django.db.models import F
 from django.http import QueryDict
 
-from agents_app.models import Agent, AgentQuerySet
+from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.status import Status, drafts_of, last_movers, status_of, warnings_of
 
@@ -85,7 +85,8 @@ class Listing:
     def found(self) -> AgentQuerySet:
         found = self.agents.filter(head_version__isnull=False)
         if self.q:
-            found = matching(found, self.q)
+            heads = AgentIndex.objects.filter(is_head=True)
+            found = found.filter(pk__in=heads.matching(self.q).values("agent"))
         if self.owner is not None:
             found = found.filter(owner_id=self.owner.replace("\0", ""))
         if self.provider:
@@ -171,14 +172,6 @@ class Listing:
         }
 
 
-def matching(agents: AgentQuerySet, text: str) -> AgentQuerySet:
-    """Those that have every word somewhere in their name, description or instructions."""
-    for word in text.split():
-        columns = ("id", "name", "description", "instructions")
-        agents = agents.filter(Q.create([(f"{column}__icontains", word) for column in columns], connector=Q.OR))
-    return agents
-
-
 def broken(agents: AgentQuerySet) -> list[str]:
     """The ids of those that name something nobody registered."""
     light = agents.select_related("head_version").only("owner_id", "head_version__references")
@@ -187,10 +180,10 @@ def broken(agents: AgentQuerySet) -> list[str]:
 
 def snippet(agent: Agent, text: str) -> list[Part]:
     """Where the instructions say what was searched for, with the words marked; empty where they do not."""
-    words = [re.escape(word) for word in text.split()]
+    words = sorted(map(re.escape, re.findall(r"\w+", text)), key=len, reverse=True)
     if not words:
         return []
-    pattern = re.compile("|".join(sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    pattern = re.compile(rf"\b(?:{'|'.join(words)})", re.IGNORECASE)
     match = pattern.search(agent.instructions)
     if match is None:
         return []

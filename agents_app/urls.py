@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents_app import views, views_acts, views_edit
+from agents_app import views, views_acts, views_edit, views_selected
 
 app_name = "agents"
 
@@ -10,6 +10,7 @@ AGENT = "agents/<str:agent_id>"
 
 urlpatterns = [
     path("", views.list, name="list"),
+    path("selected-agents", views_selected.act, name="selected"),
     path("new-agent", views_edit.create, name="create"),
     path(AGENT, views_edit.edit, name="edit"),
     path(f"{AGENT}/delete", views_acts.delete, name="delete"),

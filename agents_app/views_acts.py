@@ -19,6 +19,7 @@ from agents_app.forms_acts import DeleteForm, HandOverForm
 from agents_app.models import Agent
 from agents_app.pages import find, hold, is_htmx, may
 from agents_app.presence import BEAT, note
+from agents_app.sub_agents import dependents_body
 
 GET_POST = ("GET", "HEAD", "POST")
 
@@ -31,7 +32,8 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     form = DeleteForm(request.POST or None, name=agent.name)
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
-        return ask(request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button)
+        used_by = dependents_body(request.user, agent)
+        return ask(request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by)
     with transaction.atomic():
         hold(request, agent_id, Role.PUBLISHER).delete()
 

@@ -13,7 +13,7 @@ from versions_app.urls import urlpatterns
 pytestmark = pytest.mark.django_db
 
 NUMBERS = {"number": 1, "activation_id": 1}
-POST_ONLY = {"bring_back", "undo", "review"}
+POST_ONLY = {"bring_back", "undo", "review", "clash"}
 READ_ONLY = {"list", "recent", "compare", "view", "download", "activations"}
 EVERY = [pattern.name for pattern in urlpatterns]
 
@@ -40,7 +40,8 @@ def test_an_agent_of_others_does_not_exist(name):
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*EVERY} - {"list", "recent", "compare", "review", "snapshot", "discard_draft", "activations"})
+    "name",
+    sorted({*EVERY} - {"list", "recent", "compare", "review", "clash", "snapshot", "discard_draft", "activations"}),
 )
 def test_a_version_of_another_agent_does_not_exist(publisher, story, name):
     other = AgentFactory()

@@ -1,0 +1,65 @@
+"""What is done to several agents at once: each for itself, with a sentence about what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, transaction
+
+from access_app.roles import Role, RoleRequired, effective_role
+from agents_app.models import Agent, AgentQuerySet
+
+MOST = 200
+
+
+class Result(NamedTuple):
+    """What came of one agent."""
+
+    name: str
+    done: bool
+    sentence: str
+    agent_id: str = ""  # where there is something to open
+
+
+def duplicate(user: Any, agent: Any) -> Result:
+    """A copy of what is live, for the same owner, under an id that nobody has yet."""
+    require(user, agent, Role.EDITOR)
+    copy = agent.duplicate(free_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
+    return Result(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
+
+
+def delete(user: Any, agent: Any) -> Result:
+    require(user, agent, Role.PUBLISHER)
+    agent.delete()
+    return Result(agent.name, True, "Deleted with its history.")
+
+
+def each(agents: AgentQuerySet, user: Any, ids: list[str], act: Callable[[Any, Any], Result]) -> list[Result]:
+    """Do it to each agent in a transaction of its own; where one cannot be done, the others still are."""
+    return [one(agents, user, agent_id, act) for agent_id in dict.fromkeys(ids[:MOST])]
+
+
+def one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any], Result]) -> Result:
+    try:
+        with transaction.atomic():
+            return act(user, agents.with_role(user).locked(agent_id))
+    except Agent.DoesNotExist:
+        return Result(agent_id, False, "It is no longer there.")
+    except RoleRequired as refusal:
+        return Result(agent_id, False, str(refusal))
+    except IntegrityError:
+        return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")
+
+
+def require(user: Any, agent: Any, role: Role) -> None:
+    granted = effective_role(user, agent.granted)
+    if granted is None or not granted.covers(role):
+        raise RoleRequired(role, agent.owner_id)
+
+
+def free_id(stem: str) -> str:
+    """The stem, or the stem with the first number that nobody has yet."""
+    taken = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
+    numbered = (f"{stem}-{number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (stem, *numbered) if each not in taken)
