@@ -1,0 +1,120 @@
+"""The same over HTTP, against the application as `make run` serves it: several processes, one database."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from uuid import uuid4
+
+import httpx
+import pytest
+
+AGENTS = "/api/stored/agents"
+MODEL = {"provider": "demo", "name": "echo"}
+CLIENTS, EDITS = 32, 20
+
+
+@pytest.fixture(scope="module")
+def key(served):
+    served.create_user("root", "--superuser")
+    return served.create_api_key("root")
+
+
+@pytest.fixture
+def client(served, key) -> Iterator[httpx.Client]:
+    with served.client(key) as client:
+        yield client
+
+
+@pytest.fixture
+def path(client):
+    """Where a new agent of this test is."""
+    agent_id = f"agent-{uuid4().hex[:8]}"
+    assert create(client, agent_id).status_code == 201
+    return f"{AGENTS}/{agent_id}"
+
+
+def create(client, agent_id, name="Concierge"):
+    return client.post(AGENTS, json={"id": agent_id, "name": name, "instructions": "Greet.", "model": MODEL})
+
+
+def at_once(acts):
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(lambda act: act(), acts))
+
+
+def whole(client, path):
+    """The agent, once its live and its head version were found to be what it shows."""
+    live, head = client.get(path).json(), client.get(path, params={"status": "draft"}).json()
+    versions = {each["id"]: each for each in client.get(f"{path}/versions?perPage=1000").json()["versions"]}
+    for shown, pointer in ((live, "activeVersionId"), (head, "headVersionId")):
+        snapshot = versions[shown[pointer]]["snapshot"]
+        assert {name: shown[name] for name in snapshot} == snapshot
+    return live, sorted(versions.values(), key=lambda each: each["versionNumber"])
+
+
+def test_each_of_many_edits_succeeds_and_is_answered_with_its_own_version(served, key, client, path):
+    def edit_often(number):
+        with served.client(key) as own:
+            answers = [own.patch(path, json={"description": f"{number}/{n}"}) for n in range(EDITS)]
+        return [(each.status_code, each.json()) for each in answers]
+
+    answers = [each for some in at_once([partial(edit_often, n) for n in range(CLIENTS)]) for each in some]
+
+    live, versions = whole(client, path)
+    assert Counter(status for status, _ in answers) == {200: CLIENTS * EDITS}
+    assert sorted(each["activeVersionNumber"] for _, each in answers) == list(range(2, 2 + CLIENTS * EDITS))
+    said = {each["activeVersionNumber"]: each["description"] for _, each in answers}
+    kept = {each["versionNumber"]: each["snapshot"]["description"] for each in versions}
+    assert all(said[number] == text for number, text in kept.items())
+    assert [each["versionNumber"] for each in versions] == list(range(592, 642))  # the limit is 50
+    assert live["description"] == said[641]
+
+
+def test_edits_of_different_fields_are_all_kept(client, path):
+    edits = {"name": "N", "description": "D", "instructions": "I", "memory": "m", "tools": ["t"], "metadata": {"k": 1}}
+
+    answers = at_once([partial(client.patch, path, json={name: value}) for name, value in edits.items()])
+
+    live, _ = whole(client, path)
+    assert {each.status_code for each in answers} == {200}
+    assert {name: live[name] for name in edits} == edits
+
+
+def test_ten_creates_of_one_id_make_one_agent(client):
+    agent_id = f"agent-{uuid4().hex[:8]}"
+
+    answers = at_once([partial(create, client, agent_id, f"Agent {number}") for number in range(10)])
+
+    live, versions = whole(client, f"{AGENTS}/{agent_id}")
+    assert Counter(each.status_code for each in answers) == {201: 1, 409: 9}
+    assert [live["name"]] == [each.json()["name"] for each in answers if each.status_code == 201]
+    assert len(versions) == 1
+
+
+def test_everything_at_once_leaves_valid_pointers_and_no_server_error(served, key, client, path):
+    def some(own, number):
+        versions = own.get(f"{path}/versions").json().get("versions", [])
+        return versions[number % len(versions)]["id"] if versions else "gone"
+
+    acts = {
+        "edit": lambda own, n: own.patch(path, json={"description": str(n)}),
+        "draft": lambda own, n: own.patch(path, json={"name": f"Draft {n}", "autoPublish": False}),
+        "activate": lambda own, n: own.post(f"{path}/versions/{some(own, n)}/activate"),
+        "restore": lambda own, n: own.post(f"{path}/versions/{some(own, n)}/restore"),
+        "remove": lambda own, n: own.delete(f"{path}/versions/{some(own, n)}"),
+        "snapshot": lambda own, n: own.post(f"{path}/versions", json={"name": f"{n}"}),
+        "discard": lambda own, n: own.post(f"{path}/discard-draft"),
+        "undo": lambda own, n: own.post(f"{path}/activations/undo"),
+        "delete": lambda own, n: (own.delete(path), create(own, path.rpartition("/")[2]))[1],
+    }
+
+    def repeat(act):
+        with served.client(key) as own:
+            return [act(own, number).status_code for number in range(12)]
+
+    statuses = dict(zip(acts, at_once([partial(repeat, act) for act in acts.values()]), strict=True))
+
+    assert {status for each in statuses.values() for status in each} <= {200, 201, 400, 404, 409}, statuses
+    assert set(statuses["delete"]) == {201}
+    whole(client, path)
