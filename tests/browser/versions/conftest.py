@@ -1,0 +1,116 @@
+"""A real browser in front of the real application, with an agent that has a history."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.served import PASSWORD, Served
+
+expect.set_options(timeout=10_000)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One per file: an open Playwright keeps an event loop running, in which Django's database refuses to work."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def people(served: Served) -> dict[str, str]:
+    """The names of a publisher and an editor of the shared space, and a key of the publisher."""
+    tag = uuid.uuid4().hex[:6]
+    served.create_user(f"pat-{tag}", "--owner", "", "--role", "publisher")
+    served.create_user(f"edda-{tag}", "--owner", "", "--role", "editor")
+    return {"publisher": f"pat-{tag}", "editor": f"edda-{tag}", "key": served.create_api_key(f"pat-{tag}")}
+
+
+@pytest.fixture
+def api(served: Served, people: dict[str, str]) -> Iterator[httpx.Client]:
+    with served.client(people["key"]) as client:
+        yield client
+
+
+@pytest.fixture
+def agent(api: httpx.Client) -> str:
+    """The id of an agent with three versions, the third of them live."""
+    agent_id = f"agent-{uuid.uuid4().hex[:8]}"
+    make(api, agent_id)
+    patch(api, agent_id, instructions="Greet guests warmly.\nAnswer briefly.")
+    patch(api, agent_id, tools=["text-search"], name="Night porter")
+    return agent_id
+
+
+def make(api: httpx.Client, agent_id: str, **fields: Any) -> None:
+    body = {
+        "id": agent_id,
+        "name": "Concierge",
+        "instructions": "Greet guests.\nAnswer briefly.",
+        "model": {"provider": "demo", "name": "echo"},
+        **fields,
+    }
+    assert api.post("/api/stored/agents", json=body).status_code == 201
+
+
+def patch(api: httpx.Client, agent_id: str, **fields: Any) -> None:
+    assert api.patch(f"/api/stored/agents/{agent_id}", json=fields).status_code == 200
+
+
+def activate(api: httpx.Client, agent_id: str, number: int) -> None:
+    versions = api.get(f"/api/stored/agents/{agent_id}/versions", params={"perPage": 100}).json()["versions"]
+    (version,) = (version for version in versions if version["versionNumber"] == number)
+    assert api.post(f"/api/stored/agents/{agent_id}/versions/{version['id']}/activate", json={}).status_code == 200
+
+
+def live_number(api: httpx.Client, agent_id: str) -> int:
+    return int(api.get(f"/api/stored/agents/{agent_id}").json()["activeVersionNumber"])
+
+
+class Visitor:
+    """Somebody who is signed in, and everything that the console said to them."""
+
+    def __init__(self, context: BrowserContext, base_url: str) -> None:
+        self.context = context
+        self.base_url = base_url
+        self.console: list[str] = []
+        self.page = self.open()
+
+    def open(self) -> Page:
+        page = self.context.new_page()
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(str(error)))
+        page.on("dialog", lambda dialog: (self.console.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        return page
+
+    def sign_in(self, name: str) -> "Visitor":
+        self.page.goto(f"{self.base_url}/sign-in")
+        self.page.fill("[name=username]", name)
+        self.page.fill("[name=password]", PASSWORD)
+        self.page.press("[name=password]", "Enter")
+        self.page.wait_for_url(lambda url: "/sign-in" not in url)
+        return self
+
+    def goto(self, path: str) -> Page:
+        self.page.goto(f"{self.base_url}{path}")
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Browser, served: Served, people: dict[str, str]) -> Iterator[Any]:
+    """Sign somebody in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`."""
+    contexts = []
+
+    def begin(who: str = "publisher", **options: Any) -> Visitor:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        contexts.append(context)
+        return Visitor(context, served.base_url).sign_in(people[who])
+
+    yield begin
+    for context in contexts:
+        context.close()
