@@ -5,27 +5,38 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents_app', '0002_version_pointers'),
+        ("agents_app", "0002_version_pointers"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='AgentIndex',
+            name="AgentIndex",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('is_live', models.BooleanField()),
-                ('is_head', models.BooleanField()),
-                ('name', models.CharField(max_length=200)),
-                ('metadata', models.JSONField()),
-                ('agents', models.JSONField()),
-                ('words', models.TextField()),
-                ('agent', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='index', to='agents_app.agent')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("is_live", models.BooleanField()),
+                ("is_head", models.BooleanField()),
+                ("name", models.CharField(max_length=200)),
+                ("metadata", models.JSONField()),
+                ("agents", models.JSONField()),
+                ("words", models.TextField()),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="index", to="agents_app.agent"
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['name', 'agent'], name='agent_index_name')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('is_live', True)), fields=('agent',), name='one_live_state'), models.UniqueConstraint(condition=models.Q(('is_head', True)), fields=('agent',), name='one_head_state')],
+                "indexes": [models.Index(fields=["name", "agent"], name="agent_index_name")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_live", True)), fields=("agent",), name="one_live_state"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_head", True)), fields=("agent",), name="one_head_state"
+                    ),
+                ],
             },
         ),
     ]

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from access_app.models import Membership
+from access_app.roles import Role
 from agents_app.changes import Source, change
 from agents_app.models import Agent
 from versions_app.demo import PEOPLE, STORIES, Step, Story
@@ -29,37 +30,38 @@ class Command(BaseCommand):
         if User.objects.exists() or Agent.objects.exists():
             return
         with transaction.atomic():
-            people = {person[0]: create_person(*person) for person in PEOPLE}
+            passwords = {person[0]: secrets.token_urlsafe(9) for person in PEOPLE}
+            people = {person[0]: create_person(*person, passwords[person[0]]) for person in PEOPLE}
             for story in STORIES:
                 tell(story, people)
-            write_passwords(people)
+            write_passwords(passwords)
         self.stderr.write(f"Created {len(people)} users and {len(STORIES)} agents.")
 
 
-def create_person(username: str, full_name: str, superuser: bool, roles: dict[str, str]) -> Any:
+def create_person(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
     first, last = full_name.split()
     user = User(username=username, first_name=first, last_name=last, is_staff=superuser, is_superuser=superuser)
-    user.demo_password = secrets.token_urlsafe(9)
-    user.set_password(user.demo_password)
+    user.set_password(password)
     user.save()
     for owner_id, role in roles.items():
         Membership.objects.create(user=user, owner_id=owner_id, role=role)
     return user
 
 
-def write_passwords(people: dict[str, Any]) -> None:
+def write_passwords(passwords: dict[str, str]) -> None:
     """The passwords of this data folder, for whoever may read its files."""
     users = [
-        {
-            "username": username,
-            "password": person.demo_password,
-            "role": "superuser" if person.is_superuser else "member",
-        }
-        for username, person in people.items()
+        {"username": username, "password": passwords[username], "role": highest_role(superuser, roles)}
+        for username, _, superuser, roles in PEOPLE
     ]
     descriptor = os.open(settings.DATA_DIR / "demo_passwords.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump({"users": users}, file, indent=2)
+
+
+def highest_role(superuser: bool, roles: dict[str, str]) -> str:
+    """What the start prints beside the name."""
+    return "superuser" if superuser else max((Role(role) for role in roles.values()), key=lambda role: role.rank).value
 
 
 def tell(story: Story, people: dict[str, Any]) -> None:
