@@ -29,6 +29,7 @@ from agents_app.http import (
     visible,
 )
 from agents_app.models import Agent
+from agents_app.once import once
 from agents_app.sub_agents import dependents_body, in_use, refuse_circle
 from agents_app.wanted import STATES
 
@@ -50,6 +51,7 @@ class AgentsView(JSONView):
 
         return reply(page_text("agents", texts(found), total, paging.page, paging.per_page))
 
+    @once
     def post(self, request: Request) -> HttpResponse:
         strict = is_strict(request)
         fields, agent_id, owner_id, said = read_new(body_object(request))
@@ -120,6 +122,7 @@ class DependentsView(JSONView):
 class DuplicateView(JSONView):
     """A copy of an agent."""
 
+    @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         identity, copy, ownership = read_parts(body_object(request), Identity, Copy, Ownership)
         with transaction.atomic():

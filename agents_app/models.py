@@ -16,13 +16,14 @@ from agentcms.wire import canonical
 from agents_app import shapes
 from agents_app.changes import change, current
 from agents_app.index import AgentIndex
+from agents_app.repeats import KeptAnswer
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     AgentVersion = Any  # this module does not know the history; the database does
 
-__all__ = ["Agent", "AgentIndex"]
+__all__ = ["Agent", "AgentIndex", "KeptAnswer"]
 
 log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from agentcms.rest import body_object
 from agentcms.wire import wire_time
 from agents_app.bodies import Said, read_parts, saying
 from agents_app.http import agent_reply, hold, json_reply, missing, visible
+from agents_app.once import once
 from versions_app.answers import activation_body
 from versions_app.bodies import Undo
 from versions_app.models import Activation, CannotUndo
@@ -55,6 +56,7 @@ def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
 class UndoView(JSONView):
     """Back to what was live before."""
 
+    @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         undo, said = read_parts(body_object(request), Undo, Said)
         with transaction.atomic(), saying(said):

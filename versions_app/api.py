@@ -16,6 +16,7 @@ from agents_app.api import DRAFT_HINT, named_version, no_version, version_id_of
 from agents_app.bodies import Said, publishes, read_parts, saying
 from agents_app.changes import change
 from agents_app.http import agent_reply, hold, json_reply, missing, reply
+from agents_app.once import once
 from versions_app.answers import HEAD, PAGE, SOME, Pointers, Row, comparison_text, version_text
 from versions_app.bodies import Description, read_description
 from versions_app.models import AgentVersion
@@ -41,6 +42,7 @@ class VersionsView(JSONView):
 
         return reply(page_text("versions", shown, total, paging.page, paging.per_page))
 
+    @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Description)
         with transaction.atomic():
@@ -76,6 +78,7 @@ class VersionView(JSONView):
 class ActivateView(JSONView):
     """Make a version live."""
 
+    @once
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Said)
         with transaction.atomic(), saying(said):
@@ -89,6 +92,7 @@ class ActivateView(JSONView):
 class RestoreView(JSONView):
     """An old picture as a new version."""
 
+    @once
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Said)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
@@ -114,6 +118,7 @@ class CompareView(JSONView):
 class DiscardDraftView(JSONView):
     """Return the head to what is live."""
 
+    @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         body_object(request)
         with transaction.atomic():
