@@ -1,6 +1,5 @@
 """The versions of an agent over HTTP."""
 
-
 import pytest
 
 from tests.api.calls import agent_path, version_path
