@@ -176,6 +176,18 @@
     told.forEach((detail) => detail?.message && showToast(detail));
   });
 
+  // Another tab of this browser that shows the same agent hears of it, and fetches anew what it shows of the history.
+  const tabs = new BroadcastChannel("agentcms");
+  const agentOf = (path) => path.match(/^\/agents\/[^/?]+/)?.[0];
+  on("htmx:finally:request", (event) => {
+    const { ctx } = event.detail;
+    const agent = /"(agent-saved|history-changed)"/.test(ctx.hx?.trigger || "") && agentOf(ctx.request.action);
+    if (agent) tabs.postMessage(agent);
+  });
+  tabs.addEventListener("message", ({ data }) => {
+    if (data === agentOf(location.pathname)) page.dispatchEvent(new Event("changed-elsewhere"));
+  });
+
   // An expired session answers with the sign-in page: it must not land inside a fragment.
   on("htmx:before:response", (event) => {
     const { ctx } = event.detail;

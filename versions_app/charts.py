@@ -44,12 +44,14 @@ def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
     """Everything that the rail of a history draws."""
     now = timezone.now()
     moves = [*agent.activations.values_list("to_version_number", "created_at")[:MOST_SPANS]][::-1]
+    made = weeks(kept, now)
     return {
         "width": WIDTH,
         "spans": spans(moves, now),
         "since": day(moves[0][1], now) if moves else "",
         "sizes": sizes(kept),
-        "weeks": weeks(kept, now),
+        "weeks": made,
+        "most": max(int(bar.label) for bar in made),
         "weeks_count": WEEKS,
     }
 

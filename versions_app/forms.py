@@ -161,6 +161,6 @@ class FilterForm(forms.Form):
         for name, value in self.cleaned_data.items():
             if value:
                 rest = {other: each for other, each in self.data.items() if other not in (name, "page") and each}
-                words = "yes" if value is True else LABELS.get(value, value) if name == "field" else str(value)
+                words = "" if value is True else LABELS.get(value, value) if name == "field" else str(value)
                 chips.append({"label": str(self.fields[name].label), "value": words, "without": urlencode(rest)})
         return chips

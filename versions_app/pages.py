@@ -32,7 +32,7 @@ def why_not(request: HttpRequest, agent: Agent, role: Role) -> str:
     """Why the caller may not do what needs a role; empty for those who may."""
     if may(request, agent, role):
         return ""
-    where = f"of {agent.owner_id}" if agent.owner_id else "in the shared space"
+    where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
     return f"This needs the role {role.value} {where}. Ask a manager of the team for it."
 
 

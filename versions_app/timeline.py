@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Length
@@ -111,11 +110,8 @@ def gone(agent: Agent, kept: int) -> str:
     count = agent.last_version_number - kept
     if count <= 0:
         return ""
-    limit = settings.AGENT_VERSION_LIMIT
     noun = "version was" if count == 1 else "versions were"
-    if agent.last_version_number <= limit:
-        return f"{count} {noun} deleted."
     return (
-        f"{count} older {noun} pruned or deleted. The newest {limit} are kept, and always those that are live, "
-        "head, live before, or pinned."
+        f"{count} older {noun} pruned or deleted. What is live, what was live before, the draft and pinned versions "
+        "always stay."
     )

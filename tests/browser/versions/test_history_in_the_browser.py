@@ -153,6 +153,20 @@ def test_an_editor_sees_why_live_is_not_theirs_to_move(visit, agent):
     expect(page.get_by_role("button", name="Make v1 live (replaces v3)")).to_be_disabled()
 
 
+def test_a_second_tab_stays_truthful(visit, agent):
+    visitor = visit()
+    first = visitor.goto(history(agent))
+    second = visitor.open()
+    second.goto(first.url)
+
+    first.click("#activate-1")
+    first.get_by_role("button", name="Make v1 live (replaces v3)").click()
+
+    expect(second.locator("#version-1 .chip-live")).to_be_visible()
+    expect(second.locator(".toast")).to_have_count(0)
+    assert visitor.console == []
+
+
 def test_without_javascript(visit, agent, api):
     patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be brief."]))
     patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be short."]))

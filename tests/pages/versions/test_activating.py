@@ -146,7 +146,7 @@ def test_an_undo_that_came_too_late_says_so(publisher, story):
 def test_editors_see_why_they_may_not(editor, story):
     text = page(editor, "activate", story, 1).content.decode()
 
-    assert "This needs the role publisher in the shared space." in text
+    assert "This needs the role publisher for the shared space." in text
     assert 'disabled title="This needs the role publisher' in text
 
 
