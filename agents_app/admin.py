@@ -6,12 +6,16 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import F, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils.html import format_html
 
+from access_app.models import printable_id
 from access_app.roles import Role, has_role, may_anything
 from agents_app import shapes
 from agents_app.changes import change
@@ -68,16 +72,71 @@ class AgentAdminForm(AgentForm):
         return has_role(self.user, Role.PUBLISHER, self.initial.get("owner_id", ""))
 
 
+class OwnerFilter(admin.SimpleListFilter):
+    """The owners whose agents the member of staff sees, and no others."""
+
+    title = "owner"
+    parameter_name = "owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        found = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
+        return [(f"={owner}", owner or "shared space") for owner in found.distinct()[:200]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(owner_id=value.removeprefix("="))
+
+
+class DraftFilter(admin.SimpleListFilter):
+    """Agents with a draft ahead of what is live."""
+
+    title = "draft"
+    parameter_name = "draft"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "With a draft"), ("no", "Without")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        same = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+        if self.value() == "yes":
+            return queryset.exclude(same)
+        return queryset.filter(same) if self.value() == "no" else queryset
+
+
+class DuplicateForm(forms.Form):
+    """The id and the owner of a copy."""
+
+    id = KeptText(max_length=128, help_text="Cannot be changed later.")
+    owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
+
+    def __init__(self, data: Any, user: Any, agent: Agent) -> None:
+        super().__init__(data, initial={"id": f"{agent.pk}-copy"[:128], "owner_id": agent.owner_id})
+        self.user = user
+
+    def clean_id(self) -> str:
+        agent_id: str = self.cleaned_data["id"]
+        printable_id(agent_id)
+        if Agent.objects.filter(pk=agent_id).exists():
+            raise ValidationError(f"Agent with id {agent_id} already exists.")
+        return agent_id
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        if not has_role(self.user, Role.EDITOR, owner_id):
+            raise ValidationError("Creating an agent for this owner needs the role editor.")
+        return owner_id
+
+
 @admin.register(Agent)
 class AgentAdmin(admin.ModelAdmin):
     """Every agent that a member of staff may see."""
 
     form = AgentAdminForm
-    list_display = ("name", "id", "owner", "live", "state", "updated_at")
-    list_filter = ("owner_id", "updated_at")
+    list_display = ("name", "id", "owner", "live", "state", "updated_at", "page")
+    list_filter = (OwnerFilter, DraftFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
-    readonly_fields = ("live", "state", "history", "created_at", "updated_at")
+    readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
     actions = ("publish_drafts",)
     fieldsets: ClassVar = [
@@ -90,7 +149,7 @@ class AgentAdmin(admin.ModelAdmin):
                 "fields": ["scorers", "input_processors", "output_processors", "default_options", "metadata"],
             },
         ),
-        ("History", {"fields": ["live", "state", "history", "created_at", "updated_at"]}),
+        ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
         ("This change", {"fields": ["change_message", "publish", "revision"]}),
     ]
 
@@ -172,8 +231,46 @@ class AgentAdmin(admin.ModelAdmin):
 
     @admin.display(description="Versions")
     def history(self, agent: Agent) -> str:
-        address = reverse("admin:versions_app_agentversion_changelist")
-        return format_html('<a href="{}?agent__id__exact={}">All versions</a>', address, agent.pk)
+        versions = reverse("admin:versions_app_agentversion_changelist")
+        moves = reverse("admin:versions_app_activation_changelist")
+        links = (
+            '<a href="{}?agent__id__exact={}">All versions</a> · <a href="{}?agent__id__exact={}">Moves of live</a>'
+        )
+        return format_html(links, versions, agent.pk, moves, agent.pk)
+
+    @admin.display(description="Page")
+    def page(self, agent: Agent) -> str:
+        edit, copy = (
+            reverse("agents:edit", args=[agent.pk]),
+            reverse("admin:agents_app_agent_duplicate", args=[agent.pk]),
+        )
+        return format_html('<a href="{}">Open</a> · <a href="{}">Duplicate</a>', edit, copy)
+
+    def get_urls(self) -> list[Any]:
+        duplicate = self.admin_site.admin_view(self.duplicate)
+        return [
+            path("<path:object_id>/duplicate/", duplicate, name="agents_app_agent_duplicate"),
+            *super().get_urls(),
+        ]
+
+    def duplicate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """A copy of what is live, or of the head where nothing is, with a history of its own."""
+        agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = DuplicateForm(request.POST or None, user=request.user, agent=agent)
+        if form.is_valid():
+            copy = agent.duplicate(form.cleaned_data["id"], form.cleaned_data["owner_id"], agent.active_version)
+            self.message_user(request, f"{agent.name} was duplicated as {copy.pk}.", messages.SUCCESS)
+            return redirect("admin:agents_app_agent_change", quote(copy.pk))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Duplicate {agent.name}",
+            "opts": self.opts,
+            "form": form,
+            "agent": agent,
+        }
+        return TemplateResponse(request, "admin/agents_app/duplicate.html", context)
 
 
 saying = change  # save_model() has an argument of that name, as Django calls it

@@ -32,7 +32,7 @@ from agents_app.models import Agent  # noqa: E402
 from jobs_app import work  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
 from versions_app import tasks  # noqa: E402
-from versions_app.models import AgentVersion  # noqa: E402
+from versions_app.models import Activation, AgentVersion  # noqa: E402
 
 POINT = """
     UPDATE agents_app_agent SET active_version_id = v.id, head_version_id = v.id, last_version_number = %s
@@ -55,6 +55,7 @@ def fill(agents: int, versions: int) -> None:
             QuerySet.bulk_create(Agent.objects.all(), batch)
             made = [version(agent, number, text) for agent in batch for number in range(1, versions + 1)]
             AgentVersion.objects.bulk_create(made, batch_size=2000)
+            Activation.objects.bulk_create([activation(each) for each in made if each.version_number == versions])
     with connection.cursor() as cursor:
         cursor.execute(POINT, [versions, versions])
 
@@ -65,6 +66,10 @@ def configuration(agent: Agent) -> dict[str, object]:
 
 def version(agent: Agent, number: int, text: str) -> AgentVersion:
     return AgentVersion(agent=agent, version_number=number, snapshot_text=text, snapshot_hash=digest(text))
+
+
+def activation(version: AgentVersion) -> Activation:
+    return Activation(agent_id=version.agent_id, to_version_id=version.pk, to_version_number=version.version_number)
 
 
 @contextmanager

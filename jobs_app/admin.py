@@ -1,25 +1,51 @@
-"""Jobs for staff: to read, and to send again."""
+"""Jobs for staff: to read, to start and to send again."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.html import format_html
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
 
+from jobs_app import work
 from jobs_app.models import Job
+
+MOST_SHOWN = 200
+
+
+class LateFilter(admin.SimpleListFilter):
+    """Jobs that wait too long, or whose worker has died."""
+
+    title = "late"
+    parameter_name = "late"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return [("yes", "Late")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Job]:
+        jobs: QuerySet[Job] = queryset.late() if self.value() == "yes" else queryset
+        return jobs
 
 
 @admin.register(Job)
 class JobAdmin(admin.ModelAdmin):
     """Who asked for what, how far it is, and what came of it."""
 
-    list_display = ("kind", "state", "progress", "requested_by", "created_at", "finished_at", "late")
-    list_filter = ("state", "kind")
+    change_list_template = "admin/jobs_app/job/change_list.html"
+    list_display = ("kind", "state", "progress", "requested_by", "created_at", "finished_at", "in_time")
+    list_filter = ("state", LateFilter, "kind", "created_at")
     list_select_related = ("requested_by",)
+    actions = ("again",)
     fields = (
         "kind",
         "state",
@@ -52,14 +78,80 @@ class JobAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def get_urls(self) -> list[Any]:
+        start = self.admin_site.admin_view(method_decorator(require_POST)(JobAdmin.start).__get__(self))
+        return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
+
+    def start(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Start one of the jobs that are on offer."""
+        if not request.user.is_superuser:
+            raise PermissionDenied
+        if (offer := work.offers.get(name)) is None:
+            raise Http404
+        job = work.start(offer.kind, offer.parameters, requested_by=request.user)
+        messages.success(request, f"{offer.title}: started. This page shows how far it is.")
+        return redirect("admin:jobs_app_job_change", job.pk)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        offers = work.offers if request.user.is_superuser else {}
+        return super().changelist_view(request, {**(extra_context or {}), "offers": offers})
+
+    @admin.action(description="Do the selected failed jobs again")
+    def again(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+        failed = [job for job in jobs if job.state == Job.State.FAILED]
+        for job in failed:
+            job.again()
+        level = messages.SUCCESS if failed else messages.WARNING
+        self.message_user(request, f"Queued {len(failed)} of {len(jobs)} jobs again.", level)
+
     @admin.display(description="Progress")
     def progress(self, job: Job) -> str:
-        return f"{job.done} of {job.total}" if job.total else str(job.done)
+        if not job.total:
+            return str(job.done)
+        bar = '<progress value="{}" max="{}"></progress> {} of {}'
+        return format_html(bar, min(job.done, job.total), job.total, job.done, job.total)
 
     @admin.display(description="Result")
     def outcome(self, job: Job) -> str:
-        return format_html("<pre>{}</pre>", json.dumps(job.result, indent=2, ensure_ascii=False))
+        return shown(job.result) if job.result is not None else "–"
 
-    @admin.display(boolean=True)
-    def late(self, job: Job) -> bool:
-        return job.is_late
+    @admin.display(boolean=True, description="In time")
+    def in_time(self, job: Job) -> bool:
+        return not job.is_late
+
+
+def shown(result: Any) -> SafeString:
+    """A result as people read it: figures as a list, records as a table, anything else as JSON."""
+    if not isinstance(result, dict):
+        return as_json(result)
+    return format_html_join("", "<h3>{}</h3>{}", ((spaced(name), part(value)) for name, value in result.items()))
+
+
+def part(value: Any) -> SafeString:
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        return table(value)
+    if isinstance(value, dict | list) and value:
+        return as_json(value)
+    return format_html("<p>{}</p>", "none" if value in ([], {}, None) else value)
+
+
+def table(records: list[dict[str, Any]]) -> SafeString:
+    names = list(records[0])
+    head = format_html_join("", "<th>{}</th>", ((spaced(name),) for name in names))
+    cells = (
+        (format_html_join("", "<td>{}</td>", ((record.get(name, ""),) for name in names)),)
+        for record in records[:MOST_SHOWN]
+    )
+    more = len(records) - MOST_SHOWN
+    body = format_html_join("", "<tr>{}</tr>", cells)
+    rest = format_html("<p>{} more are not shown.</p>", more) if more > 0 else ""
+    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
+
+
+def as_json(value: Any) -> SafeString:
+    return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def spaced(name: str) -> str:
+    """`versionNumber` as "Version number"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).capitalize()

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs_app.models import Job
-from jobs_app.work import work
+from jobs_app.work import offer, work
 
 CLEAN_UP = "clean_up"
 BATCH = 1000
@@ -24,6 +24,8 @@ BATCH = 1000
 OldRows = Callable[[], QuerySet[Any]]
 
 _old: dict[str, OldRows] = {}
+
+offer("clean-up", "Clean up now", CLEAN_UP)
 
 
 def cleaned(name: str) -> Callable[[OldRows], OldRows]:

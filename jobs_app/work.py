@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -29,6 +29,17 @@ Handler = Callable[[Job], Any]
 _handlers: dict[str, Handler] = {}
 
 
+class Offer(NamedTuple):
+    """A job that changes nothing of what users made, for staff to start by hand."""
+
+    title: str
+    kind: str
+    parameters: dict[str, Any]
+
+
+offers: dict[str, Offer] = {}
+
+
 def work(kind: str) -> Callable[[Handler], Handler]:
     """Register the function that does a kind of job."""
 
@@ -37,6 +48,11 @@ def work(kind: str) -> Callable[[Handler], Handler]:
         return handler
 
     return register
+
+
+def offer(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
+    """Let superusers start such a job from the admin."""
+    offers[name] = Offer(title, kind, parameters or {})
 
 
 def start(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:

@@ -6,13 +6,21 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.roles import Role, has_role
+from access_app.roles import Role, has_role, may_all, may_anything, owners
+from agents_app.changes import change
 from agents_app.models import Agent
+from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
+from versions_app.comparison import sections
 from versions_app.models import Activation, AgentVersion
+from versions_app.retention import RetentionRule
 
 
 class ReadByRole:
@@ -41,8 +49,8 @@ class ReadByRole:
 @admin.register(AgentVersion)
 class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
     list_display = (
-        "agent",
-        "version_number",
+        "__str__",
+        "standing",
         "name",
         "change_message",
         "author_name",
@@ -53,12 +61,14 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
     list_filter = ("source", "pinned", "created_at")
     search_fields = ("agent__id", "agent__name", "name", "change_message", "author_name")
     list_per_page = 50
-    actions = ("make_live", "restore")
+    actions = ("make_live", "restore", "pin", "unpin")
     readonly_fields = (
         "agent",
         "version_number",
+        "standing",
+        "page",
+        "difference",
         "picture",
-        "changed_fields",
         "based_on",
         "author_name",
         "source",
@@ -76,28 +86,90 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
     def picture(self, version: AgentVersion) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
 
-    @admin.action(description="Make the selected version live")
-    def make_live(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
-        for version in self._publishable(request, versions):
+    @admin.display(description="Changed since")
+    def difference(self, version: AgentVersion) -> str:
+        """What differs from the version that it is based on."""
+        before = version.agent.versions.filter(version_number=version.based_on or 0).first()
+        found = sections(before.snapshot if before else {}, version.snapshot, side_by_side=False)
+        gone = version.based_on is not None and before is None
+        context = {"version": version, "before": before, "gone": gone, "sections": found, "side_by_side": False}
+        return render_to_string("admin/versions_app/difference.html", context)
+
+    @admin.display(description="Standing")
+    def standing(self, version: AgentVersion) -> str:
+        is_live = version.pk == version.agent.active_version_id
+        is_head = version.pk == version.agent.head_version_id
+        return ", ".join(word for word, holds in (("live", is_live), ("head", is_head)) if holds) or "–"
+
+    @admin.display(description="Pages")
+    def page(self, version: AgentVersion) -> str:
+        own = reverse("versions:view", args=[version.agent_id, version.version_number])
+        whole = reverse("versions:list", args=[version.agent_id])
+        return format_html('<a href="{}">This version</a> · <a href="{}">The history</a>', own, whole)
+
+    @admin.action(description="Make the selected version live …")
+    def make_live(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        version = self._publishable(request, versions)
+        if version is None:
+            return None
+        if "confirmed" not in request.POST:
+            return self._ask(request, version, "make_live", "Make live")
+        with change(message=request.POST.get("reason", "")[:500]):
             version.activate()
-            self.message_user(request, f"Version {version.version_number} of {version.agent_id} is live.")
+        self.message_user(request, f"Version {version.version_number} of {version.agent_id} is live.")
+        return None
 
-    @admin.action(description="Restore the selected version as a new one")
-    def restore(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
-        for version in self._publishable(request, versions):
+    @admin.action(description="Restore the selected version as a new one …")
+    def restore(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        version = self._publishable(request, versions)
+        if version is None:
+            return None
+        if "confirmed" not in request.POST:
+            return self._ask(request, version, "restore", "Restore")
+        with change(message=request.POST.get("reason", "")[:500]):
             made = version.restore()
-            self.message_user(request, f"{made.change_message}: version {made.version_number} of {version.agent_id}.")
+        self.message_user(request, f"{made.change_message}: version {made.version_number} of {made.agent_id}.")
+        return None
 
-    def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> list[AgentVersion]:
+    @admin.action(description="Pin the selected versions")
+    def pin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
+        self._describe(request, versions, pinned=True)
+
+    @admin.action(description="Unpin the selected versions")
+    def unpin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
+        self._describe(request, versions, pinned=False)
+
+    def _describe(self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool) -> None:
+        allowed = [version for version in versions if self.has_change_permission(request, version)]
+        for version in allowed:
+            version.describe(pinned=pinned)
+        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {len(allowed)} of {len(versions)} versions.")
+
+    def _ask(self, request: HttpRequest, version: AgentVersion, action: str, verb: str) -> HttpResponse:
+        """The page that shows what would change, before it does."""
+        live = version.agent.active_version
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{verb}: version {version.version_number} of {version.agent.name}",
+            "opts": self.opts,
+            "version": version,
+            "live": live,
+            "sections": sections(live.snapshot if live else {}, version.snapshot, side_by_side=False),
+            "action": action,
+            "verb": verb,
+        }
+        return TemplateResponse(request, "admin/versions_app/confirm.html", context)
+
+    def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
         """The one selected version, where the member of staff may publish it."""
-        chosen = list(versions)
+        chosen = list(versions.select_related("agent__active_version")[:2])
         if len(chosen) != 1:
             self.message_user(request, "Select one version.", messages.ERROR)
-            return []
-        if not has_role(request.user, Role.PUBLISHER, chosen[0].agent.owner_id):
+        elif not has_role(request.user, Role.PUBLISHER, chosen[0].agent.owner_id):
             self.message_user(request, "This needs the role publisher.", messages.ERROR)
-            return []
-        return chosen
+        else:
+            return chosen[0]
+        return None
 
 
 @admin.register(Activation)
@@ -114,3 +186,49 @@ class ActivationAdmin(ReadByRole, admin.ModelAdmin):
     list_filter = ("source", "created_at")
     search_fields = ("agent__id", "author_name", "reason")
     fields = list_display
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(admin.ModelAdmin):
+    """How much of the history each owner keeps; managers see and change the rules of their own."""
+
+    list_display = ("owner", "versions", "days")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionRule]:
+        rules = super().get_queryset(request)
+        if may_all(request.user, Role.MANAGER):
+            return rules
+        return rules.filter(owner_id__in=owners(request.user, Role.MANAGER))
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **kwargs)
+
+        def clean_owner_id(self: Any) -> str:
+            owner_id: str = self.cleaned_data["owner_id"]
+            if not has_role(request.user, Role.MANAGER, owner_id):
+                raise ValidationError("You may only set rules for owners that you manage.")
+            return owner_id
+
+        return type("RetentionRuleForm", (form,), {"clean_owner_id": clean_owner_id})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        if not self.has_module_permission(request):
+            return False
+        role = Role.MANAGER
+        return may_anything(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        return self.has_view_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        return self.has_view_permission(request, obj)
+
+    @admin.display(ordering="owner_id")
+    def owner(self, rule: RetentionRule) -> str:
+        return rule.owner_id or "shared space"

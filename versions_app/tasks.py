@@ -15,12 +15,13 @@ from django.utils import timezone
 from agents_app.models import Agent
 from jobs_app.cleaning import cleaned
 from jobs_app.models import Job
-from jobs_app.work import start_once, work
+from jobs_app.work import offer, start_once, work
 from versions_app import consistency
 from versions_app.models import Activation
 from versions_app.retention import delete_aged, delete_surplus, verdicts
 
 PRUNE = "prune_versions"
+CHECK = consistency.CHECK
 BATCH = 1000
 MOST_LISTED = 1000
 GOING = ("surplus", "too old")
@@ -35,10 +36,12 @@ def prune_versions() -> None:
 @shared_task
 def check_history() -> None:
     """Start the nightly check, once however many beats there are."""
-    start_once(consistency.CHECK, timedelta(hours=12))
+    start_once(CHECK, timedelta(hours=12))
 
 
-work(consistency.CHECK)(consistency.check)
+work(CHECK)(consistency.check)
+offer("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
+offer("check-history", "Check the history", CHECK)
 
 
 @cleaned("activations")

@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from agents_app.changes import change
 from tests.factories import AgentFactory, UserFactory, member
+from versions_app.retention import RetentionRule
 
 pytestmark = pytest.mark.django_db
 
@@ -23,9 +24,12 @@ def agent():
     return agent
 
 
-def act(client, version, action):
+def act(client, version, action, **said):
+    """Choose an action and confirm it, unless `confirmed` is empty."""
+    said = {"confirmed": "yes", **said}
     return client.post(
-        reverse("admin:versions_app_agentversion_changelist"), {"action": action, "_selected_action": [version.pk]}
+        reverse("admin:versions_app_agentversion_changelist"),
+        {"action": action, "_selected_action": [version.pk], **{name: value for name, value in said.items() if value}},
     )
 
 
@@ -90,3 +94,57 @@ def test_markup_in_a_snapshot_stays_text(client, staff):
     address = reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id])
 
     assert "<script>alert" not in client.get(address).content.decode()
+
+
+@pytest.mark.parametrize("action", ["make_live", "restore"])
+def test_nothing_moves_before_it_is_confirmed(client, staff, agent, action):
+    answer = act(client, agent.versions.get(version_number=1), action, confirmed="")
+
+    assert b"What readers will see change" in answer.content
+    assert b'id="section-name"' in answer.content
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.versions.count()) == (2, 2)
+
+
+def test_a_reason_given_in_the_confirmation_is_kept(client, staff, agent):
+    act(client, agent.versions.get(version_number=1), "make_live", reason="Too many complaints")
+
+    assert agent.activations.first().reason == "Too many complaints"
+
+
+def test_a_version_shows_what_differs_from_the_one_it_is_based_on(client, staff, agent):
+    page = client.get(reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id]))
+
+    assert b'id="section-name"' in page.content
+    assert b"line-removed" in page.content
+
+
+def test_versions_are_pinned_together_where_the_role_allows(client, agent):
+    client.force_login(member("editor", is_staff=True))
+    foreign = AgentFactory(owner_id="north").active_version
+    act(client, agent.versions.get(version_number=1), "pin")
+    act(client, foreign, "pin")
+
+    assert agent.versions.get(version_number=1).pinned
+    foreign.refresh_from_db()
+    assert not foreign.pinned
+
+
+def test_managers_keep_the_retention_rules_of_their_own_owners(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    address = reverse("admin:versions_app_retentionrule_add")
+
+    own = client.post(address, {"owner_id": "north", "versions": "20", "days": ""})
+    other = client.post(address, {"owner_id": "south", "versions": "20", "days": ""})
+
+    assert (own.status_code, other.status_code) == (302, 200)
+    assert [rule.owner_id for rule in RetentionRule.objects.all()] == ["north"]
+
+
+def test_publishers_set_no_retention_rules(client):
+    client.force_login(member("publisher", "north", is_staff=True))
+    rule = RetentionRule.objects.create(owner_id="north", versions=20)
+
+    page = client.get(reverse("admin:versions_app_retentionrule_change", args=[rule.pk]))
+
+    assert page.status_code in (302, 403)

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import work
 from jobs_app.models import Job
-from versions_app.consistency import CHECK
+from versions_app.tasks import CHECK
 
 
 class Command(BaseCommand):

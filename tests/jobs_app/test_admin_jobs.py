@@ -1,0 +1,107 @@
+"""Jobs in Django admin: progress, results, late ones, and those that staff may start."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from jobs_app import work
+from jobs_app.models import Job
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/jobs_app/job/"
+
+
+@pytest.fixture
+def staff(client):
+    user = UserFactory(is_staff=True, is_superuser=True)
+    client.force_login(user)
+    return user
+
+
+def start(client, name):
+    return client.post(reverse("admin:jobs_app_job_start", args=[name]))
+
+
+def test_a_dry_run_of_pruning_is_started_and_read_in_the_admin(client, staff, settings):
+    settings.AGENT_VERSION_LIMIT = 5
+    agent = AgentFactory(id="porter")
+    for number in range(4):
+        agent.edit({"name": f"Edit {number}"})
+    settings.AGENT_VERSION_LIMIT = 3
+
+    answer = start(client, "prune-dry-run")
+    work.run(str(Job.objects.get().pk))
+    page = client.get(answer.headers["Location"]).content.decode()
+
+    assert Job.objects.get().requested_by == staff
+    assert "<td>porter</td><td>1</td>" in page
+    assert agent.versions.count() == 5
+
+
+def test_every_job_on_offer_has_its_button_and_runs(client, staff):
+    page = client.get(LIST).content.decode()
+
+    for name in work.offers:
+        assert reverse("admin:jobs_app_job_start", args=[name]) in page
+        start(client, name)
+    done = [work.run(str(job.pk)) for job in Job.objects.all()]
+    assert {job.state for job in done} == {"done"}
+
+
+def test_only_superusers_start_jobs_and_only_by_post(client, staff):
+    assert client.get(reverse("admin:jobs_app_job_start", args=["prune-dry-run"])).status_code == 405
+    assert start(client, "drop-everything").status_code == 404
+
+    client.force_login(member("manager", is_staff=True))
+    assert start(client, "prune-dry-run").status_code == 403
+    assert "Dry run" not in client.get(LIST).content.decode()
+
+
+def test_progress_is_a_bar(client, staff):
+    Job.objects.create(kind="prune_versions", state="running", done=3, total=4, lease_until=timezone.now())
+
+    assert '<progress value="3" max="4"></progress> 3 of 4' in client.get(LIST).content.decode()
+
+
+def test_late_jobs_can_be_listed_alone(client, staff):
+    Job.objects.create(kind="late_one", created_at=timezone.now() - timedelta(hours=1))
+    Job.objects.create(kind="new_one")
+
+    page = client.get(f"{LIST}?late=yes").content.decode()
+
+    assert ("1 job" in page, "2 jobs" in page) == (True, False)
+
+
+def test_a_failed_job_is_queued_again(client, staff):
+    failed = Job.objects.create(kind="prune_versions", state="failed", error="Gone.")
+    done = Job.objects.create(kind="prune_versions", state="done")
+
+    client.post(LIST, {"action": "again", "_selected_action": [failed.pk, done.pk]})
+
+    assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
+
+
+def test_markup_in_a_result_stays_text(client, staff):
+    job = Job.objects.create(kind="x", state="done", result={"faults": [{"message": "<script>"}], "<b>": "<i>"})
+
+    page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
+
+    assert "<script></td>" not in page
+    assert "&lt;script&gt;" in page
+    assert "<i>" not in page
+
+
+def test_staff_see_the_jobs_they_asked_for_alone(client):
+    user = member("manager", is_staff=True)
+    Job.objects.create(kind="mine_alone", requested_by=user)
+    Job.objects.create(kind="somebody_elses")
+    client.force_login(user)
+
+    page = client.get(LIST).content.decode()
+
+    assert "mine_alone" in page
+    assert "somebody_elses" not in page

@@ -1,0 +1,93 @@
+"""Agents in Django admin: found, duplicated, and opened on their pages."""
+
+import pytest
+from django.urls import reverse
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/agents_app/agent/"
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+
+
+def duplicate(client, agent, **fields):
+    address = reverse("admin:agents_app_agent_duplicate", args=[agent.pk])
+    return client.post(address, {"id": "copy", "owner_id": "", **fields})
+
+
+def test_a_copy_begins_with_what_is_live(client, staff):
+    agent = AgentFactory(id="porter")
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+
+    duplicate(client, agent)
+
+    copy = Agent.objects.get(pk="copy")
+    assert (copy.name, copy.versions.get().change_message) == ("Concierge", "Duplicated from porter version 1")
+
+
+def test_a_taken_id_is_said(client, staff):
+    agent = AgentFactory(id="porter")
+
+    answer = duplicate(client, agent, id="porter")
+
+    assert b"already exists" in answer.content
+
+
+def test_nobody_copies_into_an_owner_that_is_not_theirs(client):
+    client.force_login(member("editor", "north", is_staff=True))
+    agent = AgentFactory(owner_id="north")
+
+    duplicate(client, agent, owner_id="south")
+    duplicate(client, agent, id="second", owner_id="north")
+
+    assert set(Agent.objects.values_list("pk", flat=True)) == {agent.pk, "second"}
+
+
+def test_an_agent_of_others_cannot_be_copied(client):
+    client.force_login(member("editor", "north", is_staff=True))
+
+    assert duplicate(client, AgentFactory(owner_id="south"), owner_id="north").status_code == 404
+
+
+def test_viewers_copy_nothing(client):
+    client.force_login(member("viewer", is_staff=True))
+
+    duplicate(client, AgentFactory())
+
+    assert Agent.objects.count() == 1
+
+
+def test_agents_with_a_draft_can_be_listed_alone(client, staff):
+    AgentFactory(id="without")
+    with change(publish=False):
+        AgentFactory(id="with-draft").edit({"name": "Draft"})
+
+    page = client.get(f"{LIST}?draft=yes").content.decode()
+
+    assert "with-draft" in page
+    assert "without" not in page
+
+
+def test_owners_of_others_are_not_named_in_the_filter(client):
+    AgentFactory(owner_id="north")
+    AgentFactory(owner_id="south-secret")
+    client.force_login(member("viewer", "north", is_staff=True))
+
+    page = client.get(LIST).content.decode()
+
+    assert "north" in page
+    assert "south-secret" not in page
+
+
+def test_an_agent_leads_to_its_page(client, staff):
+    AgentFactory(id="porter")
+
+    assert reverse("agents:edit", args=["porter"]) in client.get(LIST).content.decode()
