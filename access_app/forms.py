@@ -21,16 +21,19 @@ LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 class SignInForm(AuthenticationForm):
     """Signing in, with the throttle asked before the password is hashed: that is what costs."""
 
+    wait = 0  # seconds, where there were too many tries
+
     def clean(self) -> dict[str, Any]:
         username = self.cleaned_data.get("username")
         if not username or not self.cleaned_data.get("password"):
             return super().clean()
         throttle = Throttle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)
-        if wait := throttle.take():
+        self.wait = throttle.take()
+        if self.wait:
             raise ValidationError(
                 "Too many tries to sign in. Wait %(wait)s and try again.",
                 code="throttled",
-                params={"wait": in_words(wait)},
+                params={"wait": in_words(self.wait)},
             )
         cleaned = super().clean()
         throttle.forgive()

@@ -30,7 +30,9 @@ class SignIn(LoginView):
 
     def form_invalid(self, form: Any) -> HttpResponse:
         response = super().form_invalid(form)
-        response.status_code = 429 if form.has_error("__all__", "throttled") else 422
+        response.status_code = 429 if form.wait else 422
+        if form.wait:
+            response.headers["Retry-After"] = str(form.wait)
         return response
 
 

@@ -1,0 +1,322 @@
+"""The editor as people use it."""
+
+import re
+import uuid
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.versions.conftest import live_number, patch
+from tests.served import PASSWORD
+
+
+def instructions(page):
+    return page.get_by_role("textbox", name="Instructions")
+
+
+def write(page, text):
+    """Type at the end of the instructions."""
+    instructions(page).press("Control+End")
+    page.keyboard.type(text)
+
+
+def stored(api, agent):
+    return api.get(f"/api/stored/agents/{agent}", params={"status": "draft"}).json()
+
+
+def test_create_edit_save_and_publish_by_keyboard(visit, api):
+    visitor = visit()
+    page = visitor.goto("/")
+    page.locator(".page-header").get_by_role("link", name="New agent").press("Enter")
+    name = f"Doorman {uuid.uuid4().hex[:6]}"
+    page.get_by_label("Name", exact=True).fill(name)
+    write(page, "Open the door for {{guest}}.")
+    expect(page.locator(".variable-list")).to_contain_text("{{guest}}")
+    page.keyboard.press("Control+s")
+
+    page.wait_for_url("**/agents/doorman-*")
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    agent = page.url.rsplit("/", 1)[1]
+    page.evaluate("window.notReloaded = true")
+    write(page, " Greet them.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast").last).to_contain_text("Saved as draft v2")
+    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
+    expect(page.locator("#versions")).to_contain_text("v2")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_hidden()
+    assert stored(api, agent)["instructions"] == "Open the door for {{guest}}. Greet them."
+    assert live_number(api, agent) == 1
+
+    page.get_by_role("button", name="Save and publish").press("Enter")
+    expect(page.locator("#editor-title")).to_contain_text("Live v2")
+    expect(page.locator("#editor-title")).not_to_contain_text("Draft")
+    assert live_number(api, agent) == 2
+    assert page.evaluate("window.notReloaded")
+    assert visitor.console == []
+
+
+def test_saving_nothing_says_so(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+
+    page.get_by_role("button", name="Save draft").click()
+
+    expect(page.locator(".toast")).to_contain_text("No changes")
+
+
+def test_what_is_typed_while_a_save_is_under_way_stays(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    write(page, " One.")
+    held = []
+    page.route(f"**/agents/{fresh}", lambda route: held.append(route), times=1)
+
+    with page.expect_request(f"**/agents/{fresh}"):
+        page.keyboard.press("Control+s")
+    page.keyboard.type(" Two.")
+    held[0].continue_()
+
+    expect(page.locator(".toast")).to_contain_text("Saved as draft v2")
+    expect(instructions(page)).to_contain_text("One. Two.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.keyboard.press("Control+s")
+    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 2")
+    assert stored(api, fresh)["instructions"].endswith("One. Two.")
+
+
+def test_two_browsers_on_one_agent_lose_nothing(visit, fresh, api):
+    first, second = visit(), visit("editor")
+    page = first.goto(f"/agents/{fresh}")
+    write(page, " Mine.")
+    other = second.goto(f"/agents/{fresh}")
+    other.get_by_role("textbox", name="Description").fill("Theirs")
+    other.keyboard.press("Control+s")
+    expect(other.locator(".toast")).to_contain_text("Saved as draft v2")
+
+    page.keyboard.press("Control+s")
+
+    conflict = page.locator("#conflict")
+    expect(conflict).to_contain_text("saved v2 meanwhile")
+    expect(conflict.locator("#clash")).to_contain_text("Theirs")
+    expect(conflict.locator("#clash")).to_contain_text("Mine.")
+    expect(instructions(page)).to_contain_text("Mine.")
+    assert stored(api, fresh)["headVersionNumber"] == 2
+
+    conflict.get_by_role("button", name="Keep mine on top of v2").click()
+    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 2")
+    expect(page.locator("#conflict")).to_have_count(0)
+    after = stored(api, fresh)
+    assert after["description"] == "Theirs"
+    assert after["instructions"].endswith("Mine.")
+
+
+def test_a_killed_tab_gives_its_text_back(visit, fresh):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    write(page, " Not saved yet.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    page.close()
+
+    visitor.page = visitor.open()
+    page = visitor.goto(f"/agents/{fresh}")
+    expect(page.get_by_text("Unsaved text was kept")).to_be_visible()
+    page.get_by_role("button", name="Bring it back").click()
+
+    expect(instructions(page)).to_contain_text("Not saved yet.")
+
+
+def test_an_expired_session_keeps_the_text(visit, fresh, people, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    write(page, " Kept.")
+    visitor.context.clear_cookies(name="sessionid")
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast-fault")).to_contain_text("Your text is kept")
+    with visitor.context.expect_page() as opened:
+        page.get_by_role("link", name="Sign in in a new tab").click()
+    tab = opened.value
+    tab.fill("[name=username]", people["publisher"])
+    tab.fill("[name=password]", PASSWORD)
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(lambda url: "/sign-in" not in url)
+    page.bring_to_front()
+    page.get_by_role("button", name="Save draft").click()
+
+    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
+    assert stored(api, fresh)["instructions"].endswith("Kept.")
+
+
+def test_broken_json_blocks_saving_and_says_where(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    page.get_by_role("textbox", name="Yours to fill").press("Control+a")
+    page.keyboard.type('{"team": ')
+    reason = page.locator(".titlebar .reason")
+
+    expect(reason).to_contain_text("not valid JSON")
+    expect(page.locator("#metadata")).to_contain_text(re.compile(r"Line 1, column \d+"))
+    page.get_by_role("button", name="Save draft").click()
+    assert stored(api, fresh)["headVersionNumber"] == 1
+
+    page.get_by_role("textbox", name="Yours to fill").press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.type('"a text"')
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.locator("#notices")).to_contain_text("Not saved")
+    expect(page.locator("#id_metadata_error")).to_contain_text("must be an object")
+
+
+def test_review_shows_what_a_save_would_change(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+    write(page, " Smile.")
+
+    page.get_by_role("button", name="Review").click()
+
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_contain_text("Smile.")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Review")).to_be_focused()
+
+
+def test_discarding_the_draft_shows_live_again_and_can_be_undone(visit, fresh, api):
+    patch(api, fresh, instructions="A draft.", autoPublish=False)
+    page = visit().goto(f"/agents/{fresh}")
+    expect(page.locator("#notices")).to_contain_text("1 version ahead of live")
+
+    page.get_by_role("link", name="Discard draft").click()
+    page.get_by_role("button", name="Discard the draft v2").click()
+
+    expect(instructions(page)).to_contain_text("Greet guests.")
+    expect(page.locator("#editor-title")).not_to_contain_text("Draft")
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(instructions(page)).to_contain_text("A draft.")
+
+
+def test_a_second_tab_learns_that_the_agent_was_saved(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    patch(api, fresh, instructions="From elsewhere.")
+
+    page.evaluate("document.body.dispatchEvent(new Event('agent-saved'))")
+
+    expect(page.locator("#presence")).to_contain_text("v2 was saved elsewhere")
+
+
+def test_others_who_have_it_open_are_shown(visit, fresh, people):
+    visit("editor").goto(f"/agents/{fresh}").wait_for_load_state("networkidle")
+
+    page = visit().goto(f"/agents/{fresh}")
+
+    expect(page.locator("#presence")).to_contain_text(people["editor"])
+
+
+def test_deleting_asks_for_the_name(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    page.locator(".titlebar summary").click()
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_label("Type its name").fill("Wrong")
+    page.get_by_role("button", name="Delete Concierge").click()
+    expect(page.locator("dialog[open]")).to_contain_text("This is not the name")
+
+    page.get_by_label("Type its name").fill("Concierge")
+    page.get_by_role("button", name="Delete Concierge").click()
+
+    page.wait_for_url(lambda url: url.endswith("/"))
+    expect(page.locator(".toast")).to_contain_text("was deleted")
+    assert api.get(f"/api/stored/agents/{fresh}").status_code == 404
+
+
+@pytest.mark.parametrize("who", ["editor", "publisher"])
+def test_without_javascript(visit, who, api):
+    visitor = visit(who, java_script_enabled=False)
+    page = visitor.goto("/new-agent")
+    name = f"Plain {uuid.uuid4().hex[:6]}"
+    page.fill("#id_name", name)
+    page.fill("#id_instructions", "One\nTwo")
+    page.click("text=Create agent")
+    expect(page.locator("h1")).to_have_text(name)
+    agent = page.url.rsplit("/", 1)[1]
+
+    page.fill("#id_instructions", "One\nTwo\nThree")
+    page.check("input[name=tools][value=calculator]")
+    page.click("text=Save draft")
+
+    expect(page.locator(".toast")).to_contain_text("Saved as draft v2")
+    assert stored(api, agent)["tools"] == ["calculator"]
+    assert stored(api, agent)["instructions"] == "One\nTwo\nThree"
+    expect(page.locator("text=Save and publish")).to_have_count(1 if who == "publisher" else 0)
+
+
+def test_a_conflict_without_javascript(visit, fresh, api):
+    page = visit(java_script_enabled=False).goto(f"/agents/{fresh}")
+    page.fill("#id_instructions", "Mine")
+    patch(api, fresh, description="Theirs")
+
+    page.click("text=Save draft")
+    expect(page.locator("#conflict")).to_contain_text("saved v2 meanwhile")
+    expect(page.locator("#id_instructions")).to_have_value("Mine")
+    page.click("text=Keep mine on top of v2")
+
+    expect(page.locator(".toast")).to_contain_text("Saved as draft v3")
+    assert (stored(api, fresh)["description"], stored(api, fresh)["instructions"]) == ("Theirs", "Mine")
+
+
+HOSTILE = """"><img src=x onerror=alert(1)></textarea><script>alert(2)</script>{{ 7*7 }}<svg onload=alert(3)>'"""
+
+
+def test_hostile_text_is_only_text(visit, fresh, api):
+    patch(
+        api,
+        fresh,
+        name=HOSTILE,
+        description=HOSTILE,
+        instructions=HOSTILE,
+        model={"provider": HOSTILE, "name": HOSTILE, "x": HOSTILE},
+        tools=[HOSTILE],
+        workflows=[HOSTILE],
+        agents=[HOSTILE],
+        integrationTools=[HOSTILE],
+        memory=HOSTILE,
+        scorers={HOSTILE: {"sampling": {"type": "ratio", "rate": 0.5}}},
+        inputProcessors=[{"key": HOSTILE}],
+        metadata={HOSTILE: HOSTILE},
+        defaultOptions={HOSTILE: HOSTILE},
+        changeMessage=HOSTILE,
+    )
+    visitor = visit()
+
+    page = visitor.goto(f"/agents/{fresh}")
+    expect(page.locator("h1")).to_have_text(HOSTILE)
+    expect(instructions(page)).to_contain_text("<script>alert(2)</script>")
+    write(page, HOSTILE)
+    page.get_by_role("button", name="Review").click()
+    expect(page.locator("dialog[open]")).to_contain_text("onerror")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast")).to_contain_text("Saved as draft")
+    visitor.goto("/?q=onerror")
+    expect(page.locator(".snippet").first).to_be_visible()
+
+    assert stored(api, fresh)["tools"] == [HOSTILE]
+    assert visitor.console == []
+
+
+def test_200_kb_of_instructions_stay_quick(visit, fresh, api):
+    text = "Answer every guest in the order of arrival, {{name}}.\n" * 4000
+    patch(api, fresh, instructions=text)
+    page = visit().goto(f"/agents/{fresh}")
+    expect(page.locator("#id_instructions_counter")).to_contain_text(f"{len(text):,} characters")
+    instructions(page).press("Control+End")
+
+    took = page.evaluate(
+        """() => new Promise((done) => {
+            const began = performance.now();
+            document.execCommand("insertText", false, "x");
+            requestAnimationFrame(() => done(performance.now() - began));
+        })"""
+    )
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast")).to_contain_text("Saved as draft v3")
+    assert took < 200
+    assert stored(api, fresh)["instructions"] == text + "x"

@@ -1,0 +1,108 @@
+"""Signing in: who gets in, where to, and how often somebody may try."""
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.cache import cache
+from django.test import Client
+from django.urls import reverse
+from redis.exceptions import ConnectionError as CacheIsAway
+
+from access_app import throttle
+from access_app.models import SignInTries
+from tests.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_tries_yet():
+    cache.clear()
+
+
+@pytest.fixture
+def user():
+    return UserFactory(username="ann")
+
+
+def sign_in(client, username="ann", password=PASSWORD, **more):
+    return client.post(reverse("login"), {"username": username, "password": password, **more})
+
+
+def test_the_session_is_another_one_after_signing_in(client, user):
+    client.get(reverse("login"))
+    client.session["seen"] = 1
+    client.session.save()
+    before = client.session.session_key
+
+    answer = sign_in(client)
+
+    assert answer.status_code == 302
+    assert answer.url == "/"
+    assert client.session.session_key != before
+
+
+@pytest.mark.parametrize("address", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_only_addresses_of_our_own_are_followed(client, user, address):
+    assert sign_in(client, next=address).url == "/"
+
+
+def test_the_page_that_was_asked_for_comes_after_signing_in(client, user):
+    assert client.get("/new-agent").url == "/sign-in?next=/new-agent"
+    assert sign_in(client, next="/new-agent").url == "/new-agent"
+
+
+def test_the_admin_has_no_door_of_its_own(client):
+    answer = client.get("/admin/login/?next=/admin/")
+
+    assert (answer.status_code, answer.url) == (302, "/sign-in?next=/admin/")
+
+
+def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeypatch):
+    for _ in range(throttle.MOST_PER_USERNAME):
+        assert sign_in(client, password="wrong").status_code == 422
+    monkeypatch.setattr(get_user_model(), "check_password", lambda *args: pytest.fail("hashed"))
+
+    answer = sign_in(client)
+
+    assert answer.status_code == 429
+    assert "Too many tries to sign in. Wait 5 minutes and try again." in answer.content.decode()
+    assert int(answer["Retry-After"]) <= throttle.WINDOW
+
+
+def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
+    for number in range(throttle.MOST_PER_ADDRESS):
+        sign_in(client, username=f"name{number}", password="wrong")
+
+    assert sign_in(client).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="10.0.0.9")).status_code == 302
+
+
+def test_a_right_password_forgives_the_tries_before_it(client, user):
+    for _ in range(throttle.MOST_PER_USERNAME - 1):
+        sign_in(client, password="wrong")
+
+    assert sign_in(client).status_code == 302
+    assert sign_in(Client()).status_code == 302
+
+
+def test_without_the_cache_tries_are_counted_in_the_database(client, user, monkeypatch):
+    def away(*args):
+        raise CacheIsAway
+
+    monkeypatch.setattr(cache, "add", away)
+    monkeypatch.setattr(cache, "delete", away)
+    for _ in range(throttle.MOST_PER_USERNAME):
+        sign_in(client, password="wrong")
+
+    assert sign_in(client).status_code == 429
+    SignInTries.objects.all().delete()
+    assert sign_in(client).status_code == 302
+    assert SignInTries.objects.filter(key__contains="username").count() == 0
+
+
+def test_signing_out_takes_a_post(client, user):
+    sign_in(client)
+
+    assert client.get(reverse("logout")).status_code == 405
+    assert client.post(reverse("logout")).status_code == 302
+    assert client.get("/").url == "/sign-in?next=/"
