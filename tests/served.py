@@ -80,7 +80,7 @@ class Served:
         process = self.launch()
         wait_until(
             lambda: process.poll() is not None or all(sign in self.said()[written:] for sign in STARTED),
-            60,
+            120,
             f"the first page and the worker; see {self.log}",
         )
         assert process.poll() is None, self.said()
