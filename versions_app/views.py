@@ -17,7 +17,7 @@ from agents_app.models import Agent
 from agents_app.pages import find, may
 from versions_app.answers import Pointers, Row, version_text
 from versions_app.charts import charts
-from versions_app.comparison import LISTS
+from versions_app.comparison import LISTS, sections
 from versions_app.forms import FilterForm
 from versions_app.pages import address, find_version
 from versions_app.summaries import LABELS
@@ -79,11 +79,13 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """One version, to be read."""
     agent = find(request, agent_id)
     version = find_version(agent, number)
+    based_on = agent.versions.filter(version_number=version.based_on).first()
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
     context = {
         **head_of(request, agent),
         "version": version,
         "entry": entries(agent, [version])[0],
+        "changed": sections(based_on.snapshot, version.snapshot, side_by_side=False) if based_on else [],
         "parts": [part(field, version.snapshot[field]) for field in LABELS if version.snapshot[field]],
         "unset": [label for field, label in LABELS.items() if not version.snapshot[field]],
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),

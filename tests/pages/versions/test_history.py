@@ -85,6 +85,13 @@ def test_filtering_by_author_and_date(story):
     assert numbers(page(client, "list", story, until=f"{today:%Y-%m-%d}")) == [4, 3, 2, 1]
 
 
+def test_a_date_that_is_none_is_said(publisher, story):
+    response = page(publisher, "list", story, since="yesterday")
+
+    assert numbers(response) == [3, 2, 1]
+    assert "Enter a valid date." in words(response)
+
+
 def test_no_match_is_not_the_same_as_nothing(publisher, story):
     text = words(page(publisher, "list", story, named="on"))
 
@@ -203,6 +210,7 @@ def test_a_version_is_shown_whole_with_its_neighbours(viewer, story):
     assert "v1" in text
     assert "v3" in text
     assert "Compare with live" in text
+    assert "Changed against v1 Instructions +1 −1" in text
     assert "Nothing is set for Description, Tools" in text
 
 
