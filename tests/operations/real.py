@@ -1,0 +1,135 @@
+"""Look into the database of a running copy, set it up and put load on it."""
+
+import contextlib
+import itertools
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import httpx
+import psycopg
+
+from agentcms.children import PROJECT
+from tests.served import Served, wait_until
+
+
+def rows(copy: Served, question: str) -> list[tuple]:
+    """What a query of the copy's own database answers."""
+    if url := copy.environment.get("DATABASE_URL"):
+        with psycopg.connect(url) as connection:
+            return connection.execute(question).fetchall()
+    with contextlib.closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3", timeout=20)) as connection:
+        return connection.execute(question).fetchall()
+
+
+def run_inside(copy: Served, code: str) -> str:
+    """Run Python inside the copy's own settings, with its broker; what it prints."""
+    variables = {}
+    if "REDIS_URL" not in copy.environment:
+        variables["REDIS_URL"] = (copy.data_dir / "valkey.url").read_text()
+    return copy.manage("shell", "-v", "0", "-c", code, **variables)
+
+
+def jobs(copy: Served, kind: str) -> list[tuple]:
+    """State, attempts, progress and result of the jobs of a kind."""
+    found = rows(copy, f"SELECT state, attempts, done, result, error FROM jobs_app_job WHERE kind = '{kind}'")
+    return [(*row[:3], json.loads(row[3]) if isinstance(row[3], str) else row[3], row[4]) for row in found]
+
+
+def wait_for_jobs(copy: Served, kind: str, count: int = 1, seconds: float = 60) -> list[tuple]:
+    def all_done() -> bool:
+        found = jobs(copy, kind)
+        return len(found) >= count and all(state in ("done", "failed") for state, *_ in found)
+
+    wait_until(all_done, seconds, f"{count} jobs {kind}; there are {jobs(copy, kind)}")
+    return jobs(copy, kind)
+
+
+def assert_sound(copy: Served) -> None:
+    """The history of the copy keeps all its promises."""
+    copy.manage("check_history")
+
+
+@contextlib.contextmanager
+def another_worker(copy: Served) -> Iterator[subprocess.Popen]:
+    """A second worker beside the copy's own, as on a second machine."""
+    environment = {**copy.environment, "REDIS_URL": (copy.data_dir / "valkey.url").read_text()}
+    command = [sys.executable, "-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4"]
+    log = copy.data_dir.with_name("second-worker.log")
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=out, stderr=out)
+    try:
+        wait_until(lambda: " ready." in log.read_text(), 60, "the second worker")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Editors:
+    """Threads that edit one agent each without a pause, and remember what was acknowledged."""
+
+    def __init__(self, copy: Served, key: str, count: int = 4) -> None:
+        self.copy = copy
+        self.key = key
+        self.agents = [f"edited-{number}" for number in range(count)]
+        self.acknowledged: dict[str, list[int]] = {agent: [] for agent in self.agents}
+        self.refused: list[httpx.Response] = []
+        self.unanswered = 0
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self.edit, args=[agent]) for agent in self.agents]
+
+    def __enter__(self) -> "Editors":
+        body = {"name": "Edited", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+        with self.copy.client(self.key) as client:
+            for agent in self.agents:
+                assert client.post("/api/stored/agents", json={"id": agent, **body}).status_code == 201
+        for thread in self.threads:
+            thread.start()
+        self.wait_for_more(8)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(60)
+
+    def edit(self, agent: str) -> None:
+        with self.copy.client(self.key) as client:
+            for number in itertools.count(1):
+                if self.stopping.is_set():
+                    return
+                try:
+                    answer = client.patch(f"/api/stored/agents/{agent}", json={"instructions": f"Edit {number}"})
+                except httpx.HTTPError:
+                    self.unanswered += 1
+                    self.stopping.wait(0.05)
+                    continue
+                if answer.status_code == 200:
+                    self.acknowledged[agent].append(number)
+                else:
+                    self.refused.append(answer)
+                    self.stopping.wait(0.05)
+
+    @property
+    def count(self) -> int:
+        return sum(len(numbers) for numbers in self.acknowledged.values())
+
+    def wait_for_more(self, count: int, seconds: float = 60) -> None:
+        enough = self.count + count
+        wait_until(lambda: self.count >= enough, seconds, f"{count} more edits; refused: {self.refused[-3:]}")
+
+    def assert_nothing_lost(self) -> None:
+        """Every acknowledged edit is a version, numbers have no gap, and each refusal said when to come back."""
+        for answer in self.refused:
+            assert answer.status_code == 503, answer.text
+            assert int(answer.headers["Retry-After"]) > 0
+        for agent, numbers in self.acknowledged.items():
+            question = f"SELECT version_number, snapshot FROM versions_app_agentversion WHERE agent_id = '{agent}'"
+            versions = dict(rows(self.copy, question + " ORDER BY version_number"))
+            assert list(versions) == list(range(1, len(versions) + 1))
+            stored = {json.loads(text)["instructions"] for text in versions.values()}
+            assert {f"Edit {number}" for number in numbers} <= stored

@@ -1,0 +1,102 @@
+"""A backup brought back into an empty database is the original, row by row."""
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+import uuid
+
+import psycopg
+import pytest
+from django.db import connection
+
+from agentcms.children import PROJECT
+from tests import postgres
+from tests.operations.real import assert_sound
+from tests.served import Served, own_database
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """A PATH with PostgreSQL's own programs, where they are needed."""
+    if connection.vendor != "postgresql":
+        return os.environ["PATH"]
+    folder = postgres.binaries(tmp_path_factory.mktemp("postgres"))
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def backup(copy, programs, act, file):
+    environment = {**copy.environment, "PATH": programs}
+    command = [sys.executable, "deploy/backup", act, str(file)]
+    return subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+
+
+@contextlib.contextmanager
+def filled(tmp_path):
+    with own_database() as database:
+        copy = Served(tmp_path / "first", **database)
+        copy.manage("migrate", "-v", "0")
+        copy.manage("seed_demo")
+        yield copy
+
+
+def everything(copy):
+    """Every row of every table, and every trigger."""
+    if url := copy.environment.get("DATABASE_URL"):
+        with psycopg.connect(url) as line:
+            tables = line.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
+            found = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
+            triggers = line.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1").fetchall()
+            return found, triggers
+    with contextlib.closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3")) as line:
+        tables = line.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1").fetchall()
+        found = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
+        return found, line.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY 1").fetchall()
+
+
+def test_a_restored_database_is_the_original(tmp_path, programs):
+    with filled(tmp_path) as first, own_database() as database:
+        second = Served(tmp_path / "second", **database)
+        file = tmp_path / f"{uuid.uuid4()}.backup"
+
+        saved = backup(first, programs, "save", file)
+        restored = backup(second, programs, "restore", file)
+
+        assert (saved.returncode, saved.stderr) == (0, "")
+        assert (restored.returncode, restored.stderr) == (0, "")
+        before, after = everything(first), everything(second)
+        assert len(before[0]["agents_app_agent"]) >= 12
+        assert before == after
+        second.manage("migrate", "--check")
+        assert_sound(second)
+        assert file.stat().st_mode & 0o077 == 0
+
+
+def test_nothing_is_restored_over_what_is_there(tmp_path, programs):
+    with filled(tmp_path) as copy:
+        before = everything(copy)
+        file = tmp_path / "file.backup"
+        backup(copy, programs, "save", file)
+
+        done = backup(copy, programs, "restore", file)
+
+        assert done.returncode == 1
+        assert "empty" in done.stderr or "exists" in done.stderr
+        assert everything(copy) == before
+
+
+def test_half_a_backup_restores_nothing(tmp_path, programs):
+    with filled(tmp_path) as first, own_database() as database:
+        second = Served(tmp_path / "second", **database)
+        file = tmp_path / "file.backup"
+        backup(first, programs, "save", file)
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+        done = backup(second, programs, "restore", file)
+
+        assert done.returncode != 0
+        if "DATABASE_URL" in second.environment:
+            assert everything(second) == ({}, [])
+        else:
+            assert not (second.data_dir / "agentcms.sqlite3").exists()

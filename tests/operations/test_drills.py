@@ -1,0 +1,169 @@
+"""Faults on purpose, with real processes under load: nothing acknowledged is lost, and all recovers without hands."""
+
+import contextlib
+import os
+import shelve
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import psycopg
+import pytest
+
+from tests import postgres
+from tests.operations.real import Editors, assert_sound, jobs, rows, run_inside, wait_for_jobs
+from tests.served import Served, serving, wait_until
+
+
+@contextlib.contextmanager
+def own_postgres() -> Iterator["OwnPostgres"]:
+    """A server that may be stopped and started, which keeps what it acknowledged."""
+    folder = Path(tempfile.mkdtemp(prefix="agentcms-drill-", dir="/tmp"))
+    try:
+        server = OwnPostgres(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class OwnPostgres:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.programs = postgres.binaries(folder)
+        if owner := postgres.unprivileged():
+            os.chown(folder, int(owner["user"]), int(owner["group"]))
+        postgres.initialize(self.programs, folder / "data")
+        self.url = f"postgresql://postgres@{quote(str(folder), safe='')}/postgres"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET synchronous_commit = on")
+
+    def start(self) -> None:
+        self.process = postgres.start(self.programs, self.folder)
+        address = f"postgresql://postgres@/postgres?host={self.folder}"
+        postgres.wait_until_it_answers(self.process, address, self.folder / "postgres.log")
+
+    def stop(self, number: int = signal.SIGQUIT) -> None:
+        """`immediate`: without a word to anybody, as a crash would."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(30)
+
+
+def editor_key(copy: Served) -> str:
+    copy.create_user("ann", "--superuser")
+    return copy.create_api_key("ann")
+
+
+def ready(copy: Served) -> dict[str, str]:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{copy.base_url}/readyz", timeout=30).json()["checks"]
+    return {}
+
+
+def is_ready(copy: Served) -> bool:
+    return set(ready(copy).values()) == {"ok"}
+
+
+@pytest.mark.postgres_only
+def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_path, drilled):
+    with own_postgres() as server:
+        copy = Served(tmp_path / "var", DATABASE_URL=server.url)
+        try:
+            copy.start()
+            with Editors(copy, editor_key(copy)) as editors:
+                for _ in range(20 if drilled else 2):
+                    server.stop()
+                    wait_until(lambda: ready(copy).get("database") == "failing", 60, "that the database is missed")
+                    server.start()
+                    editors.wait_for_more(20)
+            wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
+            editors.assert_nothing_lost()
+            assert_sound(copy)
+        finally:
+            copy.stop()
+
+
+def test_a_killed_valkey_is_missed_by_no_edit(own_served, drilled):
+    with Editors(own_served, editor_key(own_served)) as editors:
+        for _ in range(20 if drilled else 2):
+            own_served.named("valkey-server")[0].kill()
+            editors.wait_for_more(20)
+            wait_until(lambda: own_served.named("valkey-server"), what="another valkey")
+
+    wait_until(lambda: is_ready(own_served), 60, f"readiness; {ready(own_served)}")
+    assert editors.refused == []
+    editors.assert_nothing_lost()
+    assert_sound(own_served)
+
+
+def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(own_served, drilled):
+    with Editors(own_served, editor_key(own_served)) as editors:
+        for _ in range(100 if drilled else 3):
+            wait_until(lambda: len(own_served.named("granian")) > 1, what="a web process")
+            max(own_served.named("granian"), key=lambda process: process.create_time()).kill()
+            editors.wait_for_more(8)
+
+    editors.assert_nothing_lost()
+    assert_sound(own_served)
+
+
+def test_beat_stopped_for_an_hour_makes_up_for_what_it_missed(own_served):
+    wait_until(lambda: is_ready(own_served), 60, "readiness")
+    run_inside(own_served, MISSED)
+    own_served.stop()
+    let_time_pass(own_served.data_dir / "beat-schedule", timedelta(days=1))
+
+    own_served.start()
+
+    assert wait_for_jobs(own_served, "clean_up", seconds=60)[0][0] == "done"
+    assert wait_for_jobs(own_served, "prune_versions", seconds=60)[0][0] == "done"
+    wait_until(lambda: is_ready(own_served), 60, f"readiness; {ready(own_served)}")
+
+
+# A job of an hour ago that no broker ever heard of.
+MISSED = """
+from datetime import timedelta
+from django.utils import timezone
+from jobs_app.models import Job
+Job.objects.create(kind="clean_up", created_at=timezone.now() - timedelta(hours=1))
+"""
+
+
+def let_time_pass(schedule: Path, time: timedelta) -> None:
+    """Move the schedule's own memory back, instead of waiting."""
+    with shelve.open(str(schedule), writeback=True) as memory:
+        for entry in memory["entries"].values():
+            entry.last_run_at -= time
+
+
+def test_readiness_tells_that_the_worker_and_its_beat_are_gone(tmp_path):
+    with serving(tmp_path / "var") as copy:
+        wait_until(lambda: is_ready(copy), 60, "readiness")
+        worker = copy.named("agentcms.worker")[0]
+
+        worker.send_signal(signal.SIGSTOP)
+        try:
+            long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
+            write(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
+            wait_until(lambda: ready(copy)["beat"].startswith("last seen"), 10, "that beat is missed")
+        finally:
+            worker.send_signal(signal.SIGCONT)
+
+        wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
+        assert jobs(copy, "nothing") == []
+        assert rows(copy, "SELECT count(*) FROM jobs_app_heartbeat") == [(1,)]
+
+
+def write(copy: Served, statement: str) -> None:
+    run_inside(copy, f"from django.db import connection; connection.cursor().execute({statement!r})")
