@@ -1,0 +1,141 @@
+"""Fixtures bring their own versions, and what came past the application is caught up with."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory
+from versions_app.models import Activation, AgentVersion
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CAUGHT_UP = "Caught up with changes made outside the application"
+
+
+@pytest.fixture
+def agent():
+    """A rolled back agent with a restored and a pinned version and a draft ahead."""
+    with change(actor=UserFactory(username="ann")):
+        agent = AgentFactory(id="a", owner_id="bar", metadata={"t": True, "one": 1, "f": 0.1, "s": "é🙂"})
+        agent.edit({"tools": ["calculator"]})
+        agent.versions.last().restore()
+        AgentVersion.objects.snapshot(agent, pinned=True)
+        agent.versions.get(version_number=2).activate()
+    with change(publish=False):
+        agent.edit({"description": "Draft"})
+    return agent
+
+
+def dumped(*labels):
+    out = StringIO()
+    call_command("dumpdata", *labels, stdout=out)
+    return out.getvalue()
+
+
+def load(text, tmp_path):
+    path = tmp_path / "fixture.json"
+    path.write_text(text)
+    call_command("loaddata", str(path), verbosity=0)
+
+
+def everything():
+    """Every row but for what a fixture cuts: microseconds."""
+    return [
+        [
+            {key: value for key, value in row.items() if not key.endswith("_at")}
+            for row in model.objects.order_by("pk").values()
+        ]
+        for model in (Agent, AgentVersion, Activation)
+    ]
+
+
+def record_versions():
+    out = StringIO()
+    call_command("record_versions", stdout=out)
+    return out.getvalue().strip()
+
+
+def test_a_dump_brings_agents_back_with_their_whole_history(agent, tmp_path):
+    before, text = everything(), dumped("auth.user", "agents_app", "versions_app")
+    call_command("flush", interactive=False, verbosity=0)
+    assert everything() == [[], [], []]
+
+    load(text, tmp_path)
+
+    assert everything() == before
+    assert record_versions() == "Recorded 0 versions."
+
+
+def test_history_goes_on_after_a_dump_came_back(agent, tmp_path):
+    text = dumped("auth.user", "agents_app", "versions_app")
+    call_command("flush", interactive=False, verbosity=0)
+    load(text, tmp_path)
+
+    Agent.objects.get(pk="a").edit({"name": "Porter"})
+
+    newest = AgentVersion.objects.filter(agent="a").first()
+    assert (newest.version_number, newest.based_on, newest.changed_fields) == (6, 5, ["name"])
+
+
+def test_a_dump_loaded_twice_changes_nothing(agent, tmp_path):
+    text = dumped("auth.user", "agents_app", "versions_app")
+    call_command("flush", interactive=False, verbosity=0)
+    load(text, tmp_path)
+    before = everything()
+
+    load(text, tmp_path)
+
+    assert everything() == before
+
+
+def test_agents_without_a_history_get_one(agent, tmp_path):
+    rows = json.loads(dumped("agents_app.agent"))
+    for row in rows:
+        row["fields"] |= {"active_version": None, "head_version": None, "last_version_number": 0}
+    call_command("flush", interactive=False, verbosity=0)
+    load(json.dumps(rows), tmp_path)
+
+    assert record_versions() == "Recorded 1 version."
+
+    caught_up = Agent.objects.get(pk="a")
+    version = caught_up.versions.get()
+    assert caught_up.active_version == caught_up.head_version == version
+    assert (version.version_number, version.change_message) == (1, CAUGHT_UP)
+    assert version.snapshot["description"] == "Draft"
+
+
+def test_a_change_by_sql_is_caught_up_with_once(agent):
+    AgentVersion.objects.discard_draft(agent)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agents_app_agent SET name = 'Changed by SQL' WHERE id = 'a'")
+
+    assert [record_versions(), record_versions()] == ["Recorded 1 version.", "Recorded 0 versions."]
+
+    newest = AgentVersion.objects.filter(agent="a").first()
+    assert (newest.changed_fields, newest.change_message) == (["name"], CAUGHT_UP)
+    assert Agent.objects.get(pk="a").active_version == newest
+
+
+def test_a_change_by_sql_beside_a_draft_stays_a_draft(agent):
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agents_app_agent SET name = 'Changed by SQL' WHERE id = 'a'")
+
+    record_versions()
+
+    caught_up = Agent.objects.with_versions().get(pk="a")
+    assert (caught_up.head_version.version_number, caught_up.active_version.version_number) == (6, 2)
+
+
+def test_a_raw_load_sets_off_nothing(agent, tmp_path):
+    rows = json.loads(dumped("agents_app.agent"))
+    rows[0]["fields"]["name"] = "From a fixture"
+
+    load(json.dumps(rows), tmp_path)
+
+    assert Agent.objects.get(pk="a").name == "From a fixture"
+    assert AgentVersion.objects.filter(agent="a").count() == 5

@@ -1,0 +1,121 @@
+"""What the hot paths ask of the database, in order, so that nobody adds to it unknowingly."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from tests.factories import AgentFactory
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+QUERY = re.compile(r'(SELECT\b.*? FROM|UPDATE|INSERT INTO|DELETE FROM) "?(?:agents|versions)_app_(\w+)', re.DOTALL)
+LOCK = ["SELECT agent"]
+RECORD = ["UPDATE agent", "UPDATE agentindex"]  # the pointers, and what lists and search look at
+LIVE, VERSION = ["INSERT activation"], ["INSERT agentversion"]
+VERSIONS = ["SELECT agentversion"]  # live and head are one, so one is read
+
+
+@pytest.fixture
+def agent():
+    """As a request finds it, with two versions."""
+    AgentFactory(id="a").edit({"name": "Porter"})
+    return Agent.objects.get(pk="a")
+
+
+def asked(act):
+    """The verb and the table of each query, but for savepoints."""
+    with CaptureQueriesContext(connection) as captured:
+        act()
+    queries = [QUERY.match(query["sql"]) for query in captured]
+    return [f"{match[1].split()[0]} {match[2]}" for match in queries if match]
+
+
+def test_a_save_with_a_change(agent):
+    agent.name = "Butler"
+
+    assert asked(agent.save) == ["UPDATE agent", *LOCK, *VERSIONS, *RECORD, *LIVE, *VERSION]
+
+
+def test_a_save_without_a_change(agent):
+    assert asked(agent.save) == ["UPDATE agent", *LOCK, *VERSIONS]
+
+
+def test_an_edit_with_a_change(agent):
+    edit = asked(lambda: agent.edit({"name": "Butler"}))
+
+    assert edit == [*LOCK, *VERSIONS, "UPDATE agent", *RECORD, *LIVE, *VERSION]
+
+
+def test_an_edit_without_a_change(agent):
+    assert asked(lambda: agent.edit({"name": "Porter"})) == [*LOCK, *VERSIONS]
+
+
+def test_a_draft(agent):
+    with change(publish=False):
+        edit = asked(lambda: agent.edit({"name": "Butler"}))
+
+    assert [query for query in edit if "activation" in query] == []
+    assert len(edit) <= 8
+
+
+def test_activating(agent):
+    version = agent.versions.last()
+
+    assert asked(version.activate) == [*LOCK, *VERSIONS, "SELECT agentversion", *RECORD, *LIVE]
+
+
+def test_activating_what_is_live(agent):
+    version = agent.versions.first()
+
+    assert asked(version.activate) == [*LOCK, *VERSIONS, "SELECT agentversion"]
+
+
+def test_restoring(agent):
+    version = agent.versions.last()
+
+    assert asked(version.restore) == [*LOCK, *VERSIONS, "SELECT agentversion", *RECORD, *LIVE, *VERSION]
+
+
+def test_a_snapshot_by_hand(agent):
+    snapshot = asked(lambda: AgentVersion.objects.snapshot(agent))
+
+    assert snapshot == [*LOCK, *VERSIONS, "UPDATE agent", *VERSION]
+
+
+def test_creating():
+    create = asked(lambda: AgentFactory(id="b"))
+
+    assert create[:3] == ["INSERT agent", *LOCK, "UPDATE agent"]
+    assert create[-2:] == [*LIVE, *VERSION]
+    assert len(create) <= 7
+
+
+def test_pruning_is_one_more_query_and_only_over_the_limit(agent, settings):
+    settings.AGENT_VERSION_LIMIT = 5
+    for name in ("3", "4"):
+        agent.edit({"name": name})
+    within = asked(lambda: agent.edit({"name": "5"}))
+
+    over = asked(lambda: agent.edit({"name": "6"}))
+
+    assert over == [*within, "DELETE agentversion"]
+
+
+def test_reading_agents_with_their_versions_is_one_query(agent, django_assert_num_queries):
+    AgentFactory()
+
+    with django_assert_num_queries(1):
+        assert [each.resolved()["name"] for each in Agent.objects.with_versions()]
+
+
+def test_the_number_of_versions_does_not_matter(agent):
+    few = asked(lambda: agent.edit({"name": "few"}))
+    for number in range(20):
+        agent.edit({"name": f"{number}"})
+
+    assert asked(lambda: agent.edit({"name": "many"})) == few
