@@ -1,0 +1,120 @@
+"""Everything killed in the middle of edits, again and again: what was answered is kept, and nothing is half there."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import count, pairwise
+
+import httpx
+import psutil
+import pytest
+
+from agentcms.children import PROJECT
+from tests.conftest import DRILL
+from tests.served import Served, own_database, wait_until
+
+AGENTS = "/api/stored/agents"
+KILLS = 100 if DRILL else 20
+EDITORS = ("one", "one", "two", "two")  # the agent that each of them edits
+MAKE_AGENTS = """
+from agents_app.models import Agent
+for agent_id in ("one", "two"):
+    Agent(id=agent_id, name="A", instructions="", model={"provider": "demo", "name": "echo"}).save()
+"""
+
+
+@pytest.fixture
+def copy(tmp_path) -> Iterator[Served]:
+    """A data folder and a database that are ready to be served by the web server alone."""
+    with own_database() as database:
+        copy = Served(tmp_path / "var", **database, AGENT_VERSION_LIMIT="1000000", LOG_LEVEL="ERROR")
+        copy.manage("migrate", "--verbosity", "0")
+        copy.create_user("root", "--superuser")
+        copy.manage("shell", "-c", MAKE_AGENTS)
+        yield copy
+
+
+@contextmanager
+def web_server(copy):
+    """The web server in a process group of its own, which is dead after the block."""
+    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(copy.port)]
+    command += ["--blocking-threads", "8", "--log-level", "error", "--no-ws", "agentcms.wsgi:application"]
+    with copy.log.open("ab") as log:
+        process = subprocess.Popen(
+            command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_until(copy.answers, 60, f"the first page; see {copy.log}")
+        yield
+    finally:
+        everybody = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+        wait_until(lambda: all(has_ended(each) for each in everybody), 10)
+
+
+def has_ended(process):
+    """Whether a process is gone; process 1 of a container may not bury it."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def edit_until_killed(copy, key, agent_id, name, answered):
+    """Note the version number and the text of every edit that was answered."""
+    with copy.client(key) as client, suppress(httpx.TransportError):
+        for number in count():
+            text = f"{name}.{number}"
+            answer = client.patch(f"{AGENTS}/{agent_id}", json={"description": text, "metadata": {"said": text}})
+            assert answer.status_code == 200, answer.text
+            answered[answer.json()["activeVersionNumber"]] = text
+
+
+def history(client, agent_id):
+    """The texts of the newest thousand versions of an agent by number, once they were found to be whole."""
+    agent = client.get(f"{AGENTS}/{agent_id}").json()
+    page = client.get(f"{AGENTS}/{agent_id}/versions", params={"perPage": 1000}).json()["versions"]
+    assert all(newer["versionNumber"] == older["versionNumber"] + 1 for newer, older in pairwise(page))
+    assert all(newer["basedOn"] == older["versionNumber"] for newer, older in pairwise(page))
+    assert agent["activeVersionId"] == agent["headVersionId"] == page[0]["id"]
+    assert {name: agent[name] for name in page[0]["snapshot"]} == page[0]["snapshot"]
+    texts = {each["versionNumber"]: each["snapshot"]["description"] for each in page}
+    assert texts == {each["versionNumber"]: each["snapshot"]["metadata"].get("said", "") for each in page}
+    return texts
+
+
+def missing(client, answered):
+    """The answered edits that the history does not have."""
+    kept = {agent_id: history(client, agent_id) for agent_id in answered}
+    return [
+        (agent_id, number, text)
+        for agent_id, said in answered.items()
+        for number, text in said.items()
+        if kept[agent_id].get(number) != text
+    ]
+
+
+def test_every_answered_edit_survives_the_death_of_the_server(copy):
+    key = copy.create_api_key("root")
+    answered = {"one": {}, "two": {}}
+    for kill in range(KILLS):
+        enough = random.Random(kill).randint(4, 40)
+        with ThreadPoolExecutor(len(EDITORS)) as pool, web_server(copy), copy.client(key) as client:
+            assert missing(client, answered) == []
+            answered = {"one": {}, "two": {}}
+            editors = [
+                pool.submit(edit_until_killed, copy, key, agent_id, f"{kill}.{number}", answered[agent_id])
+                for number, agent_id in enumerate(EDITORS)
+            ]
+            wait_until(lambda: sum(map(len, answered.values())) >= enough, 30)  # noqa: B023
+        assert [editor.result() for editor in editors] == [None] * len(EDITORS)
+
+    with web_server(copy), copy.client(key) as client:
+        assert missing(client, answered) == []
+    copy.manage("check_history")
