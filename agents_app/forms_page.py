@@ -215,6 +215,8 @@ class OpenedForm(EditForm):
 
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
         super().__init__(*args, agent=agent, **kwargs)
+        for name in ("version_name", "message"):  # they stand beside the form; what belongs to a save is no text of it
+            self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
         self.initial |= {"head": agent.head_version_id, "live": agent.active_version_id}
 
     @property

@@ -100,6 +100,9 @@ def sentence(agent: Agent, version: Any) -> str:
 
 def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200, **more: Any) -> HttpResponse:
     """The editor's page; for htmx, only what stands around the fields."""
+    may_edit = may(request, agent, Role.EDITOR)
+    for field in form.fields.values():
+        field.disabled = field.disabled or not may_edit
     warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
     context = {
         "nav": "agents",
@@ -109,7 +112,7 @@ def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200
         "warnings": warned,
         "draft": draft,
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
-        "may_edit": may(request, agent, Role.EDITOR),
+        "may_edit": may_edit,
         "may_publish": may(request, agent, Role.PUBLISHER),
         **more,
     }

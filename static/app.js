@@ -494,12 +494,12 @@
   // With htmx: what was sent becomes the new ground once it is saved; what was typed since stays unsaved.
   const sent = new WeakMap();
   on("htmx:before:request", (event) => {
-    const { form } = event.detail.ctx.request;
-    if (form?.matches("form[data-save]")) sent.set(form, { text: snapshot(form), key: storageKey(form) });
+    const form = event.detail.ctx.sourceElement; // other requests may send the form along
+    if (form?.matches?.("form[data-save]")) sent.set(form, { text: snapshot(form), key: storageKey(form) });
   });
   on("htmx:finally:request", (event) => {
     const { ctx } = event.detail;
-    const { form } = ctx.request;
+    const form = ctx.sourceElement;
     if (!sent.has(form)) return;
     const { text, key } = sent.get(form);
     sent.delete(form);
@@ -526,6 +526,16 @@
       return null;
     }
   }
+
+  // Taking the other side: what was typed here is given up on purpose.
+  on("click", (event) => {
+    const link = event.target.closest("a[data-forget]");
+    const form = link && document.getElementById(link.dataset.forget);
+    if (!form) return;
+    if (!confirm("Give up what you typed here? It is not saved anywhere.")) return event.preventDefault();
+    store.remove(storageKey(form));
+    leaving.add(form);
+  });
 
   // Signing out clears what this person left in the browser.
   on("submit", (event) => {
@@ -578,6 +588,22 @@
     );
     const none = list.parentElement.querySelector("[data-no-variables]");
     if (none) none.hidden = names.length > 0;
+  }
+
+  // An answer fills the places for errors; the fields themselves stay, and are told of theirs.
+  function markFaults() {
+    $$("[data-error-of]").forEach((place) => {
+      const field = document.getElementById(place.dataset.errorOf);
+      const shown = document.getElementById(`${place.dataset.errorOf}_editor`) || field;
+      if (!shown || field?.matches("fieldset")) return;
+      if (place.hidden) shown.removeAttribute("aria-invalid");
+      else shown.setAttribute("aria-invalid", "true");
+      const about = new Set((shown.getAttribute("aria-describedby") || "").split(" ").filter(Boolean));
+      if (place.hidden) about.delete(place.id);
+      else about.add(place.id);
+      if (about.size) shown.setAttribute("aria-describedby", [...about].join(" "));
+      else shown.removeAttribute("aria-describedby");
+    });
   }
 
   // Where JSON breaks stands beside the field and, in short, beside the save button.
@@ -772,6 +798,7 @@
   function start(root) {
     once("form[data-guard], form[data-recover]", root, (form) => baselines.set(form, snapshot(form)));
     once("form[data-recover]", root, offerRecovery);
+    markFaults();
     once("[data-counter-for]", root, (counter) => {
       const field = document.getElementById(counter.dataset.counterFor);
       if (field) count(field);
