@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from access_app.models import ApiKey
+from access_app.throttling import address, wrong_keys
 
 INVALID = "Invalid or expired token"
 
@@ -20,15 +21,19 @@ class ApiKeyAuthentication(BaseAuthentication):
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
-        if len(words) != 2:
-            raise AuthenticationFailed(INVALID)
-        key = ApiKey.objects.find(words[1].decode("latin-1"))
+        key = ApiKey.objects.find(words[1].decode("latin-1")) if len(words) == 2 else None
         if key is None:
-            raise AuthenticationFailed(INVALID)
+            self.refuse(request)
         key.touch()
         user: Any = key.user
         user.api_key = key
         return user, key
+
+    def refuse(self, request: Request) -> NoReturn:
+        """The first few wrong keys of an address are a plain 401, the next must wait; a good key always passes."""
+        if seconds := wrong_keys.take(address(request)):
+            raise Throttled(wait=seconds)
+        raise AuthenticationFailed(INVALID)
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="agentcms"'

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from agentcms.rate import Rate
+
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 
@@ -64,6 +66,14 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         return [ip_network(word) for word in words(name)]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be addresses or networks, such as 10.0.0.0/8: {error}.") from None
+
+
+def rate(name: str, default: str) -> Rate | None:
+    """The variable as so many calls in a time, or None for `off`."""
+    try:
+        return Rate.read(text(name, default))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
 def words(name: str, default: str = "") -> list[str]:

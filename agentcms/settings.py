@@ -74,6 +74,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "agentcms.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "access_app.cors.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -243,10 +244,17 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["agentcms.rest.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["agentcms.rest.JSONRenderer"],
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.CallThrottle"],
     "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,
 }
+
+# Calls per key, or per address without one; wrong keys per address, whose first few are a plain 401.
+API_THROTTLE = environment.rate("API_THROTTLE", "5000/s")
+API_WRONG_KEYS = environment.rate("API_WRONG_KEYS", "60/min")
+CORS_ORIGINS = environment.words("CORS_ORIGINS")
 
 # --- Agents
 

@@ -1,0 +1,34 @@
+"""Let pages of the origins in CORS_ORIGINS call the API with a key. Cookies are never allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+METHODS = "GET, POST, PATCH, DELETE"
+ASKED = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
+SHOWN = "ETag, Retry-After, Idempotent-Replayed"
+
+
+class CorsMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not settings.CORS_ORIGINS or not request.path_info.startswith("/api/"):
+            return self.get_response(request)
+        asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.META
+        response = HttpResponse(status=204) if asks else self.get_response(request)
+        patch_vary_headers(response, ["Origin"])
+        origin = request.META.get("HTTP_ORIGIN", "")
+        if origin in settings.CORS_ORIGINS or "*" in settings.CORS_ORIGINS:
+            response.headers["Access-Control-Allow-Origin"] = origin or "*"
+            response.headers["Access-Control-Expose-Headers"] = SHOWN
+            if asks:
+                response.headers["Access-Control-Allow-Methods"] = METHODS
+                response.headers["Access-Control-Allow-Headers"] = ASKED
+                response.headers["Access-Control-Max-Age"] = "600"
+        return response

@@ -1,0 +1,25 @@
+"""A rate as settings write it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+class Rate(NamedTuple):
+    """So many calls in so many seconds."""
+
+    calls: int
+    seconds: int
+
+    @classmethod
+    def read(cls, text: str) -> Rate | None:
+        """`200/s`, `5000/min`, `100/10s`; None for `off`. Raises ValueError."""
+        if text.strip().lower() == "off":
+            return None
+        parts = re.fullmatch(r"\s*([1-9][0-9]{0,8})\s*/\s*([1-9][0-9]{0,4})?\s*(s|m|min|h)\s*", text)
+        if parts is None:
+            raise ValueError("Write a rate such as 200/s or 5000/min, or off.")
+        return cls(int(parts[1]), int(parts[2] or 1) * _UNITS[parts[3]])
