@@ -79,7 +79,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """One version, to be read."""
     agent = find(request, agent_id)
     version = find_version(agent, number)
-    based_on = agent.versions.filter(version_number=version.based_on).first()
+    based_on = agent.versions.filter(version_number=version.based_on or 0).first()
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
     context = {
         **head_of(request, agent),
