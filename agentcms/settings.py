@@ -254,6 +254,7 @@ REST_FRAMEWORK: dict[str, Any] = {
 # Calls per key, or per address without one; wrong keys per address, whose first few are a plain 401.
 API_THROTTLE = environment.rate("API_THROTTLE", "5000/s")
 API_WRONG_KEYS = environment.rate("API_WRONG_KEYS", "60/min")
+IMPORT_MAX_BYTES = environment.number("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
 CORS_ORIGINS = environment.words("CORS_ORIGINS")
 
 # --- Agents

@@ -17,6 +17,7 @@ handler404 = "agentcms.handlers.handler404"
 handler500 = "agentcms.handlers.handler500"
 
 api_urlpatterns: list[Any] = [
+    path("", include("jobs_app.urls_api")),
     path("", include("agents_app.urls_api")),
     path("", include("versions_app.urls_api")),
     re_path(r"", NoSuchRoute.as_view()),

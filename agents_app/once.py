@@ -32,29 +32,33 @@ def once(post: Post) -> Post:
 
     @wraps(post)
     def wrapper(view: Any, request: Request, **arguments: str) -> HttpResponse:
-        key = request.META.get("HTTP_IDEMPOTENCY_KEY")
-        if key is None:
-            return post(view, request, **arguments)
-        if not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable()):
-            raise ApiError(400, "An Idempotency-Key has 1 to 255 printable ASCII characters.", "invalid_key")
-
         def act() -> HttpResponse:
             return post(view, request, **arguments)
 
-        with transaction.atomic():
-            mark = fingerprint(request)
-            kept = claim(request, key, mark)
-            if kept is not None:
-                return keep(kept, act())
-        return repeated(request, key, mark, act, arguments.get("agent_id"))
+        if "HTTP_IDEMPOTENCY_KEY" not in request.META:
+            return act()
+        return answered(
+            request, f"{request.get_full_path()}\n{canonical(request.data)}", act, arguments.get("agent_id")
+        )
 
     return wrapper
 
 
-def fingerprint(request: Request) -> str:
-    """Names what a request asks for: its path and its body."""
-    said = request.get_full_path() + "\n" + canonical(request.data)
-    return hashlib.sha256(said.encode()).hexdigest()
+def answered(
+    request: Request, said: str, act: Callable[[], HttpResponse], agent_id: str | None = None
+) -> HttpResponse:
+    """Act, or answer what was answered when the key came first; `said` is the request's path and body."""
+    key = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if key is None:
+        return act()
+    if not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable()):
+        raise ApiError(400, "An Idempotency-Key has 1 to 255 printable ASCII characters.", "invalid_key")
+    mark = hashlib.sha256(said.encode()).hexdigest()
+    with transaction.atomic():
+        kept = claim(request, key, mark)
+        if kept is not None:
+            return keep(kept, act())
+    return repeated(request, key, mark, act, agent_id)
 
 
 def claim(request: Request, key: str, mark: str) -> KeptAnswer | None:
@@ -101,7 +105,8 @@ def repeated(
     request: Request, key: str, mark: str, act: Callable[[], HttpResponse], agent_id: str | None
 ) -> HttpResponse:
     """The first answer again, once the caller may still do what it did."""
-    kept = KeptAnswer.objects.filter(user=request.user, key=key).first()
+    user: Any = request.user
+    kept = KeptAnswer.objects.filter(user=user, key=key).first()
     if kept is None or kept.fingerprint != mark:
         raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
     refuse_what_is_forbidden_now(request, act, agent_id)

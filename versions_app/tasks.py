@@ -16,7 +16,7 @@ from agents_app.models import Agent
 from jobs_app.cleaning import cleaned
 from jobs_app.models import Job
 from jobs_app.work import offer, start_once, work
-from versions_app import consistency
+from versions_app import consistency, exchange  # noqa: F401  importing exchange registers its jobs
 from versions_app.models import Activation
 from versions_app.retention import delete_aged, delete_surplus, verdicts
 

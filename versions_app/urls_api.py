@@ -2,12 +2,15 @@
 
 from django.urls import path
 
-from versions_app import activations_api, api
+from versions_app import activations_api, api, exchange_api
 
 AGENT = "stored/agents/<str:agent_id>"
 VERSION = f"{AGENT}/versions/<str:version_id>"
 
 urlpatterns = [
+    path("stored/agent-export", exchange_api.ExportView.as_view(), name="api-export"),
+    path("stored/agent-import", exchange_api.ImportView.as_view(), name="api-import"),
+    path("jobs/<str:job_id>/file", exchange_api.JobFileView.as_view(), name="api-job-file"),
     path(f"{AGENT}/versions", api.VersionsView.as_view(), name="api-versions"),
     path(f"{AGENT}/versions/compare", api.CompareView.as_view(), name="api-compare"),
     path(VERSION, api.VersionView.as_view(), name="api-version"),

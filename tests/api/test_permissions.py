@@ -1,5 +1,6 @@
 """Every route of the API, by every kind of caller. A route without a case fails here."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -56,33 +57,51 @@ CASES = {
     "api-undo": [Case("POST", "activations/undo", "publisher")],
 }
 # Routes that are about no single agent; they have tests of their own below, or in the file named.
-OTHERS = {"api-agents": "here"}
+OTHERS = {
+    "api-agents": "here",
+    "api-export": "test_exchange.py",
+    "api-import": "test_exchange.py",
+    "api-job": "test_exchange.py",
+    "api-job-file": "test_exchange.py",
+    "api-schema": "test_schema.py",
+    "api-docs": "test_schema.py",
+    "api-agent-schema": "test_schema.py",
+}
 
 AGENT_CASES = [case for cases in CASES.values() for case in cases]
 
 
-def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any]]:
-    """The name and the view of every route below /api."""
+def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any, str]]:
+    """The name, the view and the path of every route below /api."""
     found = []
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             found += api_routes(pattern.url_patterns, path)
         elif isinstance(pattern, URLPattern) and path.startswith("api/") and pattern.name:
-            found.append((pattern.name, pattern.callback.cls))
+            found.append((pattern.name, pattern.callback.cls, path))
     return found
 
 
 def test_every_route_has_a_case_for_each_of_its_methods():
     wanted = {
         (name, method.upper())
-        for name, view in api_routes()
+        for name, view, _ in api_routes()
         if name not in OTHERS
         for method in ("get", "post", "patch", "put", "delete")
         if hasattr(view, method)
     }
 
     assert wanted == {(name, case.method) for name, cases in CASES.items() for case in cases}
+
+
+def test_no_route_is_open_to_anonymous_callers():
+    for name, view, path in api_routes():
+        address = "/" + re.sub(r"<[^>]*>", "x", path)
+        for method in ("get", "post", "patch", "delete"):
+            if hasattr(view, method):
+                answer = Caller().call(method.upper(), address)
+                assert (name, method, answer.status_code) == (name, method, 401)
 
 
 # --- Callers

@@ -1,0 +1,223 @@
+"""Export and import as JSON Lines."""
+
+import json
+
+import pytest
+
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.work import run
+from tests.api.calls import AGENTS, MODEL, Caller, agent_path
+from tests.factories import UserFactory, api_key, member
+
+EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
+
+
+@pytest.fixture
+def root():
+    return Caller(api_key(UserFactory(is_superuser=True, username="root")))
+
+
+def done(caller, started):
+    """The job's body once a worker did it."""
+    assert started.status_code == 202, started.body
+    assert started.body["state"] == "queued"
+    run(started.body["id"])
+    job = caller.get(f"/api/jobs/{started.body['id']}").body
+    assert job["state"] == "done", job["error"]
+    return job
+
+
+def exported(caller):
+    job = done(caller, caller.post(EXPORT))
+    answer = caller.client.get(job["result"]["file"])
+    return b"".join(answer.streaming_content), job
+
+
+def take_in(caller, content, query="", **headers):
+    content = content if isinstance(content, bytes) else "\n".join(map(json.dumps, content)).encode()
+    answer = caller.client.generic(
+        "POST", f"{IMPORT}?name=agents.jsonl{query}", content, content_type="application/x-ndjson", headers=headers
+    )
+    answer.body = answer.json()
+    return answer
+
+
+def imported(caller, content, query=""):
+    return done(caller, take_in(caller, content, query))["result"]
+
+
+def record(agent_id, **fields):
+    fields = {"name": "X", "instructions": "", "model": MODEL, **fields}
+    return {"id": agent_id, "ownerId": "", "agent": fields}
+
+
+def test_an_export_is_sorted_and_the_same_each_time(api):
+    for agent_id in ("b", "a", "Ü"):
+        api.create(agent_id)
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+
+    content, job = exported(api)
+
+    records = [json.loads(line) for line in content.splitlines()]
+    assert [each["id"] for each in records] == ["a", "b", "Ü"]
+    assert (records[0]["agent"]["name"], records[0]["draft"]["name"]) == ("Concierge", "Draft")
+    assert "draft" not in records[1]
+    assert (job["result"]["records"], job["result"]["bytes"]) == (3, len(content))
+    assert exported(api)[0] == content
+
+
+def test_importing_an_export_again_makes_no_version(api):
+    api.create("a", metadata={"n": 1.0})
+    api.create("b")
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+    content = exported(api)[0]
+    before = list(Agent.objects.values_list("pk", "revision"))
+
+    result = imported(api, content)
+
+    assert (result["same"], result["update"], result["create"], result["refuse"]) == (2, 0, 0, 0)
+    assert list(Agent.objects.values_list("pk", "revision")) == before
+
+
+def test_an_export_into_an_empty_place_gives_the_same_export(api, root):
+    api.create("a", metadata={"n": [1, None]})
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+    api.create("b")
+    content = exported(api)[0]
+    for agent in Agent.objects.all():
+        agent.delete()
+
+    result = imported(api, content)
+
+    assert [each["action"] for each in result["records"]] == ["create", "create"]
+    assert exported(api)[0] == content
+    version = api.get(agent_path("a", "versions")).body["versions"][-1]
+    assert (version["changeMessage"], version["source"], version["author"]) == (
+        "Imported from agents.jsonl",
+        "import",
+        "penny",
+    )
+
+
+def test_changes_become_drafts_unless_they_are_to_go_live(api):
+    api.create("a")
+
+    imported(api, [record("a", name="New")])
+    draft = api.get(agent_path("a")).body
+    imported(api, [record("a", name="Newer")], "&publish=true")
+    live = api.get(agent_path("a")).body
+
+    assert (draft["name"], draft["hasDraft"]) == ("Concierge", True)
+    assert live["name"] == "Newer"
+    assert api.get(f"{agent_path('a')}?status=draft").body["name"] == "New"
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(api):
+    api.create("a")
+    before = list(Agent.objects.values())
+
+    result = imported(api, [record("a", name="New"), record("b"), {"id": "c"}], "&dryRun=true")
+
+    assert [(each["line"], each.get("id"), each["action"]) for each in result["records"]] == [
+        (1, "a", "update"),
+        (2, "b", "create"),
+        (3, "c", "refuse"),
+    ]
+    assert result["dryRun"] is True
+    assert list(Agent.objects.values()) == before
+
+
+def test_each_record_that_cannot_be_taken_in_is_refused_with_its_reason(api, stranger):
+    stranger.create("theirs")
+    lines = b"\n".join(
+        [
+            b"{",
+            b'{"id":"a","agent":{"name":"A"}}',
+            json.dumps(record("theirs")).encode(),
+            json.dumps({**record("x"), "ownerId": "elsewhere"}).encode(),
+            b'{"id":"y","agent":{"name":"x\\u0000"}}',
+            b"",
+            json.dumps(record("good")).encode(),
+        ]
+    )
+
+    result = imported(api, lines)
+
+    reasons = [each.get("reason", "") for each in result["records"]]
+    assert [each["line"] for each in result["records"]] == [1, 2, 3, 4, 5, 7]
+    assert reasons[0].startswith("The JSON cannot be read")
+    assert "instructions: This is required." in reasons[1]
+    assert reasons[2] == "Agent with id theirs already exists"
+    assert reasons[3] == "This needs the role publisher for elsewhere."
+    assert "NUL" in reasons[4]
+    assert (result["create"], result["refuse"]) == (1, 5)
+
+
+def test_an_import_needs_a_publisher_and_only_the_caller_sees_the_job(api, editor):
+    assert take_in(editor, [record("a")]).status_code == 403
+
+    started = take_in(api, [record("a")])
+
+    assert editor.get(f"/api/jobs/{started.body['id']}").status_code == 404
+    assert editor.get(f"/api/jobs/{started.body['id']}/file").status_code == 404
+    assert api.get(f"/api/jobs/{started.body['id']}/file").status_code == 404
+    assert api.get("/api/jobs/nonsense").body["error"] == "Job with id nonsense not found"
+
+
+def test_an_import_with_a_key_cut_to_editor_is_refused():
+    assert take_in(Caller(api_key(member("manager"), "editor")), [record("a")]).status_code == 403
+
+
+def test_an_export_holds_what_the_caller_may_see(api, stranger):
+    api.create("a")
+    stranger.create("b")
+
+    assert [json.loads(line)["id"] for line in exported(stranger)[0].splitlines()] == ["b"]
+
+
+def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, settings):
+    settings.IMPORT_MAX_BYTES = 100
+
+    assert take_in(api, b"\n" * 0).status_code in (400, 415)
+    assert take_in(api, b"x" * 101).status_code == 413
+    assert api.post(IMPORT, record("a")).status_code == 415
+    assert not Job.objects.exists()
+
+
+def test_the_same_import_under_one_key_is_one_job(api):
+    first = take_in(api, [record("a")], Idempotency_Key="k")
+    again = take_in(api, [record("a")], Idempotency_Key="k")
+    other = take_in(api, [record("b")], Idempotency_Key="k")
+
+    assert first.body["id"] == again.body["id"]
+    assert other.status_code == 422
+    assert Job.objects.count() == 1
+
+
+def test_an_import_goes_on_where_a_worker_died(api, monkeypatch):
+    from versions_app import exchange
+
+    monkeypatch.setattr(exchange, "NOTE_EVERY", 2)
+    started = take_in(api, [record(f"a{n}") for n in range(5)])
+    job = Job.objects.claim(started.body["id"])
+    real, taken = exchange.take, []
+
+    def dies(*arguments):
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        taken.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(exchange, "take", dies)
+    with pytest.raises(KeyboardInterrupt):
+        exchange.take_in(job)
+    monkeypatch.setattr(exchange, "take", real)
+    Job.objects.update(state="queued", attempts=0)
+
+    run(started.body["id"])
+
+    result = api.get(f"/api/jobs/{started.body['id']}").body["result"]
+    assert [each["line"] for each in result["records"]] == [1, 2, 3, 4, 5]
+    assert (result["create"], result["same"]) == (4, 1)
+    assert api.get(AGENTS).body["total"] == 5

@@ -1,0 +1,95 @@
+"""Export and import over HTTP, as jobs."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import FileResponse, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from access_app.roles import Role, ceiling, may_all, owners
+from agentcms.errors import ApiError, Forbidden, NotFound, TooLarge, UnsupportedMediaType
+from agentcms.ids import random_key
+from agentcms.json_views import JSONView
+from agentcms.query import Query
+from agentcms.rest import body_object
+from agents_app.once import answered, once
+from jobs_app.api import find_job, job_reply
+from jobs_app.work import start
+from versions_app.exchange import EXPORT, IMPORT, folder
+
+LINES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
+CHUNK = 1 << 20
+
+
+class ExportView(JSONView):
+    """Every agent that the caller may see, as a file."""
+
+    @once
+    def post(self, request: Request) -> HttpResponse:
+        body_object(request)
+        with transaction.atomic():
+            return job_reply(start(EXPORT, {"role": ceiling(request.user)}, requested_by=request.user), 202)
+
+
+class ImportView(JSONView):
+    """A file of JSON Lines, taken in record by record."""
+
+    def post(self, request: Request) -> HttpResponse:
+        with Query(request) as query:
+            options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish")}
+            options["name"] = query.text("name") or ""
+        if request.content_type.partition(";")[0].strip().lower() not in LINES:
+            raise UnsupportedMediaType("Send the records as application/x-ndjson, one JSON object on a line.")
+        if not may_all(request.user, Role.PUBLISHER) and not owners(request.user, Role.PUBLISHER).exists():
+            raise Forbidden("This needs the role publisher for some owner.")
+        path, digest = store(request)
+        parameters = {**options, "role": ceiling(request.user)}
+
+        def act() -> HttpResponse:
+            with transaction.atomic():
+                job = start(IMPORT, parameters, requested_by=request.user)
+                if path.exists():  # gone where the same file was handed in before
+                    path.rename(folder() / f"{job.pk}.upload")
+                return job_reply(job, 202)
+
+        try:
+            return answered(request, f"{request.get_full_path()}\n{digest}", act)
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def store(request: Request) -> tuple[Path, str]:
+    """Stream the body to disk; where it is and what its SHA-256 is."""
+    path, seen, size = folder() / f"{random_key()}.part", hashlib.sha256(), 0
+    source: Any = request._request
+    try:
+        with path.open("wb") as file:
+            while chunk := source.read(CHUNK):
+                size += len(chunk)
+                if size > settings.IMPORT_MAX_BYTES:
+                    raise TooLarge
+                seen.update(chunk)
+                file.write(chunk)
+        if not size:
+            raise ApiError(400, "Send at least one record.", "invalid_body")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path, seen.hexdigest()
+
+
+class JobFileView(JSONView):
+    """What an export wrote."""
+
+    def get(self, request: Request, job_id: str) -> HttpResponseBase:
+        job = find_job(request, job_id)
+        path = folder() / f"{job.pk}.jsonl"
+        if job.kind != EXPORT or job.state != job.State.DONE or not path.exists():
+            raise NotFound(f"Job {job_id} has no file")
+        return FileResponse(path.open("rb"), content_type="application/x-ndjson", filename="agents.jsonl")
