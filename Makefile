@@ -1,7 +1,7 @@
 # `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/run -k port"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-postgres drill lint format types lock clean
+.PHONY: help run serve worker beat benchmark test test-postgres drill lint format types lock clean
 SHELL := /bin/sh
 
 PY := .venv/bin/python
@@ -13,6 +13,15 @@ help: ## List these commands
 
 run: ## Install what is needed and serve Agent CMS on http://127.0.0.1:8000 (PORT, DATA_DIR)
 	@scripts/environment runtime && exec $(PY) -m agentcms.run --stop-with-parent
+
+serve: ## Serve in production: DATABASE_URL, REDIS_URL, SECRET_KEY, ALLOWED_HOSTS; see docs/operations.md
+	@scripts/environment runtime && deploy/start prepare && exec deploy/start web
+
+worker beat: ## Work off jobs, or keep the schedule, in production; one beat, as many workers as are wanted
+	@scripts/environment runtime && exec deploy/start $@
+
+benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--sqlite", "--growth")
+	@scripts/environment dev && exec $(PY) -m benchmarks.load $(ARGS)
 
 test: ## Run the tests on SQLite
 	@scripts/environment dev && exec $(PYTEST) $(ARGS)
