@@ -17,8 +17,11 @@ run: ## Install what is needed and serve Agent CMS on http://127.0.0.1:8000 (POR
 serve: ## Serve in production: DATABASE_URL, REDIS_URL, SECRET_KEY, ALLOWED_HOSTS; see docs/operations.md
 	@scripts/environment runtime && deploy/start prepare && exec deploy/start web
 
-worker beat: ## Work off jobs, or keep the schedule, in production; one beat, as many workers as are wanted
-	@scripts/environment runtime && exec deploy/start $@
+worker: ## Do jobs in production; as many as are wanted
+	@scripts/environment runtime && exec deploy/start worker
+
+beat: ## Keep the schedule in production; exactly one
+	@scripts/environment runtime && exec deploy/start beat
 
 benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--sqlite", "--growth")
 	@scripts/environment dev && exec $(PY) -m benchmarks.load $(ARGS)

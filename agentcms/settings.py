@@ -229,6 +229,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
         "django.request": {"level": "ERROR"},  # a 404 is the caller's matter
+        "httpx": {"level": "WARNING"},
         "django.db.backends": {"level": "INFO"},  # its parameters are what callers wrote
     },
 }

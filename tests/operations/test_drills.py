@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from tests import postgres
-from tests.operations.real import Editors, assert_sound, jobs, rows, run_inside, wait_for_jobs
+from tests.operations.real import Editors, assert_sound, rows, run_inside, wait_for_jobs
 from tests.served import Served, serving, wait_until
 
 
@@ -60,6 +60,15 @@ class OwnPostgres:
             self.process.wait(30)
 
 
+EVERYTHING = "1000000"  # so that every acknowledged edit can be looked for
+
+
+@pytest.fixture
+def copy(tmp_path) -> Iterator[Served]:
+    with serving(tmp_path / "var", AGENT_VERSION_LIMIT=EVERYTHING) as copy:
+        yield copy
+
+
 def editor_key(copy: Served) -> str:
     copy.create_user("ann", "--superuser")
     return copy.create_api_key("ann")
@@ -78,7 +87,7 @@ def is_ready(copy: Served) -> bool:
 @pytest.mark.postgres_only
 def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_path, drilled):
     with own_postgres() as server:
-        copy = Served(tmp_path / "var", DATABASE_URL=server.url)
+        copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=EVERYTHING)
         try:
             copy.start()
             with Editors(copy, editor_key(copy)) as editors:
@@ -94,41 +103,41 @@ def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_pat
             copy.stop()
 
 
-def test_a_killed_valkey_is_missed_by_no_edit(own_served, drilled):
-    with Editors(own_served, editor_key(own_served)) as editors:
+def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
+    with Editors(copy, editor_key(copy)) as editors:
         for _ in range(20 if drilled else 2):
-            own_served.named("valkey-server")[0].kill()
+            copy.named("valkey-server")[0].kill()
             editors.wait_for_more(20)
-            wait_until(lambda: own_served.named("valkey-server"), what="another valkey")
+            wait_until(lambda: copy.named("valkey-server"), what="another valkey")
 
-    wait_until(lambda: is_ready(own_served), 60, f"readiness; {ready(own_served)}")
+    wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
     assert editors.refused == []
     editors.assert_nothing_lost()
-    assert_sound(own_served)
+    assert_sound(copy)
 
 
-def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(own_served, drilled):
-    with Editors(own_served, editor_key(own_served)) as editors:
+def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, drilled):
+    with Editors(copy, editor_key(copy)) as editors:
         for _ in range(100 if drilled else 3):
-            wait_until(lambda: len(own_served.named("granian")) > 1, what="a web process")
-            max(own_served.named("granian"), key=lambda process: process.create_time()).kill()
+            wait_until(lambda: len(copy.named("granian")) > 1, what="a web process")
+            max(copy.named("granian"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 
     editors.assert_nothing_lost()
-    assert_sound(own_served)
+    assert_sound(copy)
 
 
-def test_beat_stopped_for_an_hour_makes_up_for_what_it_missed(own_served):
-    wait_until(lambda: is_ready(own_served), 60, "readiness")
-    run_inside(own_served, MISSED)
-    own_served.stop()
-    let_time_pass(own_served.data_dir / "beat-schedule", timedelta(days=1))
+def test_beat_stopped_for_an_hour_makes_up_for_what_it_missed(copy):
+    wait_until(lambda: is_ready(copy), 60, "readiness")
+    run_inside(copy, MISSED)
+    copy.stop()
+    let_time_pass(copy.data_dir / "beat-schedule", timedelta(days=1))
 
-    own_served.start()
+    copy.start()
 
-    assert wait_for_jobs(own_served, "clean_up", seconds=60)[0][0] == "done"
-    assert wait_for_jobs(own_served, "prune_versions", seconds=60)[0][0] == "done"
-    wait_until(lambda: is_ready(own_served), 60, f"readiness; {ready(own_served)}")
+    assert wait_for_jobs(copy, "clean_up", seconds=60)[0][0] == "done"
+    assert wait_for_jobs(copy, "prune_versions", seconds=60)[0][0] == "done"
+    wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
 
 
 # A job of an hour ago that no broker ever heard of.
@@ -147,22 +156,20 @@ def let_time_pass(schedule: Path, time: timedelta) -> None:
             entry.last_run_at -= time
 
 
-def test_readiness_tells_that_the_worker_and_its_beat_are_gone(tmp_path):
-    with serving(tmp_path / "var") as copy:
-        wait_until(lambda: is_ready(copy), 60, "readiness")
-        worker = copy.named("agentcms.worker")[0]
+def test_readiness_tells_that_the_worker_and_its_beat_are_gone(copy):
+    wait_until(lambda: is_ready(copy), 60, "readiness")
+    worker = copy.named("agentcms.worker")[0]
 
-        worker.send_signal(signal.SIGSTOP)
-        try:
-            long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
-            write(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
-            wait_until(lambda: ready(copy)["beat"].startswith("last seen"), 10, "that beat is missed")
-        finally:
-            worker.send_signal(signal.SIGCONT)
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
+        write(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
+        wait_until(lambda: ready(copy)["beat"].startswith("last seen"), 10, "that beat is missed")
+    finally:
+        worker.send_signal(signal.SIGCONT)
 
-        wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
-        assert jobs(copy, "nothing") == []
-        assert rows(copy, "SELECT count(*) FROM jobs_app_heartbeat") == [(1,)]
+    wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
+    assert rows(copy, "SELECT count(*) FROM jobs_app_heartbeat") == [(1,)]
 
 
 def write(copy: Served, statement: str) -> None:
