@@ -47,8 +47,12 @@ def failures(answers):
 
 def edit_often(client):
     """Each edit's text, with the number of the version that the edit was answered with."""
-    agent = Agent.objects.get(pk="shared")
-    return {agent.edit({"description": f"{client}/{n}"}).version_number: f"{client}/{n}" for n in range(EDITS)}
+    texts = {}
+    for number in range(EDITS):
+        text = f"{client}/{number}"
+        texts[Agent.objects.get(pk="shared").edit({"description": text}).version_number] = text
+        connection.close()  # as after a request: the pool has fewer connections than there are writers
+    return texts
 
 
 @pytest.mark.usefixtures("roomy")
