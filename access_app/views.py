@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
@@ -80,10 +79,11 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def team(request: HttpRequest) -> HttpResponse:
-    """The members of one owner that the person manages."""
+    """The members of one owner that the person manages; for those who manage none, where they are members."""
     owners = managed_owners(request.user)
-    if not owners and not may_all(request.user, Role.MANAGER):
-        raise PermissionDenied("This needs the role manager for some team.")
+    if not owners and "owner" not in request.GET:
+        mine = Membership.objects.filter(user=request.user.pk)
+        return render(request, "account/memberships.html", {"memberships": mine, "nav": "team"})
     owner_id = request.GET.get("owner", owners[0] if owners else "")
     require_role(request.user, Role.MANAGER, owner_id)
 

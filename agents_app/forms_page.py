@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -18,12 +17,11 @@ from agents_app import shapes
 from agents_app.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, StrictJSON
 from agents_app.models import Agent
 from agents_app.pickers import Picker, offered, offered_agents, offered_integration_tools
+from agents_app.pieces import SETTINGS, in_pieces, in_stored_order, sampling_texts, with_sampling
 from agents_app.registry import Kind, registry
 from agents_app.selected import free_id
 from agents_app.sub_agents import refuse_circle
 
-# Settings of a model that have a field of their own, by form field; the rest is JSON.
-SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
 KEYS = ("tools", "workflows", "agents", "integration_tools")
 WHERE = {"model.provider": "provider", "model.name": "model_name"}
 
@@ -209,7 +207,7 @@ class OpenedForm(EditForm):
     @classmethod
     def sent(cls, data: Any, agent: Agent, user: Any) -> OpenedForm:
         """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
-        opened = agent.versions.filter(pk=as_uuid(data.get("head"))).first()
+        opened = found(agent, as_uuid(data.get("head")))
         base = agent.resolved(opened) if opened else configuration_of(agent)
         return cls(data, base=base, user=user, agent=agent)
 
@@ -217,7 +215,7 @@ class OpenedForm(EditForm):
         super().__init__(*args, agent=agent, **kwargs)
         for name in ("version_name", "message"):  # they stand beside the form; what belongs to a save is no text of it
             self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
-        self.initial |= {"head": agent.head_version_id, "live": agent.active_version_id}
+        self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
 
     @property
     def kept_on(self) -> list[str]:
@@ -226,7 +224,7 @@ class OpenedForm(EditForm):
 
     @property
     def publishes(self) -> bool:
-        return (self.kept_on[2:] or [self.data.get("publish")]) == ["yes"]
+        return (self.kept_on[2:] or [str(self.data.get("publish"))]) == ["yes"]
 
     def stale_for(self, row: Agent, *, publishes: bool) -> str:
         """What moved under the form since it was opened: "head", "live" or nothing that matters."""
@@ -242,7 +240,8 @@ class OpenedForm(EditForm):
         seen = self.cleaned_data.get(name)
         if seen == version.pk:
             return True
-        return row.versions.filter(pk=seen, snapshot_hash=version.snapshot_hash).exists()
+        other = found(row, seen)
+        return other is not None and other.snapshot_hash == version.snapshot_hash
 
 
 class CreateForm(EditForm):
@@ -260,7 +259,7 @@ class CreateForm(EditForm):
 
     def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]
+        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         typed = {"id": cleaned["id"]} if cleaned.get("id") else {}
@@ -274,33 +273,14 @@ class CreateForm(EditForm):
         return free_id(slugify(self.cleaned_data["name"])[:100] or "agent")
 
 
-def in_pieces(base: dict[str, Any]) -> dict[str, Any]:
-    """A configuration as the form's fields show it."""
-    model = dict(base["model"])
-    pieces = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
-    for name, wire in SETTINGS.items():
-        if JSONNumber.takes(model.get(wire)):
-            pieces[name] = json.dumps(model.pop(wire))
-    return {**base, **pieces, "model_rest": model}
-
-
-def in_stored_order(stored: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    """The chosen keys, those that were there before in their order; boxes come in the order of the page."""
-    wanted = dict.fromkeys(chosen)
-    return [key for key in stored if key in wanted] + [key for key in wanted if key not in stored]
-
-
-def with_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
-    """A stored scorer, sampled as chosen; whatever else stands in it stays."""
-    before, now = stored.get("sampling") or {}, chosen.get("sampling") or {}
-    if all(before.get(name) == value for name, value in now.items()) and bool(before) == bool(now):
-        return stored
-    return {**{name: value for name, value in stored.items() if name != "sampling"}, **chosen}
-
-
 def configuration_of(agent: Agent) -> dict[str, Any]:
     """The configuration of the row, which is its head's picture, by Python name."""
     return {name: getattr(agent, name) for name in shapes.FIELDS}
+
+
+def found(agent: Agent, version_id: UUID | None) -> Any:
+    """One of the agent's versions, or None where it is not there any more."""
+    return agent.versions.filter(pk=version_id).first() if version_id else None
 
 
 def as_uuid(text: Any) -> UUID | None:
@@ -308,12 +288,3 @@ def as_uuid(text: Any) -> UUID | None:
         return UUID(str(text))
     except ValueError:
         return None
-
-
-def sampling_texts(choice: Any) -> tuple[str, str]:
-    """How often a scorer scores, as its two fields show it; `choice` is what is stored or what was sent."""
-    if isinstance(choice, tuple):
-        return choice
-    sampling = (choice or {}).get("sampling") or {}
-    amount = sampling.get(Scorers.AMOUNTS.get(sampling.get("type"), ""))
-    return sampling.get("type", ""), "" if amount is None else json.dumps(amount)

@@ -73,9 +73,11 @@ class Listing:
         self.asked = asked
         self.q = asked.get("q", "").strip().replace("\0", "")
         self.owner = asked.get("owner")
-        self.state = asked.get("status", "") if asked.get("status") in STATES else ""
+        state = str(asked.get("status"))
+        self.state = state if state in STATES else ""
         self.provider = asked.get("provider", "").replace("\0", "")
-        self.sort = asked["sort"] if asked.get("sort") in SORTS else "-updated"
+        sort = str(asked.get("sort"))
+        self.sort = sort if sort in SORTS else "-updated"
 
     @property
     def is_narrowed(self) -> bool:
@@ -105,7 +107,8 @@ class Listing:
     @cached_property
     def rows(self) -> list[Row]:
         """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
-        wanted = [agent.pk for agent in self.page.object_list.only("pk")]
+        page: Any = self.page.object_list
+        wanted = [agent.pk for agent in page.only("pk")]
         unshown = UNSHOWN if self.q else (*UNSHOWN, "instructions")
         unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
         by_id = {agent.pk: agent for agent in unsorted}

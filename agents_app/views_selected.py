@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,7 +20,7 @@ ACTS = {"duplicate": selected.duplicate, "delete": selected.delete}
 @login_required
 def act(request: HttpRequest) -> HttpResponse:
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
-    context = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
+    context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
     if name not in ACTS or not ids:
         return redirect("agents:list")
     if name == "delete" and "sure" not in request.POST:

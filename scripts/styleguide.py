@@ -43,7 +43,7 @@ def names(*found: str) -> list[Any]:
 urlpatterns = [
     *names("login", "logout"),
     path("agents/", include((names("list", "create"), "agents"))),
-    path("account/", include((names("keys"), "account"))),
+    path("account/", include((names("keys", "team"), "account"))),
     path("admin/", include((names("index"), "admin"))),
 ]
 

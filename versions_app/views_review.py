@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from agents_app import shapes
-from agents_app.forms_page import OpenedForm
+from agents_app.forms_page import OpenedForm, found
 from agents_app.models import Agent
 from agents_app.pages import find, is_htmx
 from versions_app.comparison import Section, sections
@@ -27,16 +27,16 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     version, head = find_pair(agent, [against, "head"])
     form = sent(request, agent)
     side_by_side = request.POST.get("layout") == "sides"
-    found = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side)
+    differing = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side)
 
     context = {
         "nav": "agents",
         "agent": agent,
         "against": against,
         "version": version,
-        "sections": found,
+        "sections": differing,
         "side_by_side": side_by_side,
-        "changes": count_changes(found),
+        "changes": count_changes(differing),
         "unread": ", ".join(str(field.label) for field in form.faulty),
     }
     template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
@@ -52,7 +52,7 @@ def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = find(request, agent_id)
     (head,) = find_pair(agent, ["head"])
     form = sent(request, agent)
-    opened = agent.versions.filter(pk=form.cleaned_data.get("head")).first()
+    opened = found(agent, form.cleaned_data.get("head"))
     theirs = sections(opened.snapshot, head.snapshot, side_by_side=False) if opened else []
     mine = sections(head.snapshot, on_top(head, form), side_by_side=False)
     context = {
@@ -76,8 +76,8 @@ def on_top(head: AgentVersion, form: OpenedForm) -> dict[str, Any]:
     return {**head.snapshot, **shapes.to_body(form.changed_fields())}
 
 
-def named_apart(found: list[Section], prefix: str) -> list[Section]:
+def named_apart(differing: list[Section], prefix: str) -> list[Section]:
     """Sections whose ids differ from those of the other side on the same page."""
-    for each in found:
+    for each in differing:
         each.prefix = prefix
-    return found
+    return differing

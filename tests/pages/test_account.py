@@ -123,3 +123,10 @@ def test_nobody_of_that_name(manager):
 
     assert answer.status_code == 422
     assert "Nobody has this username." in answer.content.decode()
+
+
+def test_who_manages_no_team_sees_where_they_are_members(ann):
+    answer = browser(ann).get(reverse("account:team"))
+
+    assert "Shared space" in answer.content.decode()
+    assert "Publisher" in answer.content.decode()
