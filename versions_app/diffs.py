@@ -159,8 +159,9 @@ def _hidden(run: list[Line]) -> list[Line | Fold]:
 
 def line_counts(before: str, after: str) -> tuple[int, int]:
     """How many lines were added and removed."""
-    kinds = [line.kind for line in lines(before, after)]
-    return kinds.count("added"), kinds.count("removed")
+    old, new = before.split("\n") if before else [], after.split("\n") if after else []
+    changed = [code for code in _opcodes(old, new, MOST_PAIRS) if code[0] != "equal"]
+    return sum(j2 - j1 for *_, j1, j2 in changed), sum(i2 - i1 for _, i1, i2, *_ in changed)
 
 
 def _replaced(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[Line]:

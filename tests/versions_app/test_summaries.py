@@ -1,8 +1,11 @@
 """What changed, in one line of words."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents_app.shapes import WIRE_NAMES
+from versions_app.diffs import line_counts, lines
 from versions_app.summaries import LABELS, in_words, summarize
 
 BLANK = {
@@ -88,3 +91,13 @@ def test_nothing_is_said_of_nothing():
 )
 def test_each_kind_of_field_has_its_own_words(field, before, after, words):
     assert said(field, before, after) == words
+
+
+TEXTS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=8).map("\n".join)
+
+
+@given(TEXTS, TEXTS)
+def test_the_counted_lines_are_the_lines_that_a_comparison_shows(before, after):
+    kinds = [line.kind for line in lines(before, after)]
+
+    assert line_counts(before, after) == (kinds.count("added"), kinds.count("removed"))
