@@ -132,6 +132,8 @@ def part(value: Any) -> SafeString:
         return table(value)
     if isinstance(value, dict | list) and value:
         return as_json(value)
+    if isinstance(value, str) and value.startswith("/api/jobs/"):
+        return format_html('<p><a href="{}">Download</a></p>', value)
     return format_html("<p>{}</p>", "none" if value in ([], {}, None) else value)
 
 

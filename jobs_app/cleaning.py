@@ -24,6 +24,7 @@ BATCH = 1000
 OldRows = Callable[[], QuerySet[Any]]
 
 _old: dict[str, OldRows] = {}
+_chores: list[Callable[[], None]] = []
 
 offer("clean-up", "Clean up now", CLEAN_UP)
 
@@ -38,6 +39,12 @@ def cleaned(name: str) -> Callable[[OldRows], OldRows]:
     return register
 
 
+def chore(do: Callable[[], None]) -> Callable[[], None]:
+    """Register what else is to be cleaned up, such as files."""
+    _chores.append(do)
+    return do
+
+
 @work(CLEAN_UP)
 def clean_up(job: Job) -> dict[str, Any]:
     """Delete what is old enough, a thousand rows in a transaction."""
@@ -47,6 +54,8 @@ def clean_up(job: Job) -> dict[str, Any]:
         while count := delete_some(old):
             removed[name] += count
             job.advance(done=sum(removed.values()), cursor=removed)
+    for do in _chores:
+        do()
     return {"removed": removed}
 
 

@@ -13,10 +13,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from agents_app.models import Agent
-from jobs_app.cleaning import cleaned
+from jobs_app.cleaning import chore, cleaned
 from jobs_app.models import Job
 from jobs_app.work import offer, start_once, work
-from versions_app import consistency, exchange  # noqa: F401  importing exchange registers its jobs
+from versions_app import consistency, exchange
 from versions_app.models import Activation
 from versions_app.retention import delete_aged, delete_surplus, verdicts
 
@@ -41,7 +41,14 @@ def check_history() -> None:
 
 work(CHECK)(consistency.check)
 offer("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
+offer("export-agents", "Export all agents", exchange.EXPORT, {"role": ""})
 offer("check-history", "Check the history", CHECK)
+
+
+@chore
+def old_files() -> None:
+    """Exports and uploads go with their jobs."""
+    exchange.sweep_files(settings.JOB_DAYS)
 
 
 @cleaned("activations")

@@ -12,7 +12,7 @@ from tests.factories import AgentFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
 
-LIST = "/admin/jobs_app/job/"
+LIST, AGENTS = "/admin/jobs_app/job/", "/admin/agents_app/agent/"
 
 
 @pytest.fixture
@@ -50,6 +50,17 @@ def test_every_job_on_offer_has_its_button_and_runs(client, staff):
         start(client, name)
     done = [work.run(str(job.pk)) for job in Job.objects.all()]
     assert {job.state for job in done} == {"done"}
+
+
+def test_agents_are_exported_from_their_list_and_downloaded_from_the_job(client, staff):
+    AgentFactory(id="porter")
+    assert reverse("admin:jobs_app_job_start", args=["export-agents"]) in client.get(AGENTS).content.decode()
+
+    answer = start(client, "export-agents")
+    job = work.run(str(Job.objects.get().pk))
+
+    assert job.result["file"] in client.get(answer.headers["Location"]).content.decode()
+    assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
 
 
 def test_only_superusers_start_jobs_and_only_by_post(client, staff):

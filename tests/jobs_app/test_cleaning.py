@@ -1,5 +1,6 @@
 """Tables that grow are kept to an age."""
 
+import os
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from jobs_app import cleaning, work
 from jobs_app.models import Job
 from jobs_app.tasks import clean_up
 from tests.factories import AgentFactory
+from versions_app import exchange
 from versions_app.models import Activation
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +83,15 @@ def test_the_schedule_cleans_up_once_however_many_beats_there_are():
     clean_up()
 
     assert Job.objects.filter(kind=cleaning.CLEAN_UP).count() == 1
+
+
+def test_files_of_old_exports_go(settings):
+    path = exchange.folder() / "old.jsonl"
+    path.write_text("{}")
+    os.utime(path, (0, 0))
+    kept = exchange.folder() / "new.jsonl"
+    kept.write_text("{}")
+
+    clean()
+
+    assert (path.exists(), kept.exists()) == (False, True)

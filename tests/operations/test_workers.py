@@ -10,6 +10,7 @@ from tests.operations.real import another_worker, assert_sound, jobs, rows, run_
 from tests.served import Served, serving, wait_until
 
 AGENTS, VERSIONS, LIMIT = 6000, 7, 5
+RECORDS = 1500
 
 
 @pytest.fixture
@@ -93,3 +94,25 @@ def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy):
     assert answer.status_code == 200
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
     assert json.loads(rows(copy, "SELECT snapshot FROM versions_app_agentversion WHERE version_number = 2")[0][0])
+
+
+def test_a_worker_killed_in_the_middle_of_an_import_takes_every_record_in_once(copy):
+    copy.create_user("ann", "--superuser")
+    model = {"provider": "demo", "name": "echo"}
+    agent = {"name": "Taken in", "instructions": "", "model": model}
+    records = [json.dumps({"id": f"in-{number:04d}", "ownerId": "", "agent": agent}) for number in range(RECORDS)]
+    with copy.client(copy.create_api_key("ann")) as client:
+        headers = {"content-type": "application/x-ndjson"}
+        answer = client.post("/api/stored/agent-import", content="\n".join(records), headers=headers)
+    assert answer.status_code == 202, answer.text
+
+    wait_until(lambda: any(done > 0 for _, _, done, *_ in jobs(copy, "import_agents")), 60, "the first records")
+    copy.named("agentcms.worker")[0].kill()
+
+    [(state, attempts, done, result, _)] = wait_for_jobs(copy, "import_agents", seconds=120)
+    assert (state, done) == ("done", RECORDS)
+    assert attempts > 1, "the import was over before the worker was killed"
+    assert len(result["records"]) == RECORDS
+    versions = rows(copy, "SELECT count(*), count(DISTINCT agent_id) FROM versions_app_agentversion")
+    assert versions == [(RECORDS, RECORDS)]
+    assert_sound(copy)
