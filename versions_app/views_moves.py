@@ -184,6 +184,8 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
     with transaction.atomic():
         agent = hold(request, agent_id, Role.EDITOR)
         version = find_version(agent, number)
+        if agent.has_draft:
+            return failed(request, agent, f"There is another draft meanwhile. v{number} is still in the history.")
 
         with change(publish=False):
             made = version.restore_locked(agent)

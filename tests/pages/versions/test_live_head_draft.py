@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.pages.versions.conftest import act, said, stand, version
+from tests.pages.versions.conftest import act, edit, said, stand, version
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +81,16 @@ def test_a_discarded_draft_is_brought_back_by_its_undo(editor, drafted):
 
     assert stand(drafted) == (3, 5, [1, 2, 3, 4, 5])
     assert version(drafted, 5).snapshot == version(drafted, 4).snapshot
+
+
+def test_a_draft_that_somebody_began_meanwhile_is_not_replaced_by_an_undo(editor, drafted):
+    act(editor, "discard_draft", drafted)
+    edit(drafted, publish=False, name="Porter")
+
+    response = act(editor, "bring_back", drafted, 4)
+
+    assert stand(drafted) == (3, 5, [1, 2, 3, 4, 5])
+    assert "There is another draft meanwhile. v4 is still in the history." in said(response)
 
 
 def test_discarding_where_there_is_no_draft_changes_nothing(editor, story):
