@@ -51,7 +51,6 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
     list_display = (
         "__str__",
         "standing",
-        "name",
         "change_message",
         "author_name",
         "source",
