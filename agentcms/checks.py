@@ -69,7 +69,7 @@ def deployment_warnings() -> Iterator[CheckMessage]:
             f"DATABASE_POOL_SIZE is {settings.DATABASE_POOL_SIZE} for {threads} WEB_THREADS: requests wait in line.",
             id="agentcms.W001",
         )
-    if settings.CACHES["default"]["BACKEND"].endswith("LocMemCache"):
+    if str(settings.CACHES["default"]["BACKEND"]).endswith("LocMemCache"):
         yield Warning(
             "There is no REDIS_URL: each process counts throttles for itself, and there is no broker for jobs.",
             id="agentcms.W002",
