@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 
 from access_app.views import SignIn
 from agentcms.figures import FiguresView
+from agentcms.api_schema_views import AgentSchemaView, DocsView, SchemaView
 from agentcms.json_views import NoSuchRoute
 
 handler400 = "agentcms.handlers.handler400"
@@ -17,6 +18,9 @@ handler404 = "agentcms.handlers.handler404"
 handler500 = "agentcms.handlers.handler500"
 
 api_urlpatterns: list[Any] = [
+    path("schema", SchemaView.as_view(), name="api-schema"),
+    path("docs", DocsView.as_view(), name="api-docs"),
+    path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
     path("", include("jobs_app.urls_api")),
     path("", include("agents_app.urls_api")),
     path("", include("versions_app.urls_api")),

@@ -14,7 +14,8 @@ class Caller:
     """Calls with one key; every answer must be JSON, but for the empty body of a 304."""
 
     def __init__(self, key: str = "") -> None:
-        self.client = Client(headers={"Authorization": f"Bearer {key}"} if key else {}, raise_request_exception=True)
+        self.authorization = f"Bearer {key}" if key else ""
+        self.client = Client(headers={"Authorization": self.authorization} if key else {})
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()

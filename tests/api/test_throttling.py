@@ -4,17 +4,10 @@ import pytest
 from django.core.cache import cache
 from redis.exceptions import ConnectionError
 
-from access_app.throttling import calls, wrong_keys
+from access_app.throttling import calls
 from agentcms.rate import Rate
 from tests.api.calls import AGENTS, Caller
 from tests.factories import api_key, member
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    calls.windows.clear()
-    wrong_keys.windows.clear()
-    cache.clear()
 
 
 def test_a_key_that_calls_too_often_waits_and_others_do_not(api, editor, settings):

@@ -1,0 +1,41 @@
+"""The API's description over HTTP: for programs, and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from rest_framework.request import Request
+
+from agentcms.api_operations import OPERATIONS
+from agentcms.api_schema import document
+from agentcms.json_views import JSONView
+from agentcms.rest import encode
+from agents_app.shapes import AgentCreate
+
+
+class SchemaView(JSONView):
+    """OpenAPI 3.1."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(encode(document()), "application/json")
+
+
+class AgentSchemaView(JSONView):
+    """The JSON Schema of an agent, as creating one takes it."""
+
+    def get(self, request: Request) -> HttpResponse:
+        schema: dict[str, Any] = AgentCreate.model_json_schema(by_alias=True)
+        return HttpResponse(
+            encode({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}), "application/json"
+        )
+
+
+class DocsView(JSONView):
+    """The reference for people."""
+
+    def get(self, request: Request) -> HttpResponse:
+        shown = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]
+        context = {"operations": shown, "schemas": document()["components"]["schemas"]}
+        return render(request._request, "api/docs.html", context)

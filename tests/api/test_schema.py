@@ -1,0 +1,100 @@
+"""The API describes itself, and does as it says."""
+
+import os
+import re
+
+import pytest
+import schemathesis
+from django.test import Client
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from agentcms.api_operations import OPERATIONS
+from agentcms.api_schema import document
+from agentcms.wsgi import application
+from agents_app.models import Agent
+from tests.api.calls import Caller, agent_path
+from tests.api.test_permissions import api_routes
+from tests.factories import UserFactory, api_key
+
+CALLS = 10_000 if os.environ.get("DRILL") else 1_000
+
+
+def test_every_route_and_method_is_described():
+    ours = {
+        (method, "/" + re.sub(r"<str:(\w+)_id>", r"{\1Id}", path))
+        for name, view, path in api_routes()
+        for method in ("get", "post", "patch", "delete")
+        if hasattr(view, method) and name != "api-docs"
+    }
+
+    assert ours == {(method, path) for path, methods in document()["paths"].items() for method in methods}
+
+
+def test_the_description_is_openapi_3_1(api):
+    schema = api.get("/api/schema").body
+
+    assert schema["openapi"] == "3.1.0"
+    assert schema == document()
+
+
+def test_the_schema_of_an_agent_names_its_fields(api):
+    schema = api.get("/api/stored/agent-schema").body
+
+    assert {"id", "name", "instructions", "model"} == set(schema["required"])
+    assert "defaultOptions" in schema["properties"]
+
+
+def test_the_reference_page_names_every_operation(client: Client):
+    client.force_login(UserFactory())
+
+    page = client.get("/api/docs").content.decode()
+
+    for path in document()["paths"]:
+        assert path in page
+
+
+# --- Calls made up from the description
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(context, value):
+    return str(value).encode("utf-8", "replace")
+
+
+described = schemathesis.openapi.from_dict(document())
+described.app = application
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture
+def root(transactional_db):
+    caller = Caller(api_key(UserFactory(is_superuser=True)))
+    caller.create()
+    caller.patch(agent_path(), {"name": "Two"})
+    return caller
+
+
+@pytest.mark.django_db(transaction=True)
+@described.parametrize()
+@hypothesis_settings(
+    max_examples=CALLS // len(OPERATIONS),
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_call_breaks_the_description(root, case):
+    kept = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
+    known = {"agentId": "concierge", "versionId": str(kept.active_version_id)}
+    for name, value in known.items():  # half of the calls are about what is there
+        if name in case.path_parameters and len(str(case.path_parameters[name])) % 2:
+            case.path_parameters[name] = value
+
+    case.call_and_validate(headers={"Authorization": root.authorization}, checks=CHECKS)
