@@ -56,6 +56,7 @@ class Change:
 
 
 UNSAID = Change()
+LONGEST = {"message": 500, "name": 100}
 
 _current: ContextVar[Change] = ContextVar("change", default=UNSAID)
 
@@ -71,6 +72,9 @@ def change(*, actor: Any = None, **said: Any) -> Iterator[Change]:
     with change(message="Imported from agents.json", source=Source.IMPORT):
         agent.save()
     """
+    for word, most in LONGEST.items():
+        if len(said.get(word, "")) > most:  # SQLite would keep it, PostgreSQL would not
+            raise ValueError(f"The {word} of a change has at most {most} characters.")
     if actor is not None:
         said["read_actor"] = lambda: actor
     token = _current.set(replace(_current.get(), **said))

@@ -301,7 +301,7 @@ def shoot() -> list[str]:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         for theme in ("light", "dark"):
             for width in (1440, 390):
-                page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+                page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
                 page.on("console", lambda message: faults.append(f"{message.type}: {message.text}"))
                 page.on("pageerror", lambda error: faults.append(str(error)))
                 for name in ("index", "login", "404", "500", *PAGES):

@@ -1,0 +1,14 @@
+"""What a change may say."""
+
+import pytest
+
+from agents_app.changes import change
+
+
+@pytest.mark.parametrize(("word", "most"), [("message", 500), ("name", 100)])
+def test_words_that_do_not_fit_are_refused_on_either_database(word, most):
+    with change(**{word: "x" * most}):
+        pass
+
+    with pytest.raises(ValueError, match=f"at most {most}"), change(**{word: "x" * (most + 1)}):
+        pass
