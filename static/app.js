@@ -27,6 +27,7 @@
   function openDialog(dialog, opener = document.activeElement) {
     if (!dialog || dialog.open) return;
     openers.set(dialog, { element: opener, id: opener?.id });
+    $$("details.menu[open]").forEach((menu) => menu.removeAttribute("open"));
     dialog.showModal();
   }
 
@@ -813,7 +814,7 @@
       if (section) seen.observe(section);
     });
     once("[data-change-position]", root, (place) => {
-      place.textContent = `${$$("[data-change]").filter((change) => change.checkVisibility()).length} changes`;
+      place.textContent = plural($$("[data-change]").filter((change) => change.checkVisibility()).length, "change");
     });
   }
 
