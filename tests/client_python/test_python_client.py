@@ -1,0 +1,123 @@
+"""The Python client, against the served application and against answers that go wrong."""
+
+import re
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.served import Served
+
+HERE = Path(__file__).parents[2] / "clients" / "python"
+sys.path.insert(0, str(HERE))
+
+from agentcms_client import CALLS, ApiError, Client, Stale  # noqa: E402
+from agentcms_client import clients as waiting  # noqa: E402
+
+EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
+
+
+@pytest.fixture(scope="session")
+def reader_key(served: Served) -> str:
+    served.create_user("python", "--owner", "", "--role", "publisher")
+    return served.create_api_key("python")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["waiting", "not waiting"])
+def test_the_examples_of_the_readme_work(served: Served, reader_key: str, example: str):
+    exec(compile(example, "README.md", "exec"), {"address": served.base_url, "key": reader_key})
+
+
+# --- Answers that go wrong
+
+
+class Script:
+    """Answers in turn, and remembers what was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    taken = []
+    monkeypatch.setattr(waiting.time, "sleep", taken.append)
+    return taken
+
+
+def client(*answers):
+    script = Script(*answers)
+    return Client("http://cms", "key", transport=httpx.MockTransport(script)), script
+
+
+def answer(status=200, body=None, **headers):
+    return httpx.Response(
+        status, json=body or {}, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(naps):
+    cms, script = client(httpx.ReadError("lost"), answer(201, {"id": "a"}))
+
+    assert cms.create_agent("a")["id"] == "a"
+    assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
+
+
+def test_retry_after_is_respected(naps):
+    cms, _ = client(answer(429, Retry_After="7"), answer(503, Retry_After="2"), answer(200, {"id": "a"}))
+
+    cms.get_agent("a")
+
+    assert naps == [7, 2]
+
+
+def test_what_is_refused_is_not_tried_again(naps):
+    issues = [{"field": "name", "message": "No."}]
+    cms, script = client(answer(400, {"error": "Invalid request body", "code": "invalid_body", "issues": issues}))
+
+    with pytest.raises(ApiError) as refused:
+        cms.update_agent("a", name="")
+
+    assert (refused.value.status, refused.value.code, refused.value.issues) == (400, "invalid_body", issues)
+    assert len(script.asked) == 1
+
+
+def test_a_delete_that_finds_nothing_on_its_second_try_has_succeeded(naps):
+    cms, _ = client(httpx.ReadError("lost"), answer(404, {"error": "gone"}))
+
+    assert cms.send(CALLS.delete_agent("a"))["success"] is True
+
+
+def test_tries_end(naps):
+    cms, script = client(*(answer(503) for _ in range(9)))
+
+    with pytest.raises(ApiError):
+        cms.get_agent("a")
+
+    assert len(script.asked) == 5
+
+
+def test_an_overtaken_edit_reads_again(naps):
+    cms, script = client(
+        answer(200, {"n": 1}, ETag='"1"'), answer(412), answer(200, {"n": 2}, ETag='"2"'), answer(200, {"id": "a"})
+    )
+
+    cms.edit_agent("a", lambda agent: {"metadata": {"n": agent["n"]}})
+
+    assert script.asked[-1].headers["If-Match"] == '"2"'
+    assert b'"n":2' in script.asked[-1].content.replace(b" ", b"")
+
+
+def test_a_stale_update_says_so(naps):
+    cms, _ = client(answer(412, {"error": "Ann saved version 2."}))
+
+    with pytest.raises(Stale, match="Ann saved"):
+        cms.update_agent("a", '"1"', name="x")
