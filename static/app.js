@@ -374,6 +374,20 @@
         // Nothing was kept, so nothing is left behind.
       }
     },
+    mark(key) {
+      try {
+        sessionStorage.setItem(`${PREFIX}sent`, key);
+      } catch {
+        // Then the text is offered once more than needed.
+      }
+    },
+    marked() {
+      try {
+        return sessionStorage.getItem(`${PREFIX}sent`);
+      } catch {
+        return null;
+      }
+    },
     keys() {
       try {
         return Object.keys(localStorage).filter((key) => key.startsWith(PREFIX));
@@ -460,6 +474,14 @@
     form.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
+  // What a plain submit sent was saved if the page that followed says so; an error page or a sign-in does not.
+  function forgetWhatWasSent() {
+    const key = store.marked();
+    if (!key || !$("[data-toast]:not(.toast-fault)")) return;
+    if (!$$("form[data-recover]").some((form) => storageKey(form) === key)) store.remove(key);
+    store.mark("");
+  }
+
   const timers = new WeakMap();
   function rememberSoon(event) {
     const form = event.target.form || event.target.closest?.("form");
@@ -487,6 +509,7 @@
     setTimeout(() => {
       if (event.defaultPrevented) return;
       rememberAll();
+      if (form.matches("[data-recover]")) store.mark(storageKey(form));
       leaving.add(form);
     });
   });
@@ -818,6 +841,7 @@
     });
   }
 
+  forgetWhatWasSent();
   start(document);
   window.showToast = showToast;
 })();

@@ -160,3 +160,13 @@ def test_what_the_form_cannot_show_in_its_fields_is_kept(editor, agent):
     assert agent.versions.first().changed_fields == ["name"]
     agent.name = "Concierge"
     assert agent.snapshot_text == before
+
+
+def test_what_the_editor_costs(editor, agent, django_assert_num_queries):
+    draft(agent, name="Porter")
+    send(editor, agent, "no", description="Warm up.")
+
+    with django_assert_num_queries(6):
+        editor.get(reverse("agents:edit", args=[agent.pk]))
+    with django_assert_num_queries(17):
+        send(editor, agent, "no", description="At the door.")

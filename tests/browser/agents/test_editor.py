@@ -54,6 +54,9 @@ def test_create_edit_save_and_publish_by_keyboard(visit, api):
     expect(page.locator("#editor-title")).not_to_contain_text("Draft")
     assert live_number(api, agent) == 2
     assert page.evaluate("window.notReloaded")
+    page = visitor.goto("/new-agent")
+    expect(page.locator("h1")).to_have_text("New agent")
+    expect(page.get_by_text("Unsaved text was kept")).to_be_hidden()
     assert visitor.console == []
 
 
