@@ -259,7 +259,14 @@ class CreateForm(EditForm):
 
     def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.owners = owners
         self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
+
+    def clean_owner_id(self) -> str:
+        owner_id: str = self.cleaned_data["owner_id"]
+        if owner_id not in self.owners:  # a choice field lets the blank owner through as no choice
+            raise ValidationError("You may not create agents there. Choose one of your owners.", code="forbidden")
+        return owner_id
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         typed = {"id": cleaned["id"]} if cleaned.get("id") else {}
