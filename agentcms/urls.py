@@ -8,8 +8,8 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from access_app.views import SignIn
-from agentcms.figures import FiguresView
 from agentcms.api_schema_views import AgentSchemaView, DocsView, SchemaView
+from agentcms.figures import FiguresView
 from agentcms.json_views import NoSuchRoute
 
 handler400 = "agentcms.handlers.handler400"
