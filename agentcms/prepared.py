@@ -16,6 +16,10 @@ _STAND_INS: dict[type, Callable[[int], Any]] = {
     UUID: lambda number: UUID(int=0x1618033988 + number),
 }
 
+# A part of the rows that each run names: `queryset[WINDOW]`, of the query itself or of one inside it.
+WINDOW = slice(161_803_398, 161_803_398 + 271_828_182)
+_WINDOW_SQL = "LIMIT 271828182 OFFSET 161803398"
+
 Row = tuple[Any, ...]
 
 
@@ -37,11 +41,11 @@ class Prepared:
     def __call__(
         self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any
     ) -> list[Row]:
-        """The rows; `limit` is how many after how many."""
+        """The rows; `limit` is the WINDOW: how many, after how many."""
         sql, template, converters = self._compiled(variant)
-        parameters = [each.of(values) if isinstance(each, _Slot) else each for each in template]
         if limit is not None:
-            sql, parameters = f"{sql} LIMIT %s OFFSET %s", [*parameters, *limit]
+            values["limit"], values["offset"] = limit
+        parameters = [each.of(values) if isinstance(each, _Slot) else each for each in template]
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             rows: list[Row] = cursor.fetchall()
@@ -60,6 +64,11 @@ class Prepared:
         slots = {value: _Slot(name) for name, value in stand_ins.items()}
         slots |= {value.hex: _Slot(name, True) for name, value in stand_ins.items() if isinstance(value, UUID)}
         template = [slots.get(each, each) if isinstance(each, Hashable) else each for each in parameters]
+        before, found, after = sql.partition(_WINDOW_SQL)
+        if found:
+            place = before.count("%s")
+            template[place:place] = [_Slot("limit"), _Slot("offset")]
+            sql = f"{before}LIMIT %s OFFSET %s{after}"
         converters = compiler.get_converters([column for column, _, _ in compiler.select])
         return sql, template, [(index, calls, column) for index, (calls, column) in converters.items()]
 

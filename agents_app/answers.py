@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -115,12 +116,12 @@ def texts(shown: Sequence[Row]) -> list[str]:
 def agent_text(row: Row, warned: str) -> str:
     draft = "true" if row.head_hash != row.live_hash else "false"
     rest = (
-        f'{{"ownerId":{json.dumps(row.owner_id, ensure_ascii=False)},"activeVersionId":"{row.live_id}",'
+        f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
         f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}","headVersionNumber":{row.head_number},'
         f'"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},"revision":{row.revision},'
         f'"createdAt":"{wire_time(row.created_at)}","updatedAt":"{wire_time(row.updated_at)}","warnings":{warned}}}'
     )
-    return splice(f'{{"id":{json.dumps(row.id, ensure_ascii=False)}}}', row.snapshot, rest)
+    return splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import Q
 
 from access_app.roles import Role, may_all
+from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
 from agents_app import answers
 from agents_app.answers import Row
@@ -166,7 +167,10 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
 def _many(variant: Any, user_id: int) -> Any:
     everything, shown, state, column = variant
     caller: Any = answers.StandIn(everything, user_id)
-    return answers.rows(ordered(Agent.objects.for_user(caller), state, column), shown)
+    seen = ordered(Agent.objects.for_user(caller).filter(active_version__isnull=False), state, column)
+    # The page is found first, or the database would sort the snapshots of all agents.
+    found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])
+    return answers.rows(ordered(found, state, column), shown)
 
 
-MANY = answers.Prepared(_many, user_id=int)
+MANY = Prepared(_many, user_id=int)

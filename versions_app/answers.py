@@ -12,7 +12,7 @@ from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subq
 from django.db.models.functions import Cast
 
 from access_app.roles import StandIn
-from agentcms.prepared import Prepared
+from agentcms.prepared import WINDOW, Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent
 from versions_app.diffs import compare, line_counts, paths
@@ -69,7 +69,7 @@ def _head(variant: Any, agent_id: str, user_id: int) -> Any:
 
 
 def _page(variant: Any, agent_id: str) -> Any:
-    return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))
+    return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))[WINDOW]
 
 
 def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
