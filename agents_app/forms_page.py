@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils.text import slugify
 from pydantic import BaseModel
 
 from agentcms.wire import canonical
@@ -17,9 +16,8 @@ from agents_app import shapes
 from agents_app.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, StrictJSON
 from agents_app.models import Agent
 from agents_app.pickers import Picker, offered, offered_agents, offered_integration_tools
-from agents_app.pieces import SETTINGS, in_pieces, in_stored_order, sampling_texts, with_sampling
+from agents_app.pieces import SETTINGS, in_pieces, in_stored_order, plural, sampling_texts, with_sampling
 from agents_app.registry import Kind, registry
-from agents_app.selected import free_id
 from agents_app.sub_agents import refuse_circle
 
 KEYS = ("tools", "workflows", "agents", "integration_tools")
@@ -158,6 +156,13 @@ class EditForm(forms.Form):
         }
 
     @property
+    def counted(self) -> str:
+        """How long the instructions are, as app.js says it while one types."""
+        characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
+        tokens = -(-characters // 4)
+        return f"{plural(characters, 'character')} · about {plural(tokens, 'token')} (estimate)"
+
+    @property
     def faulty(self) -> list[Any]:
         """The fields at fault, in the order of the page."""
         return [field for field in self if field.errors]
@@ -242,42 +247,6 @@ class OpenedForm(EditForm):
             return True
         other = found(row, seen)
         return other is not None and other.snapshot_hash == version.snapshot_hash
-
-
-class CreateForm(EditForm):
-    """The editor's form with what only a new agent is asked."""
-
-    id = KeptText(
-        required=False,
-        max_length=128,
-        label="Identifier",
-        help_text="Stands in addresses and cannot be changed later. Left empty, it is made from the name.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
-    owner_id = forms.ChoiceField(required=False, label="Owner")
-    shape = shapes.AgentCreate
-
-    def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.owners = owners
-        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
-
-    def clean_owner_id(self) -> str:
-        owner_id: str = self.cleaned_data["owner_id"]
-        if owner_id not in self.owners:  # a choice field lets the blank owner through as no choice
-            raise ValidationError("You may not create agents there. Choose one of your owners.", code="forbidden")
-        return owner_id
-
-    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        typed = {"id": cleaned["id"]} if cleaned.get("id") else {}
-        return {**super().body(cleaned), **typed}
-
-    @property
-    def wanted_id(self) -> str:
-        """The id that was typed, or one made from the name that nobody has yet."""
-        if typed := self.cleaned_data["id"]:
-            return str(typed)
-        return free_id(slugify(self.cleaned_data["name"])[:100] or "agent")
 
 
 def configuration_of(agent: Agent) -> dict[str, Any]:

@@ -12,6 +12,10 @@ from agents_app.fields import JSONNumber, Scorers
 SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
 
 
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def in_pieces(base: dict[str, Any]) -> dict[str, Any]:
     """A configuration as the form's fields show it."""
     model = dict(base["model"])

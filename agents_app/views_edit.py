@@ -18,7 +18,8 @@ from access_app.teams import known_owners
 from agents_app import shapes
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
-from agents_app.forms_page import CreateForm, EditForm, OpenedForm
+from agents_app.forms_create import CreateForm
+from agents_app.forms_page import EditForm, OpenedForm
 from agents_app.models import Agent
 from agents_app.pages import find, hold, is_htmx, may
 from agents_app.status import drafts_of, status_of, warnings_of
