@@ -1,4 +1,4 @@
-"""Agents for staff. The form is the pages' form: it knows its revision and saves only what was changed."""
+"""Agents for staff. The form knows the revision it was opened with and saves only what was changed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from access_app.models import printable_id
 from access_app.roles import Role, has_role, may_anything
 from agents_app import shapes
 from agents_app.changes import change
+from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.fields import KeptText
 from agents_app.forms import AgentForm
 from agents_app.models import Agent
@@ -28,11 +29,14 @@ class AgentAdminForm(AgentForm):
     """The agent's form, with who owns it and whether the change goes live."""
 
     user: Any = None  # who fills it in; set on the subclass that each request makes
+    row: Agent
 
     id = KeptText(max_length=128, help_text="Cannot be changed later.")
     owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
     publish = forms.BooleanField(
-        required=False, initial=True, label="Make it live", help_text="Otherwise the change waits as a draft."
+        required=False,
+        label="Make it live",
+        help_text="With all that a draft ahead has gathered. Otherwise the change waits as a draft.",
     )
 
     class Meta(AgentForm.Meta):
@@ -42,6 +46,10 @@ class AgentAdminForm(AgentForm):
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:
             self.fields.pop("id", None)
+        # A draft ahead is released on purpose only.
+        self.fields["publish"].initial = self.instance._state.adding or (
+            self.may_publish and not self.instance.has_draft
+        )
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]
@@ -58,12 +66,14 @@ class AgentAdminForm(AgentForm):
         cleaned = super().clean() or {}
         if self.instance._state.adding:
             return cleaned
-        if self.is_stale:
+        self.row = Agent.objects.locked(self.instance.pk)  # held until the admin's transaction ends
+        if self.is_stale_for(self.row):
             raise ValidationError(
                 "Somebody saved this agent since you opened it. Copy your text, reload the page and apply it there.",
                 code="stale",
             )
-        if cleaned.get("publish") and self.changed_fields() and not self.may_publish:
+        releases = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
+        if releases and not self.may_publish:
             self.add_error("publish", "This needs the role publisher. Untick it to save a draft.")
         return cleaned
 
@@ -188,14 +198,13 @@ class AgentAdmin(admin.ModelAdmin):
         return may_anything(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
-        said = {"message": form.cleaned_data["change_message"], "publish": form.cleaned_data["publish"]}
-        with saying(**said):
+        with saying(message=form.cleaned_data["change_message"]):
             if not change:
                 obj.save()
                 return
-            stored = Agent.objects.get(pk=obj.pk)
-            stored.edit(form.changed_fields())
-            stored.hand_over(form.cleaned_data["owner_id"])
+            save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
+            save(form.row, form.changed_fields())
+            form.row.hand_over(form.cleaned_data["owner_id"])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
         Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()

@@ -1,4 +1,4 @@
-"""The form of an agent, for the pages and the admin; the shape of an agent does the checking."""
+"""The form of an agent with its fields as they are stored, for the admin; the shape of an agent does the checking."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ class AgentForm(forms.ModelForm):
             self.fields[name].required = False
         self.fields["revision"].initial = self.instance.revision
 
-    @property
-    def is_stale(self) -> bool:
+    def is_stale_for(self, row: Agent) -> bool:
         """Whether somebody saved since this form was opened."""
         opened = self.cleaned_data.get("revision")
-        return opened is not None and opened != self.instance.revision
+        return opened is not None and opened != row.revision
 
     def changed_fields(self) -> dict[str, Any]:
         """The configuration that was changed in the form, by name."""

@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 
 from agents_app import shapes
+from agents_app.changes import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 
@@ -161,3 +162,75 @@ def test_drafts_are_published_from_the_list(client, staff):
 
     agent.refresh_from_db()
     assert agent.active_version.version_number == 2
+
+
+def with_a_draft(**fields):
+    agent = AgentFactory()
+    with change(publish=False):
+        agent.edit(fields or {"instructions": "Draft"})
+    return agent
+
+
+def test_a_draft_ahead_is_neither_released_nor_lost_by_an_ordinary_save(client, staff):
+    agent = with_a_draft()
+
+    save(client, agent, name="Porter", publish=False)
+
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.head_version.based_on) == (1, 2)
+    assert (agent.instructions, agent.name) == ("Draft", "Porter")
+
+
+def test_making_it_live_releases_the_draft_with_the_change(client, staff):
+    agent = with_a_draft()
+
+    save(client, agent, name="Porter")
+
+    agent.refresh_from_db()
+    live = agent.active_version
+    assert (live.version_number, live.snapshot["instructions"], live.snapshot["name"]) == (3, "Draft", "Porter")
+
+
+def test_an_unchanged_draft_is_released_without_a_version(client, staff):
+    agent = with_a_draft()
+
+    save(client, agent)
+
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.versions.count()) == (2, 2)
+
+
+def test_a_draft_ahead_is_not_released_by_default(client, staff):
+    drafted, plain = with_a_draft(), AgentFactory()
+
+    forms = [
+        client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).context["adminform"].form
+        for agent in (drafted, plain)
+    ]
+
+    assert [form["publish"].value() for form in forms] == [False, True]
+
+
+def test_an_editor_does_not_release_a_draft(client):
+    client.force_login(member("editor", is_staff=True))
+    agent = with_a_draft()
+
+    refused = save(client, agent)
+
+    agent.refresh_from_db()
+    assert "role publisher" in refused.content.decode()
+    assert agent.active_version.version_number == 1
+
+
+def test_a_roll_back_is_not_undone_by_the_next_small_edit(client, staff):
+    agent = AgentFactory()
+    for name in ("Two", "Three", "Four"):
+        agent.edit({"name": name})
+    agent.versions.get(version_number=2).activate()
+    agent.refresh_from_db()
+
+    save(client, agent, description="Small")
+
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.active_version.based_on) == (5, 2)
+    assert (agent.name, agent.description) == ("Two", "Small")
