@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agentcms.api_operations import AGENT, OPERATIONS, Operation
+from agentcms.api_operations import OPERATIONS, Operation
 from agents_app.bodies import Copy, Identity, Ownership, Said
 from agents_app.shapes import AgentCreate, AgentShape, partial
 from versions_app.bodies import Description, Undo
@@ -108,32 +108,35 @@ def document() -> JSON:
 
 def described(operation: Operation) -> JSON:
     """One operation in OpenAPI's words."""
-    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
-    parameters += [{"name": name, "in": "query", "schema": TEXT, **QUERY.get(name, {})} for name in operation.query]
-    always = (400, 401, 403, 404, 406, 415, 429, 503)
-    errors = {
-        *always,
-        *operation.errors,
-        *((409, 422) if operation.method == "post" else ()),
-        *((413,) if operation.body else ()),
-    }
     said: JSON = {
         "operationId": operation.id,
         "summary": operation.summary,
-        "parameters": parameters,
+        "parameters": parameters(operation),
         "responses": {
             str(operation.status): answered(operation),
-            **{str(status): refused(status) for status in sorted(errors)},
+            **{str(status): refused(status) for status in sorted(errors(operation))},
         },
     }
-    if operation.method == "get" and operation.path == AGENT:
+    if operation.id == "getAgent":
         said["responses"]["304"] = {"description": "Known already, by If-None-Match."}
     if operation.body:
         kind = "application/x-ndjson" if operation.body == "Lines" else "application/json"
         needed = operation.body in ("AgentCreate", "Duplicate", "Lines")
         said["requestBody"] = {"required": needed, "content": {kind: {"schema": ref(operation.body)}}}
     return said
+
+
+def parameters(operation: Operation) -> list[JSON]:
+    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+    inside = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    return inside + [{"name": name, "in": "query", "schema": TEXT, **QUERY.get(name, {})} for name in operation.query]
+
+
+def errors(operation: Operation) -> set[int]:
+    """What may be refused: some things always, some by method, some by operation."""
+    repeats = (409, 422) if operation.method == "post" else ()
+    size = (413,) if operation.body else ()
+    return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *repeats, *size}
 
 
 def answered(operation: Operation) -> JSON:
@@ -147,54 +150,7 @@ def refused(status: int) -> JSON:
 
 def schemas() -> dict[str, JSON]:
     """The shapes of bodies and answers by name."""
-    found: dict[str, JSON] = {
-        "Anything": ANY,
-        "Lines": {"type": "string", "description": "One JSON object on each line."},
-        "Error": {
-            **closed(error=TEXT, code=TEXT),
-            "properties": {"error": TEXT, "code": TEXT, "issues": many(closed(field=TEXT, message=TEXT))},
-        },
-        "Done": closed(success=FLAG, message=TEXT),
-        "Activated": closed(success=FLAG, message=TEXT, activeVersionId=ID),
-        "Warning": closed(field=TEXT, key=TEXT, message=TEXT),
-        "Version": version(),
-        "Comparison": closed(
-            diffs=many(closed(field=TEXT, previousValue=ANY, currentValue=ANY)),
-            summary=TEXT,
-            details=many(
-                closed(path=TEXT, kind={"enum": ["added", "removed", "changed"]}, previousValue=ANY, currentValue=ANY)
-            ),
-            fromVersion=ref("Version"),
-            toVersion=ref("Version"),
-        ),
-        "AgentPage": {
-            "anyOf": [
-                page("agents", "Agent"),
-                closed(agents=many(ref("Agent")), perPage=WHOLE, hasMore=FLAG, nextCursor=maybe(TEXT)),
-            ]
-        },
-        "VersionPage": page("versions", "Version"),
-        "Activation": activation(),
-        "Activations": {
-            "anyOf": [
-                page("activations", "Activation"),
-                closed(at=TIME, versionId=ID, versionNumber=WHOLE, kept=FLAG, activation=ref("Activation")),
-            ]
-        },
-        "Dependents": closed(dependents=many(closed(id=TEXT, name=TEXT, ownerId=TEXT)), total=WHOLE, hidden=WHOLE),
-        "Job": closed(
-            id=ID,
-            kind=TEXT,
-            state={"enum": ["queued", "running", "done", "failed"]},
-            done=WHOLE,
-            total=maybe(WHOLE),
-            result=ANY,
-            error=maybe(TEXT),
-            createdAt=TIME,
-            startedAt=maybe(TIME),
-            finishedAt=maybe(TIME),
-        ),
-    }
+    found = answers() | pages()
     add(found, "AgentCreate", AgentCreate, Said)
     add(found, "AgentChange", partial(AgentShape), Ownership, Said)
     add(found, "Duplicate", Identity, Copy, Ownership)
@@ -204,6 +160,60 @@ def schemas() -> dict[str, JSON]:
     add(found, "Configuration", AgentShape)
     found["Agent"] = agent(found["Configuration"])
     return found
+
+
+def answers() -> dict[str, JSON]:
+    said = closed(error=TEXT, code=TEXT)
+    said["properties"] |= {"issues": many(closed(field=TEXT, message=TEXT))}
+    return {
+        "Anything": ANY,
+        "Lines": {"type": "string", "description": "One JSON object on each line."},
+        "Error": said,
+        "Done": closed(success=FLAG, message=TEXT),
+        "Activated": closed(success=FLAG, message=TEXT, activeVersionId=ID),
+        "Warning": closed(field=TEXT, key=TEXT, message=TEXT),
+        "Version": version(),
+        "Comparison": comparison(),
+        "Activation": activation(),
+        "Dependents": closed(dependents=many(closed(id=TEXT, name=TEXT, ownerId=TEXT)), total=WHOLE, hidden=WHOLE),
+        "Job": job(),
+    }
+
+
+def pages() -> dict[str, JSON]:
+    walked = closed(agents=many(ref("Agent")), perPage=WHOLE, hasMore=FLAG, nextCursor=maybe(TEXT))
+    then = closed(at=TIME, versionId=ID, versionNumber=WHOLE, kept=FLAG, activation=ref("Activation"))
+    return {
+        "AgentPage": {"anyOf": [page("agents", "Agent"), walked]},
+        "VersionPage": page("versions", "Version"),
+        "Activations": {"anyOf": [page("activations", "Activation"), then]},
+    }
+
+
+def comparison() -> JSON:
+    kind = {"enum": ["added", "removed", "changed"]}
+    return closed(
+        diffs=many(closed(field=TEXT, previousValue=ANY, currentValue=ANY)),
+        summary=TEXT,
+        details=many(closed(path=TEXT, kind=kind, previousValue=ANY, currentValue=ANY)),
+        fromVersion=ref("Version"),
+        toVersion=ref("Version"),
+    )
+
+
+def job() -> JSON:
+    return closed(
+        id=ID,
+        kind=TEXT,
+        state={"enum": ["queued", "running", "done", "failed"]},
+        done=WHOLE,
+        total=maybe(WHOLE),
+        result=ANY,
+        error=maybe(TEXT),
+        createdAt=TIME,
+        startedAt=maybe(TIME),
+        finishedAt=maybe(TIME),
+    )
 
 
 def add(found: dict[str, JSON], name: str, *parts: type[BaseModel]) -> None:

@@ -5,90 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
-from access_app.roles import Role, granted_role, may_all, owners
 from agentcms.ids import random_key
 from agentcms.wire import canonical
 from agents_app import shapes
 from agents_app.changes import change, current
 from agents_app.index import AgentIndex
+from agents_app.querysets import AgentQuerySet
 from agents_app.repeats import KeptAnswer
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
     AgentVersion = Any  # this module does not know the history; the database does
 
-__all__ = ["Agent", "AgentIndex", "KeptAnswer"]
+__all__ = ["Agent", "AgentIndex", "AgentQuerySet", "KeptAnswer"]
 
 log = logging.getLogger(__name__)
 
-POINTERS = ("active_version", "head_version", "last_version_number", "revision")
 EDITABLE = (*shapes.FIELDS, "owner_id")
 TIMES = ("created_at", "updated_at")  # update_or_create() names them; they move with the history
-
-
-def refuse(door: str, names: Iterable[str]) -> None:
-    """Keep a door shut on what only a save or the history may write."""
-    named = {name.removesuffix("_id") for name in names}
-    if fields := sorted(named & set(shapes.FIELDS)):
-        raise TypeError(f"{door} would change {', '.join(fields)} without a version. Call save() on each agent.")
-    if pointers := sorted(named & set(POINTERS)):
-        raise TypeError(f"{door} would move {', '.join(pointers)} past the history. Activate or restore a version.")
-
-
-class AgentQuerySet(models.QuerySet["Agent"]):
-    """Agents, with the side doors closed: a change of configuration that leaves no version behind is refused."""
-
-    def for_user(self, user: AbstractBaseUser | AnonymousUser, role: Role = Role.VIEWER) -> Self:
-        """The agents for which the caller has at least the role; every queryset that serves a caller begins here."""
-        return self if may_all(user, role) else self.filter(owner_id__in=owners(user, role))
-
-    def with_versions(self) -> Self:
-        """Each with its live and its head version, in the same query."""
-        return self.select_related("active_version", "head_version")
-
-    def with_role(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Each with the role its owner granted the caller, as `granted`: what `effective_role` reads."""
-        return self.annotate(granted=granted_role(user, "owner_id"))
-
-    def locked(self, agent_id: str) -> Agent:
-        """The row as it stands with its two versions, held against other writers until the transaction ends."""
-        row = self.select_for_update(of=("self",)).get(pk=agent_id)
-        # Not in one statement: one that waited for the lock sees other tables as they were before the wait.
-        row.pair_versions()
-        return row
-
-    def hold(self) -> list[str]:
-        """Their ids, locked in one order against other writers until the transaction ends."""
-        return list(self.order_by("pk").select_for_update().values_list("pk", flat=True))
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        with transaction.atomic():
-            self.hold()
-            return super().delete()
-
-    delete.queryset_only = True  # type: ignore[attr-defined]  # as in Django: a manager alone deletes nothing
-
-    def update(self, **values: Any) -> int:
-        refuse("update()", values)
-        return super().update(**values)
-
-    def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
-        fields = list(fields)
-        refuse("bulk_update()", fields)
-        return super().bulk_update(objs, fields, batch_size)
-
-    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("bulk_create() would make agents without a version. Call save() on each agent.")
-
-    def write(self, **values: Any) -> int:
-        """Write columns beneath the guards and without a signal; only the history calls it, as it moves pointers."""
-        return super().update(**values)
 
 
 class Agent(models.Model):

@@ -23,7 +23,7 @@ class KeptAnswerQuerySet(models.QuerySet["KeptAnswer"]):
         fresh = KeptAnswer(user_id=user.pk, key=key, fingerprint=fingerprint)
         with transaction.atomic():
             self.filter(user_id=user.pk, key=key, created_at__lt=timezone.now() - KEPT).delete()
-            self.bulk_create([fresh], ignore_conflicts=True)
+            KeptAnswer.objects.bulk_create([fresh], ignore_conflicts=True)
         # A row that was there already keeps its own fingerprint and token.
         return self.filter(user_id=user.pk, key=key, token=fresh.token).first()
 

@@ -178,7 +178,7 @@ def defaults() -> JSONObject:
 
 # Asked once: pydantic inspects each factory anew.
 _MAKERS: dict[str, Callable[[], Any]] = {
-    name: cast(Callable[[], Any], info.default_factory) or repeat(info.default).__next__
+    name: cast(Callable[[], Any], info.default_factory or repeat(info.default).__next__)
     for name, info in AgentShape.model_fields.items()
     if not info.is_required()
 }

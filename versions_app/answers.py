@@ -63,7 +63,8 @@ def rows(versions: QuerySet[AgentVersion], *more: str) -> Any:
 def _head(variant: Any, agent_id: str, user_id: int) -> Any:
     mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
     total = mine.values("agent").annotate(total=Count("pk")).values("total")
-    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(pk=agent_id).order_by()
+    caller: Any = StandIn(variant, user_id)
+    agents = Agent.objects.for_user(caller).filter(pk=agent_id).order_by()
     agents = agents.annotate(total=Subquery(total, IntegerField()))
     return agents.values_list("pk", "active_version_id", "head_version_id", "total")
 
@@ -74,7 +75,8 @@ def _page(variant: Any, agent_id: str) -> Any:
 
 def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
     """The versions `a` and `b`, live and head, of an agent that the caller may see."""
-    agents = Agent.objects.for_user(StandIn(variant, user_id)).filter(pk=agent_id)
+    caller: Any = StandIn(variant, user_id)
+    agents = Agent.objects.for_user(caller).filter(pk=agent_id)
     wanted = Q(pk__in=(a, b)) | Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
     mine = AgentVersion.objects.order_by().filter(wanted, agent_id=agent_id, agent__in=agents)
     return rows(mine, "agent__active_version", "agent__head_version")
