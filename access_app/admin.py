@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from access_app.models import ApiKey, Membership
 from access_app.roles import Role, has_role, may_all, owners
@@ -129,6 +130,13 @@ class PeopleAdmin(UserAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_superuser
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Another's password is a superuser's matter; one's own is changed on the account's page."""
+        if not request.user.is_superuser:
+            raise PermissionDenied
+        answer: HttpResponse = super().user_change_password(request, id, form_url)
+        return answer
 
 
 @admin.register(ApiKey)

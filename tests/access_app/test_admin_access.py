@@ -48,6 +48,31 @@ def test_staff_cannot_make_themselves_superusers(client):
     assert user.username != "x"
 
 
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_staff_cannot_set_the_password_of_anybody(client, method):
+    client.force_login(member("manager", "north", is_staff=True))
+    root = UserFactory(is_superuser=True)
+    before = root.password
+    typed = {"password1": "taken-over-77", "password2": "taken-over-77", "usable_password": "true"}
+
+    answer = getattr(client, method)(reverse("admin:auth_user_password_change", args=[root.pk]), typed)
+
+    root.refresh_from_db()
+    assert answer.status_code == 403
+    assert root.password == before
+
+
+def test_a_superuser_sets_a_password(client):
+    client.force_login(UserFactory(is_superuser=True, is_staff=True))
+    user = UserFactory()
+    typed = {"password1": "given-anew-77", "password2": "given-anew-77", "usable_password": "true"}
+
+    client.post(reverse("admin:auth_user_password_change", args=[user.pk]), typed)
+
+    user.refresh_from_db()
+    assert user.check_password("given-anew-77")
+
+
 def test_the_inline_of_a_user_grants_within_the_own_owner_alone(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
