@@ -130,10 +130,16 @@ def test_odd_accept_headers_are_no_server_error(http, accept):
     assert http.get("/api/echo", HTTP_ACCEPT=accept).status_code in (200, 406)
 
 
-def test_head_and_options_answer(http):
+def test_head_answers_without_a_body(http):
     assert http.head("/api/echo").status_code == 200
     assert http.head("/api/echo").content == b""
-    assert http.options("/api/echo").status_code == 200
+
+
+def test_options_names_the_methods_that_there_are(http):
+    refused = http.options("/api/echo")
+
+    assert refused.status_code == 405
+    assert "GET" in refused["Allow"]
 
 
 def test_text_that_is_json_already_passes_as_it_is(http):
