@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 from django.db import connection, models
@@ -33,11 +34,14 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
             holding = f"SELECT id FROM {TABLE} WHERE json_holds(metadata, %s)"  # noqa: S608
             return self.filter(pk__in=RawSQL(holding, [_text(wanted)]))  # noqa: S611
         found = self.filter(metadata__contains=wanted)
-        for path, value in leaves(wanted):
-            if isinstance(value, list | dict):  # containment would be content with more than was asked for
-                same = f"SELECT id FROM {TABLE} WHERE metadata #> %s::text[] = %s::jsonb"  # noqa: S608
-                found = found.filter(pk__in=RawSQL(same, [path, _text(value)]))  # noqa: S611
-        return found
+        # Containment would be content with more than was asked for in these.
+        exact = [(path, _text(value)) for path, value in leaves(wanted) if isinstance(value, list | dict)]
+        if not exact:
+            return found
+        # In one statement: a planner takes minutes over hundreds.
+        same = " AND ".join(["metadata #> %s::text[] = %s::jsonb"] * len(exact))
+        holding = f"SELECT id FROM {TABLE} WHERE {same}"  # noqa: S608
+        return found.filter(pk__in=RawSQL(holding, [*chain(*exact)]))  # noqa: S611
 
     def naming(self, agent_id: str) -> Self:
         """Those that name an agent as a sub-agent."""

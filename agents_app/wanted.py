@@ -14,6 +14,7 @@ from django.db.models import Q
 from access_app.roles import Role, may_all
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
+from agentcms.wire import read_time
 from agents_app import answers
 from agents_app.answers import Row
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -158,7 +159,7 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
         if "\0" in agent_id + value:
             raise ValueError
         (agent_id + value).encode()
-        return [value if field == "name" else datetime.fromisoformat(value), agent_id]
+        return [value if field == "name" else read_time(value), agent_id]
     except (ValueError, TypeError, RecursionError):
         query.refuse("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
         return None

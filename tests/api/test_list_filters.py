@@ -1,10 +1,12 @@
 """Filters, search and cursors of the list, by the state that `status` names."""
 
 import json
+from base64 import urlsafe_b64encode
 from urllib.parse import quote, urlencode
 
 import pytest
 
+from agents_app.models import AgentIndex
 from tests.api.calls import AGENTS, Caller, agent_path
 from tests.factories import api_key, member
 
@@ -249,3 +251,24 @@ def test_a_cursor_that_is_none_is_refused(api, cursor):
     answer = api.get(f"{AGENTS}?cursor={cursor}")
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "cursor")
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01"])
+def test_a_cursor_with_a_time_that_is_none_is_refused(api, moment):
+    text = json.dumps(["createdAt", "DESC", moment, "x"])
+
+    answer = api.get(f"{AGENTS}?cursor={urlsafe_b64encode(text.encode()).decode()}")
+
+    assert (answer.status_code, answer.body["code"]) == (400, "invalid_query")
+
+
+@pytest.mark.postgres_only
+def test_many_lists_and_objects_are_asked_for_in_one_statement(api):
+    api.create("a", metadata={str(number): [number] for number in range(300)})
+    wanted = {str(number): [number] for number in range(300)}
+
+    asked = str(AgentIndex.objects.with_metadata(wanted).query)
+
+    assert ids(api, metadata=json.dumps(wanted)) == ["a"]
+    assert ids(api, metadata=json.dumps({**wanted, "7": []})) == []
+    assert asked.count("SELECT") == 2
