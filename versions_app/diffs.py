@@ -112,9 +112,8 @@ def _member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: Any, path:
 
 def items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
     """Two lists of distinct keys as one: what stayed, came, went or moved."""
-    stayed = {
-        before[block.src_start + n] for block in _equal(before, after) for n in range(block.src_end - block.src_start)
-    }
+    blocks = _opcodes(before, after, MOST_PAIRS)
+    stayed = {key for tag, start, end, *_ in blocks if tag == "equal" for key in before[start:end]}
     kept = set(before) & set(after)
     now = [ItemDiff(key, "same" if key in stayed else "moved" if key in kept else "added") for key in after]
     return now + [ItemDiff(key, "removed") for key in before if key not in kept]

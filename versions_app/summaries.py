@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
-from versions_app.diffs import FieldDiff, compare, items, line_counts, paths
+from versions_app.diffs import FieldDiff, compare, items, line_counts, paths, same
 
 LABELS = {
     "name": "Name",
@@ -104,18 +105,12 @@ def _model(label: str, before: Any, after: Any) -> Phrase:
 def _object(label: str, before: Any, after: Any) -> Phrase:
     before, after = before or {}, after or {}
     added, removed = [key for key in after if key not in before], [key for key in before if key not in after]
-    changed = [path for path in paths(before, after) if _top(path.path, before) in after]
-    text = ""
-    if len(changed) == 1 and changed[0].kind == "changed":
-        text = f"{_short(changed[0].path)} {_short(changed[0].before)} → {_short(changed[0].after)}"
-    elif kept := sorted({_top(path.path, before) for path in changed} & set(before) & set(after)):
-        text = f"{_listed(kept)} changed"
+    changed = sorted(key for key in before if key in after and not same(before[key], after[key]))
+    only = [*islice(paths(before[changed[0]], after[changed[0]], changed[0]), 2)] if len(changed) == 1 else []
+    text = f"{_listed(changed)} changed" if changed else ""
+    if len(only) == 1 and only[0].kind == "changed":
+        text = f"{_short(only[0].path)} {_short(only[0].before)} → {_short(only[0].after)}"
     return Phrase(label, _signed("+", added), _signed("−", removed), text)
-
-
-def _top(path: str, keys: Mapping[str, Any]) -> str:
-    """The key of an object that a path begins with; a key may hold dots itself."""
-    return max((key for key in keys if path == key or path.startswith((f"{key}.", f"{key}["))), key=len, default="")
 
 
 def _signed(sign: str, keys: Sequence[str]) -> str:

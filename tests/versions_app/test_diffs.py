@@ -303,3 +303,12 @@ def test_each_item_of_a_long_list_is_read_once_or_twice():
 
     assert found == [PathDiff("a[999]", "changed", 999, "last")]
     assert 2000 <= Watched.read <= 4000
+
+
+def test_lists_too_long_to_compare_item_by_item_are_replaced_whole():
+    before = ["kept", *(f"a{number}" for number in range(20_000))]
+    after = [*(f"b{number}" for number in range(20_000)), "kept"]
+
+    kinds = {item.item: item.kind for item in diffs.items(before, after)}
+
+    assert (kinds["kept"], kinds["a7"], kinds["b7"]) == ("moved", "removed", "added")

@@ -1,5 +1,7 @@
 """What changed, in one line of words."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +103,22 @@ def test_the_counted_lines_are_the_lines_that_a_comparison_shows(before, after):
     kinds = [line.kind for line in lines(before, after)]
 
     assert line_counts(before, after) == (kinds.count("added"), kinds.count("removed"))
+
+
+def test_an_object_of_many_keys_is_looked_through_once():
+    before = {f"key {number}": number for number in range(20_000)}
+    after = {key: number + 1 for key, number in before.items()}
+    looked = 0
+
+    def count(frame, event, argument):
+        nonlocal looked
+        looked += 1
+
+    sys.setprofile(count)
+    try:
+        line = said("metadata", before, after)
+    finally:
+        sys.setprofile(None)
+
+    assert line == "Metadata key 0, key 1, key 10, 19997 more changed"
+    assert looked < 20_000 * 40
