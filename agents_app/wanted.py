@@ -23,6 +23,8 @@ NEWEST = OrderBy("createdAt")
 STATES = {"published": ("is_live", "active_version"), "draft": ("is_head", "head_version")}
 ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "index__name"}
 
+ANYWHERE = Q()
+
 ROUGH_FROM = 10_000  # agents, from which on a total may be old
 ROUGH_FOR = 5.0  # seconds
 _totals: dict[Any, tuple[float, int]] = {}
@@ -88,11 +90,12 @@ def matching(user: Any, wanted: Wanted) -> AgentQuerySet:
     return agents
 
 
-def ordered(agents: AgentQuerySet, state: str, column: str) -> AgentQuerySet:
-    """By a column and then by id; a name is that of the state shown."""
+def ordered(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE) -> AgentQuerySet:
+    """By a column and then by id, from a place on; a name is that of the state shown."""
     if column.endswith("index__name"):
-        agents = agents.filter(**{f"index__{state}": True})
-    return agents.order_by(column, "id")
+        # In one filter with the place: in two, the second would be about the name of either state.
+        after = Q(**{f"index__{state}": True}) & after
+    return agents.filter(after).order_by(column, "id")
 
 
 def page(user: Any, wanted: Wanted) -> tuple[list[Row], int]:
@@ -129,9 +132,8 @@ def total(user: Any, wanted: Wanted) -> int:
 def walk(user: Any, wanted: Wanted) -> tuple[list[Row], str | None]:
     """The rows after a cursor, and the cursor of what follows, None at the end."""
     size = min(wanted.paging.per_page, MAX_PER_PAGE)
-    agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column)
-    if wanted.after is not None:
-        agents = agents.filter(_after(wanted, *wanted.after))
+    after = _after(wanted, *wanted.after) if wanted.after else ANYWHERE
+    agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column, after)
     found = answers.rows(agents, wanted.shown, ORDER[wanted.order.field])[: size + 1]
     following = write_cursor(wanted, found[size - 1]) if len(found) > size else None
     return [Row(*row[:-1]) for row in found[:size]], following

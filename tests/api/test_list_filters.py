@@ -246,6 +246,21 @@ def test_a_cursor_walks_the_whole_list_in_order(api, field, direction):
     assert walked == whole
 
 
+def test_a_cursor_by_name_walks_by_the_state_that_is_shown(api):
+    for name in "abcdef":
+        api.create(f"id-{name}", name=name)
+    api.patch(agent_path("id-a"), {"name": "z", "autoPublish": False})
+    order = urlencode({"orderBy[field]": "name", "orderBy[direction]": "ASC", "perPage": 2})
+
+    walked, cursor = [], ""
+    while cursor is not None:
+        page = api.get(f"{AGENTS}?{order}&cursor={quote(cursor)}").body
+        walked += [agent["name"] for agent in page["agents"]]
+        cursor = page["nextCursor"]
+
+    assert walked == [*"abcdef"]
+
+
 @pytest.mark.parametrize("cursor", ["x", "e30", "W10", "WyJuYW1lIiwiREVTQyIsMSwyXQ", "%00", "%F0%9F%99%82"])
 def test_a_cursor_that_is_none_is_refused(api, cursor):
     answer = api.get(f"{AGENTS}?cursor={cursor}")
