@@ -45,7 +45,8 @@ class ObserveMiddleware:
         return response
 
     def count(self, request: HttpRequest, status: int, seconds: float) -> None:
-        key = (request.method or "", route(request), status)
+        method = request.method if request.method in METHODS else "other"  # anybody may invent more
+        key = (method, route(request), status)
         # Looking a counter up by its labels costs more than counting.
         if (counters := self.counters.get(key)) is None:
             counters = self.counters[key] = counters_for(*key)
@@ -62,7 +63,6 @@ def route(request: HttpRequest) -> str:
 
 
 def counters_for(method: str, route: str, status: int) -> tuple[Callable[[], None], Callable[[float], None]]:
-    method = method if method in METHODS else "other"
     total = metrics.REQUESTS.labels(method, route, str(status))
     special: Any = None
     if status in (409, 412):

@@ -5,9 +5,11 @@ from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
+from django.http import HttpResponse
 from django.utils import timezone
 
 from agentcms import metrics
+from agentcms.observe import ObserveMiddleware
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
 
@@ -37,6 +39,15 @@ def test_requests_are_counted_by_route_and_status(staff):
     staff.get("/api/stored/agents/nothing")
 
     assert read(staff, "agentcms_requests_total", **route) == before + 2
+
+
+def test_methods_that_callers_invent_are_one_figure(rf):
+    middleware = ObserveMiddleware(lambda request: HttpResponse())
+
+    for number in range(5):
+        middleware(rf.generic(f"X{number}", "/"))
+
+    assert [method for method, *_ in middleware.counters] == ["other"]
 
 
 def test_versions_and_moves_of_live_are_counted_once_committed(staff, django_capture_on_commit_callbacks):
