@@ -215,6 +215,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
+FILE_UPLOAD_HANDLERS: list[str] = []  # no page takes a file but those that say so; see agentcms/uploads.py
 
 # --- Logs and figures
 

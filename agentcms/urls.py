@@ -37,4 +37,5 @@ urlpatterns = [
     path("", include("access_app.urls")),
     path("", include("agents_app.urls")),
     path("", include("versions_app.urls")),
+    path("", include("versions_app.urls_exchange")),
 ]

@@ -72,10 +72,12 @@ def acting(job: Job) -> Any:
 
 @work(EXPORT)
 def export(job: Job) -> dict[str, Any]:
-    """Write every agent that the caller may see, by id; the same agents give the same bytes."""
+    """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
     user, path = acting(job), folder() / f"{job.pk}.jsonl"
     draft = path.with_suffix(".part")
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
+    if (chosen := job.parameters.get("agents")) is not None:
+        agents = agents.filter(pk__in=chosen)
     job.advance(done=0, total=agents.count())
     seen, count = hashlib.sha256(), 0
     with draft.open("wb") as file:
@@ -135,7 +137,8 @@ def take_in(job: Job) -> dict[str, Any]:
                 cursor = {"offset": file.tell(), "line": number, "counts": dict(counts)}
                 job.advance(done=sum(counts.values()), total=total, cursor=cursor, result={"records": listed})
     job.advance(done=sum(counts.values()), total=total)
-    path.unlink(missing_ok=True)
+    if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
+        path.unlink(missing_ok=True)
     words = {action: counts[action] for action in ("create", "update", "same", "refuse")}
     return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
 
