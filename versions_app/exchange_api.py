@@ -49,19 +49,22 @@ class ImportView(JSONView):
         if not may_all(request.user, Role.PUBLISHER) and not owners(request.user, Role.PUBLISHER).exists():
             raise Forbidden("This needs the role publisher for some owner.")
         path, digest = store(request)
-        parameters = {**options, "role": ceiling(request.user)}
+        unkept = [path]
 
         def act() -> HttpResponse:
             with transaction.atomic():
-                job = start(IMPORT, parameters, requested_by=request.user)
-                if path.exists():  # gone where the same file was handed in before
-                    path.rename(folder() / f"{job.pk}.upload")
+                job = start(IMPORT, {**options, "role": ceiling(request.user)}, requested_by=request.user)
+                unkept.append(path.rename(folder() / f"{job.pk}.upload"))
                 return job_reply(job, 202)
 
         try:
-            return answered(request, f"{request.get_full_path()}\n{digest}", act)
+            answer = answered(request, f"{request.get_full_path()}\n{digest}", act)
+            if "Idempotent-Replayed" not in answer.headers:  # a repeat has a job already, and that its own file
+                unkept.clear()
+            return answer
         finally:
-            path.unlink(missing_ok=True)
+            for each in unkept:
+                each.unlink(missing_ok=True)
 
 
 def store(request: Request) -> tuple[Path, str]:

@@ -9,6 +9,7 @@ from jobs_app.models import Job
 from jobs_app.work import run
 from tests.api.calls import AGENTS, MODEL, Caller, agent_path
 from tests.factories import UserFactory, api_key, member
+from versions_app import exchange
 
 EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
 
@@ -186,6 +187,7 @@ def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, setti
 
 
 def test_the_same_import_under_one_key_is_one_job(api):
+    before = {path.stem for path in exchange.folder().iterdir()}
     first = take_in(api, [record("a")], Idempotency_Key="k")
     again = take_in(api, [record("a")], Idempotency_Key="k")
     other = take_in(api, [record("b")], Idempotency_Key="k")
@@ -193,11 +195,10 @@ def test_the_same_import_under_one_key_is_one_job(api):
     assert first.body["id"] == again.body["id"]
     assert other.status_code == 422
     assert Job.objects.count() == 1
+    assert [path.stem for path in exchange.folder().iterdir() if path.stem not in before] == [first.body["id"]]
 
 
 def test_an_import_goes_on_where_a_worker_died(api, monkeypatch):
-    from versions_app import exchange
-
     monkeypatch.setattr(exchange, "NOTE_EVERY", 2)
     started = take_in(api, [record(f"a{n}") for n in range(5)])
     job = Job.objects.claim(started.body["id"])
