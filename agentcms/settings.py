@@ -120,6 +120,7 @@ def database() -> dict[str, Any]:
     config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
     if config["ENGINE"].endswith("sqlite3"):
         return sqlite(config["NAME"])
+    config["DISABLE_SERVER_SIDE_CURSORS"] = not DATABASE_PREPARE  # such a pooler loses them between two fetches
     config["OPTIONS"] = {
         **config.get("OPTIONS", {}),
         # Statements are planned once per connection; a pooler between here and the server may not know them.

@@ -68,3 +68,10 @@ def test_a_pool_smaller_than_the_threads_is_a_warning(tmp_path):
     )
 
     assert "requests wait in line" in done.stderr
+
+
+@pytest.mark.parametrize(("prepare", "disabled"), [("yes", "False"), ("no", "True")])
+def test_a_pooler_that_forgets_statements_is_not_trusted_with_cursors(tmp_path, prepare, disabled):
+    done = manage(tmp_path, "diffsettings", DATABASE_URL="postgres://cms@db/cms", DATABASE_PREPARE=prepare)
+
+    assert f"'DISABLE_SERVER_SIDE_CURSORS': {disabled}" in done.stdout
