@@ -139,7 +139,7 @@ def known_agents(shown: Iterable[Row]) -> dict[str, tuple[str, ...]]:
     if not named:
         return {}
     wanted = {key for _, keys in named.values() for key in keys}
-    owners = dict(Agent.objects.filter(pk__in=wanted).values_list("pk", "owner_id"))
+    owners = Agent.objects.owners_of(wanted)
     return {
         agent_id: tuple(key for key in keys if owners.get(key) in (owner_id, SHARED))
         for agent_id, (owner_id, keys) in named.items()

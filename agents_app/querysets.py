@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from django.db import models, transaction
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from agents_app.models import Agent
 
 POINTERS = ("active_version", "head_version", "last_version_number", "revision")
+
+
+def in_parts(keys: Iterable[str]) -> Iterator[list[str]]:
+    """So many at a time as one statement takes: PostgreSQL refuses more than 65,535 parameters."""
+    rest = iter(keys)
+    while part := [*islice(rest, 10_000)]:
+        yield part
 
 
 def refuse(door: str, names: Iterable[str]) -> None:
@@ -33,6 +41,11 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser, role: Role = Role.VIEWER) -> Self:
         """The agents for which the caller has at least the role; every queryset that serves a caller begins here."""
         return self if may_all(user, role) else self.filter(owner_id__in=owners(user, role))
+
+    def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
+        """Who owns each of these, however many; those that are not there are left out."""
+        found = (self.filter(pk__in=part).values_list("pk", "owner_id") for part in in_parts(agent_ids))
+        return {pk: owner_id for rows in found for pk, owner_id in rows}
 
     def with_versions(self) -> Self:
         """Each with its live and its head version, in the same query."""

@@ -22,6 +22,7 @@ from agentcms.wire import faults, to_python, to_wire
 JSONObject = dict[str, Any]
 
 SAMPLING_TYPES = {"ratio", "count"}
+MOST_NAMED = 1000  # things of a kind that an agent names; each fault of one costs time, and a body holds millions
 
 
 class Issue(NamedTuple):
@@ -80,15 +81,25 @@ def _reset(default: type) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
+def _few_keys(value: Any) -> Any:
+    """Pydantic counts the members of an object after it looked at each."""
+    if isinstance(value, dict) and len(value) > MOST_NAMED:
+        raise PydanticCustomError("too_long", "")
+    return value
+
+
+_few = BeforeValidator(_few_keys)
+
 NonBlank = Annotated[str, AfterValidator(_not_blank)]
 AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_id)]
 OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _id(value))]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_not_blank)]
 Text = Annotated[str, _reset(str)]
 Key = Annotated[str, Field(max_length=256), AfterValidator(_not_blank)]
-Keys = Annotated[list[Key], AfterValidator(_distinct), _reset(list)]
+Keys = Annotated[list[Key], Field(max_length=MOST_NAMED), AfterValidator(_distinct), _reset(list)]
 Object = Annotated[JSONObject, _reset(dict)]
-Objects = Annotated[list[JSONObject], _reset(list)]
+Objects = Annotated[list[JSONObject], Field(max_length=MOST_NAMED), _reset(list)]
+Scorers = Annotated[dict[NonBlank, "ScorerChoice"], Field(max_length=MOST_NAMED), _few, _reset(dict)]
 
 WIRE = ConfigDict(strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True)
 
@@ -145,7 +156,7 @@ class AgentShape(BaseModel):
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
     memory: Key | None = None
-    scorers: Annotated[dict[NonBlank, ScorerChoice], _reset(dict)] = Field(default_factory=dict)
+    scorers: Scorers = Field(default_factory=dict)
     metadata: Object = Field(default_factory=dict)
 
 
@@ -241,6 +252,7 @@ SENTENCES = {
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
     "union_tag_invalid": 'The type must be "ratio" or "count".',
+    "too_long": f"Name at most {MOST_NAMED:,}.",
 }
 
 

@@ -85,7 +85,7 @@ def warnings_of(agents: Iterable[Agent]) -> dict[str, list[Warning]]:
     """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
     heads: dict[str, Any] = {agent.pk: (agent.owner_id, agent.head_version) for agent in agents}
     named = {key for _, head in heads.values() for key in head.references.get("agents", ())}
-    owners = dict(Agent.objects.filter(pk__in=named).values_list("pk", "owner_id")) if named else {}
+    owners = Agent.objects.owners_of(named)
     return {
         pk: warnings(
             head.references,

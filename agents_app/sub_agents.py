@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q
 
 from access_app.roles import SHARED
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
+from agents_app.querysets import in_parts
 from agents_app.shapes import Issue, ShapeError
 
 MOST_NAMED = 100  # dependents that one answer names
@@ -47,42 +49,57 @@ def in_use(user: Any, agent: Agent) -> str | None:
     return f"Agent {agent.pk} is a sub-agent of {names}. Send force=true to delete it all the same."
 
 
-def refuse_circle(user: Any, agent_id: str, keys: Iterable[str]) -> None:
+def refuse_circle(user: Any, agent_id: str, keys: Sequence[str]) -> None:
     """Refuse sub-agents that lead back to the agent, as far as the caller can see. Raises ShapeError."""
+    if not keys:
+        return
     issues = []
+    following = steps_to(agent_id, named_from(user, keys))
     for place, key in enumerate(keys):
         if key == agent_id:
             issues.append(Issue(f"agents[{place}]", "An agent cannot be its own sub-agent."))
-        elif way := path_to(user, key, agent_id):
-            issues.append(
-                Issue(f"agents[{place}]", f"This closes a circle: {' → '.join([agent_id, *way, agent_id])}.")
-            )
+        elif key in following:
+            way = " → ".join([agent_id, *_way(key, following)])
+            issues.append(Issue(f"agents[{place}]", f"This closes a circle: {way}."))
     if issues:
         raise ShapeError(issues)
 
 
-def path_to(user: Any, start: str, goal: str) -> list[str] | None:
-    """The agents from `start` to the one that names `goal`, along live and head configurations; None if none does."""
-    came_from: dict[str, str | None] = {start: None}
-    frontier = [start]
-    while frontier:
-        seen = Agent.objects.for_user(user).filter(pk__in=frontier)
-        named = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen).values_list("agent_id", "agents")
-        frontier = []
-        for agent_id, keys in named:
-            if goal in keys:
-                return _way(came_from, agent_id)
-            for key in keys:
-                if key not in came_from:
-                    came_from[key] = agent_id
-                    frontier.append(key)
-    return None
+def named_from(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
+    """What each agent names that these lead to, as far as the caller can see, in live and head configurations."""
+    named: dict[str, set[str]] = {}
+    asked: set[str] = set()
+    while wanted := {*starts} - asked:
+        asked |= wanted
+        starts = set()
+        for part in in_parts(wanted):
+            seen = Agent.objects.for_user(user).filter(pk__in=part)
+            states = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen)
+            for agent_id, keys in states.values_list("agent_id", "agents"):
+                named.setdefault(agent_id, set()).update(keys)
+                starts.update(keys)
+    return named
 
 
-def _way(came_from: dict[str, str | None], last: str) -> list[str]:
-    way: list[str] = []
-    at: str | None = last
+def steps_to(goal: str, named: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """For each agent that leads to the goal, the next one on its shortest way there."""
+    named_by: dict[str, list[str]] = {}
+    for agent_id, keys in sorted(named.items()):
+        for key in keys:
+            named_by.setdefault(key, []).append(agent_id)
+    following: dict[str, str] = {}
+    reached = deque([goal])
+    while reached:
+        at = reached.popleft()
+        for agent_id in named_by.get(at, ()):
+            if agent_id != goal and agent_id not in following:
+                following[agent_id] = at
+                reached.append(agent_id)
+    return following
+
+
+def _way(start: str, following: Mapping[str, str]) -> Iterator[str]:
+    at: str | None = start
     while at is not None:
-        way.insert(0, at)
-        at = came_from[at]
-    return way
+        yield at
+        at = following.get(at)

@@ -194,6 +194,23 @@ def test_a_wrong_value_is_refused_at_its_place(api, fields):
     assert {issue["field"].split(".")[0].split("[")[0] for issue in answer.body["issues"]} == set(fields)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [1] * 1001},
+        {"agents": [f"a{number}" for number in range(1001)]},
+        {"inputProcessors": [{}] * 1001},
+        {"scorers": dict.fromkeys(map(str, range(1001)), 1)},
+    ],
+    ids=list,
+)
+def test_more_than_a_thousand_of_a_kind_are_one_fault(api, fields):
+    answer = api.post(AGENTS, {**GOOD, **fields})
+
+    refused(answer)
+    assert answer.body["issues"] == [{"field": next(iter(fields)), "message": "Name at most 1,000."}]
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_hostile_query_is_refused(api, query):
     refused(api.get(f"{AGENTS}?{query}"))

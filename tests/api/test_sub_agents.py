@@ -80,6 +80,46 @@ def test_a_circle_is_refused_with_its_way(api):
     assert api.get(agent_path("a")).body["agents"] == []
 
 
+def test_each_key_that_closes_a_circle_is_named(api):
+    for agent_id, named in {"a": [], "b": ["a"], "c": ["b", "d"], "d": ["c"], "e": ["f"]}.items():
+        api.create(agent_id, agents=[] if agent_id == "c" else named)
+    Agent.objects.get(pk="c").edit({"agents": ["b", "d"]})
+
+    answer = api.patch(agent_path("a"), {"agents": ["e", "d", "b"]})
+
+    assert answer.body["issues"] == [
+        {"field": "agents[1]", "message": "This closes a circle: a → d → c → b → a."},
+        {"field": "agents[2]", "message": "This closes a circle: a → b → a."},
+    ]
+
+
+def test_a_thousand_keys_cost_no_more_questions_than_one(api, django_assert_max_num_queries):
+    api.create("a")
+    for number in range(3):
+        api.create(f"b{number}", agents=[f"c{number}"])
+    keys = [*(f"b{number}" for number in range(3)), *(f"x{number}" for number in range(900))]
+
+    with django_assert_max_num_queries(30):
+        answer = api.patch(agent_path("a"), {"agents": keys})
+
+    assert answer.status_code == 200
+
+
+def test_a_thousand_of_a_kind_are_taken(api):
+    keys = [f"a{number}" for number in range(1000)]
+
+    answer = api.create("x", agents=keys, tools=keys, scorers={key: {} for key in keys})
+
+    assert answer.status_code == 201
+    assert answer.body["agents"] == keys
+
+
+def test_owners_are_known_of_more_agents_than_a_statement_takes(api):
+    api.create("a")
+
+    assert Agent.objects.owners_of(["a", *map(str, range(260_000))]) == {"a": ""}
+
+
 def test_a_circle_through_a_draft_is_refused_too(api):
     api.create("a")
     api.create("b")
