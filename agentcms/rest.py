@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core import exceptions as django
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, UnreadablePostError
 from django.utils.functional import Promise
 from rest_framework import exceptions as drf
@@ -265,6 +265,13 @@ def _database(exception: Exception) -> ApiError | None:
         return None
     logger.warning("The database could not be had in time: %s", exception)
     return errors.Unavailable()
+
+
+@api_error.register
+def _unstorable(exception: DataError) -> ApiError:
+    """A value that PostgreSQL does not take, such as a NUL, where nobody looked before it was asked."""
+    logger.warning("The database refused a value.", exc_info=exception)
+    return ApiError(400, "The request cannot be read.", "bad_request")
 
 
 def _is_passing(exception: Exception) -> bool:

@@ -15,6 +15,7 @@ from django.http import QueryDict
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.status import Status, drafts_of, last_movers, status_of, warnings_of
+from agents_app.words import MOST_TYPED
 
 PER_PAGE = 50
 SORTS = {
@@ -71,7 +72,7 @@ class Listing:
     def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
         self.agents = agents
         self.asked = asked
-        self.q = asked.get("q", "").strip().replace("\0", "")
+        self.q = asked.get("q", "")[:MOST_TYPED].strip().replace("\0", "")
         self.owner = asked.get("owner")
         state = str(asked.get("status"))
         self.state = state if state in STATES else ""

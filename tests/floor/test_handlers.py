@@ -1,6 +1,6 @@
 import pytest
 from django.core import exceptions as django
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.http import Http404
 
 CASES = [
@@ -10,6 +10,7 @@ CASES = [
     (django.BadRequest("odd"), 400, "bad_request"),
     (django.RequestDataTooBig("big"), 413, "too_large"),
     (OperationalError("connection refused"), 503, "unavailable"),
+    (DataError("a secret"), 400, "bad_request"),
     (ValueError("a secret"), 500, "server_error"),
 ]
 

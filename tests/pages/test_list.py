@@ -80,6 +80,20 @@ def test_nothing_typed_is_an_error(viewer, agent, typed):
     assert viewer.get(LIST, {"q": typed}).status_code == 200
 
 
+def test_no_more_is_searched_for_than_the_index_is_asked(viewer, agent):
+    listing = viewer.get(LIST, {"q": "a" + " word" * 5000}).context["listing"]
+
+    assert len(listing.q) == 1000
+
+
+@pytest.mark.postgres_only
+@pytest.mark.parametrize("path", ["/agents/a%00b", "/agents/a%00b/versions", "/team?owner=%00"])
+def test_a_nul_is_a_bad_request(viewer, path):
+    viewer.raise_request_exception = False
+
+    assert viewer.get(path).status_code == 400
+
+
 def test_filters_stand_in_the_address_and_can_be_taken_away(viewer):
     AgentFactory(name="One", model={"provider": "openai", "name": "gpt-5.2"})
     AgentFactory(name="Two", tools=["gone"])
