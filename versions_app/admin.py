@@ -81,6 +81,10 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
             return False
         return obj is None or has_role(request.user, Role.EDITOR, obj.agent.owner_id)
 
+    def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
+        """Not `save()`, which would bring back a version that was removed meanwhile."""
+        obj.describe(**{name: form.cleaned_data[name] for name in form.changed_data})
+
     @admin.display(description="Snapshot")
     def picture(self, version: AgentVersion) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))

@@ -64,7 +64,7 @@ class VersionView(JSONView):
         with transaction.atomic():
             agent = hold(request, agent_id, Role.EDITOR)
             version = named_version(agent, version_id)
-            version.describe(**said)
+            version.describe_locked(**said)
             return reply(version_text(Row.of(version), Pointers.of(agent)))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:

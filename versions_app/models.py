@@ -219,6 +219,11 @@ class AgentVersion(models.Model):
 
     def describe(self, **said: Any) -> None:
         """Change the name, the message or the pin, which are all that may change of a version."""
+        with transaction.atomic():
+            self.locked_agent()  # or a sweep that has chosen this version would remove it although it is pinned now
+            self.describe_locked(**said)
+
+    def describe_locked(self, **said: Any) -> None:
         AgentVersion.objects.filter(pk=self.pk).update(**said)
         for name, value in said.items():
             setattr(self, name, value)

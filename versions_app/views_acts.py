@@ -69,9 +69,9 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         if not form.is_valid():
             return ask_describe(request, agent, version, form, 422)
 
-        version.describe(**form.cleaned_data)
+        version.describe_locked(**form.cleaned_data)
 
-    return done(request, agent, f"v{number} is described anew.")
+    return done(request, agent, f"Saved the name, message and pin of v{number}.")
 
 
 def ask_describe(

@@ -5,6 +5,8 @@ from django.urls import reverse
 
 from agents_app.changes import change
 from tests.factories import AgentFactory, UserFactory, member
+from versions_app.admin import AgentVersionAdmin
+from versions_app.models import AgentVersion
 from versions_app.retention import RetentionRule
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +45,20 @@ def test_a_version_is_named_and_pinned_but_not_changed(client, staff, agent):
 
     changed = agent.versions.get(version_number=1)
     assert (changed.name, changed.pinned, changed.snapshot_text) == ("First", True, version.snapshot_text)
+
+
+def test_a_version_removed_while_staff_named_it_is_not_brought_back(client, staff, agent, monkeypatch):
+    version = agent.versions.get(version_number=1)
+    real = AgentVersionAdmin.save_model
+
+    def remove_and_save(*arguments):
+        agent.versions.get(version_number=1).remove()
+        real(*arguments)
+
+    monkeypatch.setattr(AgentVersionAdmin, "save_model", remove_and_save)
+    address = reverse("admin:versions_app_agentversion_change", args=[version.pk])
+    with pytest.raises(AgentVersion.DoesNotExist):
+        client.post(address, {"name": "First", "change_message": "Why"})
 
 
 def test_an_old_version_goes_live_from_the_list(client, staff, agent):

@@ -337,6 +337,14 @@ def test_the_orm_deletes_neither_live_nor_head_either(drafted, number):
     assert stands(drafted) == (4, 3, 4)
 
 
+def test_a_version_deleted_by_somebody_else_is_not_described(agent):
+    gone = version(agent, 1)
+    version(agent, 1).remove()
+
+    with pytest.raises(AgentVersion.DoesNotExist):
+        gone.describe(pinned=True)
+
+
 def test_a_version_deleted_by_somebody_else_can_be_neither_activated_nor_restored(agent):
     gone = version(agent, 1)
     version(agent, 1).remove()

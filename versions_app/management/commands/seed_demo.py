@@ -86,8 +86,7 @@ def take(step: Step, agent: Agent) -> None:
         return
     version = agent.versions.get(version_number=step.number)
     if step.act == "name":
-        version.name, version.pinned = step.name, step.pinned
-        version.save(update_fields=["name", "pinned"])
+        version.describe(name=step.name, pinned=step.pinned)
     elif step.act == "activate":
         version.activate()
     else:
