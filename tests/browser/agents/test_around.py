@@ -2,6 +2,7 @@
 
 import uuid
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.versions.conftest import make
@@ -35,6 +36,19 @@ def test_the_list_by_keyboard(visit, api):
     page.get_by_role("link", name=f"Remove search {word}").click()
     expect(page.locator(".filter-chip")).to_have_count(0)
     assert visitor.console == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_filters_open_inside_the_window(visit, fresh, width):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    page = visitor.goto("/?q=a%20long%20search&status=draft")
+
+    page.locator(".filter-bar summary").click()
+
+    box = page.locator(".filter-bar .menu-body").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
 
 
 def test_a_key_from_making_to_revoking(visit):
