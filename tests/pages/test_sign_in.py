@@ -28,6 +28,11 @@ def sign_in(client, username="ann", password=PASSWORD, **more):
     return client.post(reverse("login"), {"username": username, "password": password, **more})
 
 
+@pytest.mark.parametrize(("asked", "told"), [("/", False), ("/agents/a", True)])
+def test_only_who_was_on_a_page_is_told_of_unsaved_text(client, asked, told):
+    assert (b"Unsaved text" in client.get(reverse("login"), {"next": asked}).content) is told
+
+
 def test_the_session_is_another_one_after_signing_in(client, user):
     client.get(reverse("login"))
     client.session["seen"] = 1
