@@ -145,6 +145,11 @@ class AgentVersion(models.Model):
         picture: dict[str, Any] = json.loads(self.snapshot_text)
         return picture
 
+    @property
+    def own_message(self) -> str:
+        """What somebody said of the change, without what is noted of every edit."""
+        return "" if self.change_message == EDITED else self.change_message
+
     # Each verb locks the agent's row; its `_locked` half takes a row that came from `locked()` in this transaction.
 
     def activate(self) -> bool:

@@ -26,6 +26,12 @@ def numbers(response):
     return [int(number) for number in re.findall(r'id="version-(\d+)"', response.content.decode())]
 
 
+def test_what_is_noted_of_every_edit_is_not_shown_as_somebodys_words(publisher, story):
+    edit(story, description="At the door.")
+
+    assert "Auto-saved" not in words(page(publisher, "list", story))
+
+
 def test_versions_stand_newest_first_with_what_they_changed(publisher, drafted):
     response = page(publisher, "list", drafted)
 
