@@ -62,8 +62,8 @@ def test_other_than_two_ticked_versions_still_lead_somewhere(viewer, story, tick
     assert page(viewer, "compare", story, version=ticked).headers["Location"].endswith(query)
 
 
-def test_the_same_version_twice_differs_in_nothing(viewer, story):
-    assert "Nothing differs" in text(page(viewer, "compare", story, **{"from": "2", "to": "2"}))
+def test_the_same_version_twice_differs_in_nothing_and_says_why(viewer, story):
+    assert "Both sides are the same version" in text(page(viewer, "compare", story, **{"from": "2", "to": "2"}))
 
 
 def test_unchanged_lines_are_folded_and_open_on_demand(viewer, story):
