@@ -8,8 +8,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -28,9 +29,10 @@ from jobs_app.work import work
 
 EXPORT = "export_agents"
 IMPORT = "import_agents"
-BATCH = 200
+BATCH = 20  # agents, of which each may be megabytes
 MOST_LISTED = 20_000  # records that a result names
-NOTE_EVERY = 200  # records
+NOTE_EVERY = 200  # records of an export
+MOST_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE  # of a record
 
 
 class Outcome(NamedTuple):
@@ -74,24 +76,24 @@ def acting(job: Job) -> Any:
 def export(job: Job) -> dict[str, Any]:
     """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
     user, path = acting(job), folder() / f"{job.pk}.jsonl"
-    draft = path.with_suffix(".part")
+    draft = path.with_suffix(f".{job.attempts}.part")  # a worker that was given up may still be writing
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
     if (chosen := job.parameters.get("agents")) is not None:
         agents = agents.filter(pk__in=chosen)
     job.advance(done=0, total=agents.count())
-    seen, count = hashlib.sha256(), 0
+    seen, number = hashlib.sha256(), 0
     with draft.open("wb") as file:
         for record in records(agents):
             line = f"{record}\n".encode()
             seen.update(line)
             file.write(line)
-            count += 1
-            if count % NOTE_EVERY == 0:
-                job.advance(done=count)
+            number += 1
+            if number % NOTE_EVERY == 0:
+                job.advance(done=number)
+    job.advance(done=number)
     os.replace(draft, path)
-    job.advance(done=count)
     return {
-        "records": count,
+        "records": number,
         "bytes": path.stat().st_size,
         "sha256": seen.hexdigest(),
         "file": f"/api/jobs/{job.pk}/file",
@@ -118,47 +120,104 @@ def records(agents: Any) -> Iterator[str]:
 
 @work(IMPORT)
 def take_in(job: Job) -> dict[str, Any]:
-    """Take the records of a file in, each in a transaction of its own; goes on where an earlier worker stopped."""
+    """Take the records of a file in, each in one transaction with the note that it was: a worker that dies in the
+    middle is followed by one that goes on with the next record."""
     user, path = acting(job), folder() / f"{job.pk}.upload"
-    at: dict[str, Any] = job.cursor or {"offset": 0, "line": 0, "counts": {}}
+    at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
     counts: Counter[str] = Counter(at["counts"])
-    listed: list[dict[str, Any]] = (job.result or {}).get("records", [])
-    total = sum(1 for line in path.open("rb") if line.strip())
-    with path.open("rb") as file:
-        file.seek(at["offset"])
-        for number, line in enumerate(iter(file.readline, b""), at["line"] + 1):
-            if not line.strip():
+    ids: set[int] = set()
+    job.advance(done=counts.total(), total=sum(1 for _ in lines(path)))
+    with told_so_far(job, at["told"]) as told:
+        for number, line in lines(path):
+            record = Record.read(line, ids)
+            if number <= at["line"]:  # by an earlier worker
                 continue
-            outcome = take(line, user, job.parameters)
-            counts[outcome.action] += 1
-            if len(listed) < MOST_LISTED:
-                listed.append({"line": number, **{key: value for key, value in outcome._asdict().items() if value}})
-            if sum(counts.values()) % NOTE_EVERY == 0:
-                cursor = {"offset": file.tell(), "line": number, "counts": dict(counts)}
-                job.advance(done=sum(counts.values()), total=total, cursor=cursor, result={"records": listed})
-    job.advance(done=sum(counts.values()), total=total)
-    if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
-        path.unlink(missing_ok=True)
+            with transaction.atomic():
+                outcome = take(record, user, job.parameters)
+                counts[outcome.action] += 1
+                if counts.total() <= MOST_LISTED:
+                    tell(told, number, outcome)
+                cursor = {"line": number, "told": told.tell(), "counts": dict(counts)}
+                job.advance(done=counts.total(), cursor=cursor)
+        told.seek(0)
+        listed = [json.loads(line) for line in told]
+    forget(job, path)
     words = {action: counts[action] for action in ("create", "update", "same", "refuse")}
     return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
 
 
-def take(line: bytes, user: Any, options: dict[str, Any]) -> Outcome:
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line that says something, with its number; of one that is too long the beginning."""
+    with path.open("rb") as file:
+        for number in count(1):
+            line = piece = file.readline(MOST_BYTES + 1)
+            if not line:
+                return
+            while len(piece) > MOST_BYTES and not piece.endswith(b"\n"):
+                piece = file.readline(MOST_BYTES + 1)
+            if line.strip():
+                yield number, line
+
+
+def told_so_far(job: Job, size: int) -> IO[bytes]:
+    """The file of what became of each record, without what a worker wrote there and never committed."""
+    file = (folder() / f"{job.pk}.told").open("a+b")
+    file.truncate(size)
+    return file
+
+
+def tell(told: IO[bytes], number: int, outcome: Outcome) -> None:
+    said = {key: value for key, value in outcome._asdict().items() if value}
+    told.write(json.dumps({"line": number, **said}).encode() + b"\n")
+    told.flush()
+
+
+def forget(job: Job, path: Path) -> None:
+    """Remove the files of an import that is over."""
+    if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
+        path.unlink(missing_ok=True)
+    (folder() / f"{job.pk}.told").unlink(missing_ok=True)
+
+
+class Record(NamedTuple):
+    """A line of a file: its value, or why it has none; its id is blank where it says none."""
+
+    id: str
+    value: Any = None
+    fault: str = ""
+
+    @classmethod
+    def read(cls, line: bytes, ids: set[int]) -> Self:
+        """The record of a line; an id that stood on an earlier line, which `ids` remembers, is a fault."""
+        if len(line) > MOST_BYTES:
+            return cls("", fault=f"A record may have {MOST_BYTES >> 20} MB. This one has more.")
+        try:
+            value = parse(line)
+        except InvalidJSON as error:
+            return cls("", fault=str(error))
+        agent_id = value.get("id") if isinstance(value, dict) else None
+        if not isinstance(agent_id, str):
+            return cls("", value)
+        mark = int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
+        if mark in ids:
+            return cls(agent_id, fault="An earlier line of the file has this id. Keep one of them.")
+        ids.add(mark)
+        return cls(agent_id, value)
+
+
+def take(record: Record, user: Any, options: dict[str, Any]) -> Outcome:
     """Take one record in, or say why not."""
-    agent_id = ""
+    agent_id = record.id
+    if record.fault:
+        return Outcome(agent_id, "refuse", record.fault)
     said = {"message": f"Imported from {options.get('name') or 'a file'}"[:500], "source": Source.IMPORT}
     try:
-        record = parse(line[: settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1])
-        agent_id = record.get("id", "") if isinstance(record, dict) else ""
-        agent_id = agent_id if isinstance(agent_id, str) else ""
-        live, draft, owner_id = read(record)
+        live, draft, owner_id = read(record.value)
         with transaction.atomic(), change(actor=user, **said):
             action = apply(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         return Outcome(agent_id, action)
-    except InvalidJSON as error:
-        return Outcome(agent_id, "refuse", str(error))
     except ShapeError as error:
         return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
     except Refusal as error:

@@ -7,7 +7,7 @@ import pytest
 from agents_app.models import Agent
 from jobs_app.models import Job
 from jobs_app.work import run
-from tests.api.calls import AGENTS, MODEL, Caller, agent_path
+from tests.api.calls import MODEL, Caller, agent_path
 from tests.factories import UserFactory, api_key, member
 from versions_app import exchange
 
@@ -198,27 +198,44 @@ def test_the_same_import_under_one_key_is_one_job(api):
     assert [path.stem for path in exchange.folder().iterdir() if path.stem not in before] == [first.body["id"]]
 
 
-def test_an_import_goes_on_where_a_worker_died(api, monkeypatch):
-    monkeypatch.setattr(exchange, "NOTE_EVERY", 2)
-    started = take_in(api, [record(f"a{n}") for n in range(5)])
-    job = Job.objects.claim(started.body["id"])
-    real, taken = exchange.take, []
+def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
+    lines = [record("a"), record("b"), record("a", name="Other"), {"id": "c"}, record("c")]
 
-    def dies(*arguments):
-        if len(taken) == 3:
-            raise KeyboardInterrupt
-        taken.append(arguments)
-        return real(*arguments)
+    checked = imported(api, lines, "&dryRun=true")
+    result = imported(api, lines)
 
-    monkeypatch.setattr(exchange, "take", dies)
-    with pytest.raises(KeyboardInterrupt):
-        exchange.take_in(job)
-    monkeypatch.setattr(exchange, "take", real)
-    Job.objects.update(state="queued", attempts=0)
+    assert [each["action"] for each in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
+    assert result["records"][2]["reason"] == "An earlier line of the file has this id. Keep one of them."
+    assert checked["records"] == result["records"]
+    assert api.get(agent_path("a")).body["name"] == "X"
 
-    run(started.body["id"])
 
-    result = api.get(f"/api/jobs/{started.body['id']}").body["result"]
-    assert [each["line"] for each in result["records"]] == [1, 2, 3, 4, 5]
-    assert (result["create"], result["same"]) == (4, 1)
-    assert api.get(AGENTS).body["total"] == 5
+def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
+    long = json.dumps(record("long", instructions="x" * exchange.MOST_BYTES)).encode()
+
+    result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
+
+    assert [(each["line"], each["action"]) for each in result["records"]] == [
+        (1, "refuse"),
+        (2, "create"),
+        (3, "refuse"),
+    ]
+    assert result["records"][0]["reason"] == "A record may have 18 MB. This one has more."
+
+
+def test_an_agent_with_a_large_draft_comes_back_from_its_export(api):
+    big = "x" * 4_000_000
+    api.create("a", instructions=big)
+    api.patch(agent_path("a"), {"instructions": f"{big}y", "autoPublish": False})
+    content = exported(api)[0]
+    Agent.objects.get().delete()
+
+    assert imported(api, content)["create"] == 1
+    assert exported(api)[0] == content
+
+
+def test_an_import_leaves_no_file_behind(api):
+    started = take_in(api, [record("a"), record("b")])
+    done(api, started)
+
+    assert list(exchange.folder().glob(f"{started.body['id']}*")) == []

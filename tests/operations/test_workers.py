@@ -112,7 +112,8 @@ def test_a_worker_killed_in_the_middle_of_an_import_takes_every_record_in_once(c
     [(state, attempts, done, result, _)] = wait_for_jobs(copy, "import_agents", seconds=120)
     assert (state, done) == ("done", RECORDS)
     assert attempts > 1, "the import was over before the worker was killed"
-    assert len(result["records"]) == RECORDS
+    assert (result["create"], result["same"], result["refuse"]) == (RECORDS, 0, 0)
+    assert [each["line"] for each in result["records"]] == list(range(1, RECORDS + 1))
     versions = rows(copy, "SELECT count(*), count(DISTINCT agent_id) FROM versions_app_agentversion")
     assert versions == [(RECORDS, RECORDS)]
     assert_sound(copy)
