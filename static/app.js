@@ -648,9 +648,15 @@
     return place;
   }
 
+  // The label's own words, without "optional" beside them.
+  function nameOf(field) {
+    const words = [...(field.labels?.[0]?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
+    return words.map((node) => node.data.trim()).join(" ").trim() || field.name;
+  }
+
   function showReasons(form) {
     const broken = [...form.elements].filter((field) => field.validity?.customError);
-    const names = broken.map((field) => field.labels?.[0]?.textContent.trim() || field.name);
+    const names = broken.map(nameOf);
     const reason = names.length ? `${names.join(", ")}: not valid JSON` : "";
     $$(`[data-reason-of="${CSS.escape(form.id)}"]`).forEach((place) => (place.textContent = reason));
   }
