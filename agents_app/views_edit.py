@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
@@ -82,13 +83,20 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
 def saved(request: HttpRequest, agent: Agent, version: Any, form: OpenedForm) -> HttpResponse:
     """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
     message = sentence(agent, version)
+    undo = undo_address(agent, version) if version and version.pk == agent.active_version_id else ""
     if not is_htmx(request):
-        messages.success(request, message)
+        messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
     response = show(request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id})
-    detail = {"target": "body", "message": message, "base": agent.head_version.version_number}  # type: ignore[union-attr]
+    detail = {"target": "body", "message": message, "base": agent.head_version.version_number, "undo": undo}  # type: ignore[union-attr]
     trigger_client_event(response, "agent-saved", detail)
     return response
+
+
+def undo_address(agent: Agent, version: Any) -> str:
+    """Where the move that made this version live is undone, unless nothing was live before."""
+    newest = agent.activations.filter(to_version_id=version.pk, from_version_id__isnull=False).first()
+    return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
 
 
 def sentence(agent: Agent, version: Any) -> str:

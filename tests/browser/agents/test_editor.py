@@ -156,7 +156,7 @@ def test_broken_json_blocks_saving_and_says_where(visit, fresh, api):
     page.keyboard.type('{"team": ')
     reason = page.locator(".titlebar .reason")
 
-    expect(reason).to_contain_text("not valid JSON")
+    expect(reason).to_have_text("Yours to fill: not valid JSON")
     expect(page.locator("#metadata")).to_contain_text(re.compile(r"Line 1, column \d+"))
     page.get_by_role("button", name="Save draft").click()
     assert stored(api, fresh)["headVersionNumber"] == 1
@@ -180,6 +180,42 @@ def test_review_shows_what_a_save_would_change(visit, fresh):
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("button", name="Review")).to_be_focused()
+
+
+def test_the_reason_names_an_optional_field_by_its_own_name(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+    page.get_by_role("textbox", name="Other settings").press("Control+a")
+    page.keyboard.type('{"a": 1,, }')
+
+    expect(page.locator(".titlebar .reason")).to_have_text("Other settings: not valid JSON")
+
+
+def test_publishing_can_be_undone(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    write(page, " Published in haste.")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.locator(".toast").last).to_contain_text("v2 is live.")
+    assert live_number(api, fresh) == 2
+
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+
+    expect(page.locator("#editor-title")).to_contain_text("Live v1")
+    assert live_number(api, fresh) == 1
+
+
+def test_text_typed_after_publishing_outlives_the_undo(visit, fresh):
+    page = visit().goto(f"/agents/{fresh}")
+    write(page, " Published in haste.")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.locator(".toast").last).to_contain_text("v2 is live.")
+    write(page, " Typed since.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(page.locator("#editor-title")).to_contain_text("Live v1")
+    page.get_by_role("button", name="Bring it back").click()
+
+    expect(instructions(page)).to_contain_text("Typed since.")
 
 
 def test_discarding_the_draft_shows_live_again_and_can_be_undone(visit, fresh, api):
