@@ -23,6 +23,7 @@ from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.fields import KeptText
 from agents_app.forms import AgentForm
 from agents_app.models import Agent
+from agents_app.sub_agents import refuse_circle
 
 
 class AgentAdminForm(AgentForm):
@@ -64,6 +65,9 @@ class AgentAdminForm(AgentForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
+        named = cleaned.get("agents") if "agents" in self.changed_data else None
+        if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
+            refuse_circle(self.user, cleaned.get("id", self.instance.pk), named)
         if self.instance._state.adding:
             return cleaned
         self.row = Agent.objects.locked(self.instance.pk)  # held until the admin's transaction ends
@@ -263,7 +267,7 @@ class AgentAdmin(admin.ModelAdmin):
         ]
 
     def duplicate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A copy of what is live, or of the head where nothing is, with a history of its own."""
+        """A copy of what is live, with a history of its own."""
         agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
         if not self.has_add_permission(request):
             raise PermissionDenied

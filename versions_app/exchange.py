@@ -24,6 +24,7 @@ from agentcms.wire import canonical
 from agents_app.changes import Source, change
 from agents_app.models import Agent
 from agents_app.shapes import ShapeError, read_agent, read_new_agent, to_body
+from agents_app.sub_agents import refuse_circle
 from jobs_app.models import Job
 from jobs_app.work import work
 
@@ -242,7 +243,7 @@ def apply(
     """Create or change the agent; changes of one that is there stay a draft unless they are to go live."""
     seen = Agent.objects.for_user(user).filter(pk=agent_id)
     if not seen.exists():
-        return create(agent_id, live, draft, owner_for(user, owner_id))
+        return create(agent_id, live, draft, owner_for(user, owner_id), user)
     agent = seen.locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
         raise Refusal(f"This needs the role publisher for {agent.owner_id or 'the shared space'}.")
@@ -250,15 +251,18 @@ def apply(
         raise Refusal(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
     made = []
     if not equal(live, agent.active_version) and (publish or draft is None):
+        refuse_circle(user, agent_id, live["agents"])
         with change(publish=publish):
             made.append(agent.edit_locked(live))
     if draft is not None and not equal(draft, agent.head_version):
+        refuse_circle(user, agent_id, draft["agents"])
         with change(publish=False):
             made.append(agent.edit_locked(draft))
     return "update" if any(made) else "same"
 
 
-def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> str:
+def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, user: Any) -> str:
+    refuse_circle(user, agent_id, [*live["agents"], *(draft["agents"] if draft else [])])
     agent = Agent(id=agent_id, owner_id=owner_id, **live)
     agent.save()
     if draft is not None:

@@ -234,3 +234,21 @@ def test_a_roll_back_is_not_undone_by_the_next_small_edit(client, staff):
     agent.refresh_from_db()
     assert (agent.active_version.version_number, agent.active_version.based_on) == (5, 2)
     assert (agent.name, agent.description) == ("Two", "Small")
+
+
+def test_a_circle_of_sub_agents_is_refused(client, staff):
+    agent = AgentFactory(id="a")
+    AgentFactory(id="b", agents=["a"])
+
+    refused = save(client, agent, agents=["b"])
+    own = save(client, agent, agents=["a"])
+
+    assert "This closes a circle: a → b → a." in refused.content.decode()
+    assert "An agent cannot be its own sub-agent." in own.content.decode()
+    assert Agent.objects.get(pk="a").agents == []
+
+
+def test_a_list_of_sub_agents_that_is_none_is_a_fault(client, staff):
+    answer = save(client, AgentFactory(), agents=7)
+
+    assert answer.status_code == 200

@@ -239,3 +239,14 @@ def test_an_import_leaves_no_file_behind(api):
     done(api, started)
 
     assert list(exchange.folder().glob(f"{started.body['id']}*")) == []
+
+
+def test_a_circle_of_sub_agents_is_refused(api):
+    result = imported(
+        api, [record("self", agents=["self"]), record("a", agents=["b"]), record("b", agents=["a"]), record("c")]
+    )
+
+    assert [each["action"] for each in result["records"]] == ["refuse", "create", "refuse", "create"]
+    assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
+    assert result["records"][2]["reason"] == "agents[0]: This closes a circle: b → a → b."
+    assert not imported(api, [record("c", agents=["c"])])["update"]
