@@ -1,7 +1,7 @@
 # `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/run -k port"
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve worker beat benchmark test test-postgres drill lint format types lock clean
+.PHONY: help run serve worker beat benchmark screenshots test test-postgres drill lint format types lock clean
 SHELL := /bin/sh
 
 PY := .venv/bin/python
@@ -25,6 +25,9 @@ beat: ## Keep the schedule in production; exactly one
 
 benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--sqlite", "--growth")
 	@scripts/environment dev && exec $(PY) -m benchmarks.load $(ARGS)
+
+screenshots: ## Photograph every page on demo data into screenshots/ (ARGS="--readme" for those of the README)
+	@scripts/environment dev && exec $(PY) scripts/screenshots.py $(ARGS)
 
 test: ## Run the tests on SQLite
 	@scripts/environment dev && exec $(PYTEST) $(ARGS)
