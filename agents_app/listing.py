@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.core.paginator import Page, Paginator
-from django.db.models import F
+from django.db.models import F, TextField
+from django.db.models.functions import Cast
 from django.http import QueryDict
 
+from agents_app.answers import known_agents, warning_text
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.status import Status, drafts_of, last_movers, status_of, warnings_of
@@ -97,7 +99,7 @@ class Listing:
         if self.state == "draft":
             found = found.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.state == "broken":
-            found = found.filter(pk__in=broken(found))
+            found = found.among(broken(found))
         return found
 
     @cached_property
@@ -178,8 +180,12 @@ class Listing:
 
 def broken(agents: AgentQuerySet) -> list[str]:
     """The ids of those that name something nobody registered."""
-    light = agents.select_related("head_version").only("owner_id", "head_version__references")
-    return [pk for pk, warned in warnings_of(light).items() if warned]
+    columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
+    rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
+    known = known_agents(rows)
+    return [
+        row.id for row in rows if warning_text(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
+    ]
 
 
 def snippet(agent: Agent, text: str) -> list[Part]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
+from django.db.models.expressions import RawSQL
 
 from access_app.roles import Role, granted_role, may_all, owners
 from agents_app import shapes
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
     from agents_app.models import Agent
 
 POINTERS = ("active_version", "head_version", "last_version_number", "revision")
-
-
-def in_parts(keys: Iterable[str]) -> Iterator[list[str]]:
-    """So many at a time as one statement takes: PostgreSQL refuses more than 65,535 parameters."""
-    rest = iter(keys)
-    while part := [*islice(rest, 10_000)]:
-        yield part
 
 
 def refuse(door: str, names: Iterable[str]) -> None:
@@ -42,17 +36,24 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """The agents for which the caller has at least the role; every queryset that serves a caller begins here."""
         return self if may_all(user, role) else self.filter(owner_id__in=owners(user, role))
 
+    def among(self, agent_ids: Iterable[str]) -> Self:
+        """Those with these ids, however many: as one parameter, because PostgreSQL refuses more than 65,535."""
+        ids = list(agent_ids)
+        if connection.vendor == "postgresql":
+            return self.filter(pk__in=RawSQL("SELECT unnest(%s::text[])", [ids]))
+        return self.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", [json.dumps(ids)]))
+
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
         """Who owns each of these, however many; those that are not there are left out."""
-        found = (self.filter(pk__in=part).values_list("pk", "owner_id") for part in in_parts(agent_ids))
-        return {pk: owner_id for rows in found for pk, owner_id in rows}
+        ids = list(agent_ids)
+        return dict(self.among(ids).order_by().values_list("pk", "owner_id")) if ids else {}
 
     def with_versions(self) -> Self:
         """Each with its live and its head version, in the same query."""
         return self.select_related("active_version", "head_version")
 
     def with_role(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Each with the role its owner granted the caller, as `granted`: what `effective_role` reads."""
+        """Each with the role its owner granted the caller, as `granted`: what `require_granted` reads."""
         return self.annotate(granted=granted_role(user, "owner_id"))
 
     def locked(self, agent_id: str) -> Agent:
@@ -86,5 +87,5 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         raise TypeError("bulk_create() would make agents without a version. Call save() on each agent.")
 
     def write(self, **values: Any) -> int:
-        """Write columns beneath the guards and without a signal; only the history calls it, as it moves pointers."""
+        """Write columns beneath the guards and without a signal: to move pointers or to hand over, under a lock."""
         return super().update(**values)

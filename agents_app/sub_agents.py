@@ -10,7 +10,6 @@ from django.db.models import Q
 
 from access_app.roles import SHARED
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
-from agents_app.querysets import in_parts
 from agents_app.shapes import Issue, ShapeError
 
 MOST_NAMED = 100  # dependents that one answer names
@@ -72,12 +71,11 @@ def named_from(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
     while wanted := {*starts} - asked:
         asked |= wanted
         starts = set()
-        for part in in_parts(wanted):
-            seen = Agent.objects.for_user(user).filter(pk__in=part)
-            states = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen)
-            for agent_id, keys in states.values_list("agent_id", "agents"):
-                named.setdefault(agent_id, set()).update(keys)
-                starts.update(keys)
+        seen = Agent.objects.for_user(user).among(wanted)
+        states = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen)
+        for agent_id, keys in states.values_list("agent_id", "agents"):
+            named.setdefault(agent_id, set()).update(keys)
+            starts.update(keys)
     return named
 
 

@@ -94,6 +94,15 @@ def test_a_nul_is_a_bad_request(viewer, path):
     assert viewer.get(path).status_code == 400
 
 
+def test_a_sub_agent_is_broken_only_where_it_may_not_be_used(viewer):
+    AgentFactory(id="base")
+    AgentFactory(id="theirs", owner_id="newsroom")
+    AgentFactory(name="Whole", agents=["base"])
+    AgentFactory(name="Torn", agents=["theirs"])
+
+    assert names(viewer.get(LIST, {"status": "broken"})) == ["Torn"]
+
+
 def test_filters_stand_in_the_address_and_can_be_taken_away(viewer):
     AgentFactory(name="One", model={"provider": "openai", "name": "gpt-5.2"})
     AgentFactory(name="Two", tools=["gone"])
