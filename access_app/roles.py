@@ -101,6 +101,18 @@ def effective_role(user: Any, granted: str | None) -> Role | None:
     return min(Role(granted), ceiling(user), key=lambda role: role.rank) if granted else None
 
 
+def covers(user: Any, role: Role, granted: str | None) -> bool:
+    """Whether a caller may do what needs the role where this was granted."""
+    effective = effective_role(user, granted)
+    return effective is not None and effective.covers(role)
+
+
+def require_granted(user: Any, role: Role, row: Any, hint: str = "") -> None:
+    """`require_role` for a row that carries what its owner granted, as `granted`, so that nothing is asked again."""
+    if not covers(user, role, row.granted):
+        raise RoleRequired(role, row.owner_id, hint)
+
+
 def role_for(user: Any, owner_id: str) -> Role | None:
     """The caller's role for an owner, cut to its key, or None."""
     from access_app.models import Membership

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.roles import Role, RoleRequired, effective_role
+from access_app.roles import Role, require_granted
 from agentcms.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from agentcms.query import Query
 from agentcms.rest import api_error, encode
@@ -45,16 +45,9 @@ def hold(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
     agent = held(request.user, agent_id)
     if agent is None:
         raise missing(agent_id)
-    require(request, agent, role, hint)
+    require_granted(request.user, role, agent, hint)
     check_match(request, agent)
     return agent
-
-
-def require(request: Request, agent: Any, role: Role, hint: str = "") -> None:
-    """Refuse a caller without the role; the agent came through `with_role`."""
-    granted = effective_role(request.user, agent.granted)
-    if granted is None or not granted.covers(role):
-        raise RoleRequired(role, agent.owner_id, hint)
 
 
 def check_match(request: Request, agent: Agent) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from access_app.roles import Role, RoleRequired, effective_role
+from access_app.roles import Role, covers, require_granted
 from agents_app.models import Agent, AgentQuerySet
+
+GET_POST = ("GET", "HEAD", "POST")
 
 # A page shows an agent's row; the two pictures of it are as long again, and only their facts are needed.
 PICTURES = ("active_version__snapshot_text", "head_version__snapshot_text")
@@ -30,19 +32,13 @@ def hold(request: HttpRequest, agent_id: str, role: Role) -> Agent:
         agent = visible(request).locked(agent_id)
     except Agent.DoesNotExist:
         raise Http404 from None
-    require(request, agent, role)
+    require_granted(request.user, role, agent)
     return agent
 
 
 def may(request: HttpRequest, agent: Any, role: Role) -> bool:
     """Whether the caller has the role for the agent, which came through `visible`."""
-    granted = effective_role(request.user, agent.granted)
-    return granted is not None and granted.covers(role)
-
-
-def require(request: HttpRequest, agent: Any, role: Role) -> None:
-    if not may(request, agent, role):
-        raise RoleRequired(role, agent.owner_id)
+    return covers(request.user, role, agent.granted)
 
 
 def is_htmx(request: HttpRequest) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
-from access_app.roles import Role, RoleRequired, effective_role
+from access_app.roles import Role, RoleRequired, require_granted
 from agents_app.models import Agent, AgentQuerySet
 
 MOST = 200
@@ -24,13 +24,13 @@ class Result(NamedTuple):
 
 def duplicate(user: Any, agent: Any) -> Result:
     """A copy of what is live, for the same owner, under an id that nobody has yet."""
-    require(user, agent, Role.EDITOR)
+    require_granted(user, Role.EDITOR, agent)
     copy = agent.duplicate(free_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
     return Result(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
 
 
 def delete(user: Any, agent: Any) -> Result:
-    require(user, agent, Role.PUBLISHER)
+    require_granted(user, Role.PUBLISHER, agent)
     agent.delete()
     return Result(agent.name, True, "Deleted with its history.")
 
@@ -50,12 +50,6 @@ def one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any
         return Result(agent_id, False, str(refusal))
     except IntegrityError:
         return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")
-
-
-def require(user: Any, agent: Any, role: Role) -> None:
-    granted = effective_role(user, agent.granted)
-    if granted is None or not granted.covers(role):
-        raise RoleRequired(role, agent.owner_id)
 
 
 def free_id(stem: str) -> str:

@@ -17,11 +17,9 @@ from access_app.roles import Role, may_all, require_role
 from access_app.teams import known_owners
 from agents_app.forms_acts import DeleteForm, HandOverForm
 from agents_app.models import Agent
-from agents_app.pages import find, hold, is_htmx, may
+from agents_app.pages import GET_POST, find, hold, is_htmx, may
 from agents_app.presence import BEAT, note
 from agents_app.sub_agents import dependents_body
-
-GET_POST = ("GET", "HEAD", "POST")
 
 
 @require_http_methods(GET_POST)

@@ -12,10 +12,8 @@ from django_htmx.http import trigger_client_event
 
 from access_app.roles import Role
 from agents_app.models import Agent
-from agents_app.pages import may, visible
+from agents_app.pages import is_htmx, may, visible
 from versions_app.models import AgentVersion
-
-GET_POST = ("GET", "HEAD", "POST")
 
 
 def find_whole(request: HttpRequest, agent_id: str) -> Agent:
@@ -81,10 +79,6 @@ def failed(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
     response = HttpResponse(status=204)
     trigger_client_event(response, "history-changed", {"target": "body", "message": message, "kind": "fault"})
     return response
-
-
-def is_htmx(request: HttpRequest) -> bool:
-    return bool(getattr(request, "htmx", False))
 
 
 def address(name: str, agent: Agent, *more: Any) -> str:

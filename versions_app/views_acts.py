@@ -13,10 +13,10 @@ from django_htmx.http import HttpResponseClientRedirect
 from access_app.roles import Role, may_all, owners
 from agents_app.changes import change
 from agents_app.models import Agent
-from agents_app.pages import find, hold
+from agents_app.pages import GET_POST, find, hold, is_htmx
 from versions_app.forms import DeleteForm, DescribeForm, DuplicateForm
 from versions_app.models import AgentVersion
-from versions_app.pages import GET_POST, done, find_version, is_htmx, question, show_act
+from versions_app.pages import done, find_version, question, show_act
 
 
 @require_http_methods(GET_POST)

@@ -13,12 +13,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
-from agents_app.pages import hold
+from agents_app.pages import GET_POST, hold
 from agents_app.sub_agents import dependents_body
 from versions_app.forms import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
 from versions_app.pages import (
-    GET_POST,
     address,
     done,
     failed,
