@@ -61,7 +61,8 @@ def clean_up(job: Job) -> dict[str, Any]:
 
 def delete_some(old: OldRows) -> int:
     """Delete the next rows that are still old when they go; returns how many went."""
-    keys = list(old().values_list("pk", flat=True)[:BATCH])
+    # The oldest first: in another order each batch would begin by passing over all that is young.
+    keys = list(old().order_by("pk").values_list("pk", flat=True)[:BATCH])
     return old().filter(pk__in=keys).delete()[0] if keys else 0
 
 
