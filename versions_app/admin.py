@@ -59,6 +59,8 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
     )
     list_filter = ("source", "pinned", "created_at")
     search_fields = ("agent__id", "agent__name", "name", "change_message", "author_name")
+    ordering = ("-id",)  # the newest of all agents; no index has them by number
+    show_full_result_count = False  # it would count a million versions beside what was found
     list_per_page = 50
     actions = ("make_live", "restore", "pin", "unpin")
     readonly_fields = (
