@@ -78,3 +78,13 @@ def test_a_stale_write_after_an_activation_says_so(api, agent):
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=now)
 
     assert answer.body["error"].startswith("penny made version 1 live at 20")
+
+
+@pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])
+def test_a_precondition_that_cannot_be_read_is_not_met(api, tag):
+    api.create()
+
+    answer = api.patch(agent_path(), {"name": "Porter"}, **{"If-Match": tag})
+
+    assert answer.status_code == 412
+    assert api.get(agent_path()).body["name"] == "Concierge"
