@@ -89,9 +89,10 @@ def do(job: Job) -> dict[str, Any]:
 
 def do_here(job_id: str) -> None:
     work.run("00000000-0000-0000-0000-000000000000")  # opens the connection, which is not the job's to answer for
-    before, began = peak(), time.perf_counter()
+    before, began, busy = peak(), time.perf_counter(), time.process_time()
     work.run(job_id)
-    print(json.dumps({"seconds": time.perf_counter() - began, "before": before, "peak": peak()}))
+    seconds, of_cpu = time.perf_counter() - began, time.process_time() - busy
+    print(json.dumps({"seconds": seconds, "cpu": of_cpu, "before": before, "peak": peak()}))
 
 
 def take_in(file: Path, **options: Any) -> dict[str, Any]:
@@ -110,7 +111,8 @@ def root() -> Any:
 
 def told(what: str, figures: dict[str, Any]) -> dict[str, Any]:
     result = {name: value for name, value in figures["result"].items() if name not in ("records", "file")}
-    print(f"{what}: {figures['seconds']:.1f} s, peak {figures['peak'] >> 20} MB ({figures['before'] >> 20} MB idle)")
+    seconds, memory = (figures["seconds"], figures["cpu"]), (figures["peak"] >> 20, figures["before"] >> 20)
+    print(f"{what}: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU), peak {memory[0]} MB ({memory[1]} MB idle)")
     print(f"    {result if 'create' in result else figures['result']}", flush=True)
     return figures
 

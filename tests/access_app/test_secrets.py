@@ -1,0 +1,114 @@
+"""The secret text of a key stands in the answer that issues it, and nowhere else: no log, no error, no page."""
+
+import logging
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from access_app.models import ApiKey
+from agentcms.logs import JSONLines, Lines
+from tests.api.calls import AGENTS, Caller
+from tests.factories import UserFactory
+from tests.served import serving
+
+TOKEN = re.compile(r"acms_[0-9a-f]{8}_[\w-]{43}")
+
+
+@pytest.fixture
+def logged(caplog):
+    """Everything that is logged from here on, as it was said and as both formatters write it."""
+    caplog.set_level(logging.DEBUG)
+
+    def read():
+        return "\n".join(
+            text
+            for record in caplog.records
+            for text in (record.getMessage(), str(record.exc_info), Lines().format(record), JSONLines().format(record))
+        )
+
+    return read
+
+
+def assert_hidden(token, *texts):
+    """Neither the token nor its secret part nor what is stored of it."""
+    stored = set(ApiKey.objects.values_list("secret_hash", flat=True))
+    for text in texts:
+        assert token not in text
+        assert token[14:] not in text
+        assert not any(each in text for each in stored)
+
+
+@pytest.fixture
+def staff(db):
+    client, user = Client(), UserFactory(is_staff=True, is_superuser=True)
+    client.force_login(user)
+    return client, user
+
+
+def issued_on_a_page(client, user):
+    return client.post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
+
+
+def issued_in_the_admin(client, user):
+    return client.post(
+        reverse("admin:access_app_apikey_add"), {"user": user.pk, "name": "ci", "role": ""}, follow=True
+    )
+
+
+@pytest.mark.parametrize("issue", [issued_on_a_page, issued_in_the_admin])
+def test_issuing_using_and_refusing_a_key_logs_no_secret(logged, staff, settings, issue):
+    settings.LOG_REQUESTS = True
+    token = TOKEN.search(issue(*staff).content.decode())[0]
+    caller = Caller(token)
+
+    used = caller.post(AGENTS, {"id": "a", "name": token, "instructions": 7}, Idempotency_Key=token)
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    expired = caller.get(AGENTS)
+    ApiKey.objects.update(expires_at=None, revoked_at=timezone.now())
+    revoked = caller.get(f"{AGENTS}?search={token[:20]}")
+    wrong = Caller(f"{token}x").get(AGENTS)
+
+    assert (used.status_code, expired.status_code, revoked.status_code, wrong.status_code) == (400, 401, 401, 401)
+    assert "agentcms.requests" in logged()
+    assert_hidden(token, logged(), *(each.content.decode() for each in (used, expired, revoked, wrong)))
+
+
+def test_no_page_shows_a_secret_again(staff):
+    client, user = staff
+    token = TOKEN.search(issued_in_the_admin(client, user).content.decode())[0]
+    key = ApiKey.objects.get()
+
+    pages = [
+        reverse("account:keys"),
+        reverse("admin:index"),
+        reverse("admin:access_app_apikey_changelist"),
+        reverse("admin:access_app_apikey_change", args=[key.pk]),
+        reverse("admin:access_app_apikey_history", args=[key.pk]),
+        reverse("admin:auth_user_change", args=[user.pk]),
+        "/metrics",
+    ]
+
+    for page in pages:
+        answer = client.get(page)
+        assert answer.status_code == 200, page
+        assert_hidden(token, answer.content.decode())
+
+
+def test_the_real_processes_write_no_secret_at_debug(tmp_path):
+    with serving(tmp_path / "var", LOG_LEVEL="debug", LOG_REQUESTS="yes") as copy:
+        copy.create_user("ann", "--superuser")
+        token = copy.create_api_key("ann")
+        with copy.client(token) as client:
+            assert client.get(AGENTS).status_code == 200
+            assert client.post("/api/stored/agent-export", headers={"Idempotency-Key": "k"}).status_code == 202
+            assert client.post(AGENTS, content=token).status_code == 415
+        with copy.client(f"{token}x") as client:
+            assert client.get(AGENTS).status_code == 401
+        said = copy.said()
+
+    assert "agentcms.requests" in said
+    assert token[14:] not in said
