@@ -243,6 +243,7 @@ METRICS_ALLOW = environment.networks("METRICS_ALLOW")
 
 # --- API
 
+TRUSTED_PROXIES = environment.networks("TRUSTED_PROXIES")
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "access_app.authentication.ApiKeyAuthentication",

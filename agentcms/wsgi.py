@@ -6,6 +6,12 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
+from django.conf import settings
+from granian.utils.proxies import wrap_wsgi_with_proxy_headers
+
 from agentcms.chunked import measured
 
-application = measured(get_wsgi_application())
+# Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
+application = wrap_wsgi_with_proxy_headers(
+    measured(get_wsgi_application()), [str(network) for network in settings.TRUSTED_PROXIES]
+)

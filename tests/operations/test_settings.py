@@ -29,6 +29,7 @@ def manage(tmp_path, *arguments, **variables):
         ("AGENT_VERSION_LIMIT", "2"),
         ("LOG_FORMAT", "xml"),
         ("METRICS_ALLOW", "10.0.0.300"),
+        ("TRUSTED_PROXIES", "proxy.internal"),
         ("HTTPS", "maybe"),
         ("PORT", "99999"),
         ("WEB_WORKERS", "0"),

@@ -1,0 +1,25 @@
+"""Who calls through a proxy: what it says is believed where the proxy is known, and nowhere else."""
+
+from importlib import reload
+from ipaddress import ip_network
+
+import pytest
+
+from agentcms import wsgi
+
+
+@pytest.mark.parametrize(
+    ("proxy", "said", "caller"),
+    [
+        ("127.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("10.1.2.3", "203.0.113.9, 10.9.9.9", "203.0.113.9"),
+        ("198.51.100.7", "203.0.113.9", "198.51.100.7"),
+    ],
+)
+def test_only_a_known_proxy_is_believed(rf, settings, proxy, said, caller):
+    settings.TRUSTED_PROXIES = [ip_network("127.0.0.1"), ip_network("10.0.0.0/8")]
+    environ = rf.get("/healthz", REMOTE_ADDR=proxy, HTTP_X_FORWARDED_FOR=said).environ
+
+    reload(wsgi).application(environ, lambda status, headers: None)
+
+    assert environ["REMOTE_ADDR"] == caller
