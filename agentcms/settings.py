@@ -72,6 +72,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "agentcms.observe.ObserveMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "agentcms.compression.PageGZipMiddleware",
     "agentcms.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "access_app.cors.CorsMiddleware",

@@ -1,0 +1,48 @@
+"""What a first visit costs: bytes over the wire, and nothing that jumps."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+FIRST_PAGE = 150_000  # bytes as transferred, without the editor's bundle
+SHIFT = 0.02
+WATCH = """window.shifts = [];
+new PerformanceObserver((list) => window.shifts.push(...list.getEntries().filter((each) => !each.hadRecentInput)))
+    .observe({type: "layout-shift", buffered: true});"""
+
+
+def watched(page: Page) -> dict[str, float]:
+    """Count what comes over the wire, by address; fills while the page loads."""
+    session, addresses, sizes = page.context.new_cdp_session(page), {}, {}
+    session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    session.on(
+        "Network.responseReceived", lambda event: addresses.update({event["requestId"]: event["response"]["url"]})
+    )
+    session.on(
+        "Network.loadingFinished",
+        lambda event: sizes.update({addresses.get(event["requestId"], "?"): event["encodedDataLength"]}),
+    )
+    return sizes
+
+
+@pytest.mark.parametrize("path", ["/", "/agents/{agent}", "/agents/{agent}/versions", "/exchange", "/account/keys"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_page_is_small_and_stands_still(visit: Any, agent: str, path: str, width: int):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    visitor.page.add_init_script(WATCH)
+    sizes = watched(visitor.page)
+
+    page = visitor.goto(path.format(agent=agent))
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(300)  # what moves late counts too
+
+    ours = {address: size for address, size in sizes.items() if "codemirror" not in address}
+    assert len(ours) >= 4, ours
+    assert sum(ours.values()) < FIRST_PAGE, ours
+    shifts = page.evaluate(
+        "window.shifts.map((each) => [each.value, each.sources.map(({node}) => node?.outerHTML?.slice(0, 80))])"
+    )
+    assert sum(value for value, _ in shifts) < SHIFT, shifts
