@@ -76,7 +76,8 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
 
     if stale:
         more = {"stale": stale, "publishes": publishes, "mine": as_text(form.changed_fields())}
-        return show(request, find(request, agent.pk), form, status=409, **more)
+        response = show(request, find(request, agent.pk), form, status=409, **more)
+        return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
     return saved(request, find(request, agent.pk), version, form)
 
 

@@ -29,6 +29,7 @@ POLICY = (
     f"default-src 'none'; script-src 'nonce-{NONCE}'; style-src 'self' 'nonce-{NONCE}'; font-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+STATES = ("live", "draft", "broken")
 PAGES = ("editor", "list", "history", "compare")
 
 
@@ -40,10 +41,16 @@ def names(*found: str) -> list[Any]:
     return [path(f"{name}/", nothing, name=name) for name in found]
 
 
+def of_a_version() -> list[Any]:
+    acts = ("view", "restore", "activate", "describe", "duplicate", "download", "delete")
+    return [*names("compare"), *(path(f"<int:number>/{name}/", nothing, name=name) for name in acts)]
+
+
 urlpatterns = [
     *names("login", "logout"),
     path("agents/", include((names("list", "create"), "agents"))),
-    path("account/", include((names("keys", "team"), "account"))),
+    path("agents/<str:agent_id>/versions/", include((of_a_version(), "versions"))),
+    path("account/", include((names("keys", "team", "password"), "account"))),
     path("admin/", include((names("index"), "admin"))),
 ]
 
@@ -103,8 +110,8 @@ def option(key: str, title: str, description: str, checked: bool = False) -> dic
 def line(kind: str, old: int | None, new: int | None, *parts: tuple[str, str], change: int = 0) -> dict[str, Any]:
     return {
         "kind": kind,
-        "old": old,
-        "new": new,
+        "old": old and {"number": old},
+        "new": new and {"number": new},
         "parts": [{"kind": k, "text": t} for k, t in parts],
         "change": change,
     }
@@ -114,10 +121,17 @@ def side(number: int, *parts: tuple[str, str]) -> dict[str, Any]:
     return {"number": number, "parts": [{"kind": k, "text": t} for k, t in parts]}
 
 
+def text(label: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """A text comparison, each row a block of its own."""
+    blocks = [{"rows": [row], "folded": row["kind"] == "folded", "key": str(at)} for at, row in enumerate(rows)]
+    return {"label": label, "blocks": blocks}
+
+
 def version(number: int, minutes: int, author: str, source: str, summary: str, **more: Any) -> dict[str, Any]:
-    row = {"number": number, "author": author, "source": source, "summary": summary, "href": "#", "compare_url": "#"}
-    urls = {} if more.get("live") else {"activate_url": "#", "restore_url": "#"}
-    return {**row, "created_at": timezone.now() - timedelta(minutes=minutes), **urls, **more}
+    """An entry of a timeline."""
+    made = timezone.now() - timedelta(minutes=minutes)
+    row = {"author_name": author, "get_source_display": source, "created_at": made, "based_on": number - 1, **more}
+    return {"number": number, "note": summary, "version": row, **{f"is_{name}": more.get(name) for name in STATES}}
 
 
 def agent(name: str, description: str, model: str, live: int, **more: Any) -> dict[str, Any]:
@@ -159,6 +173,7 @@ def data() -> dict[str, Any]:
             ),
             agent("Price watch", "Compares our price list with last week's.", "demo", 1, tools=11, owner="sales"),
         ],
+        "sample": {"pk": "support-triage"},
         "versions": [
             version(9, 4, "Maren Holt", "page", "Instructions +12 −3 · Tools +search · Model a, now b", draft=True),
             version(8, 192, "release-bot", "API", "Default options temperature 0.4, now 0.2"),
@@ -171,13 +186,13 @@ def data() -> dict[str, Any]:
                 live=True,
                 pinned=True,
                 name="Before the price change",
-                message="Legal asked for the 200 € limit to be said plainly.",
+                own_message="Legal asked for the 200 € limit to be said plainly.",
             ),
             version(6, 5100, "Maren Holt", "restore", "Restored from v3", broken=True),
             version(5, 9100, "import", "import", "Tools +find_order, send_mail · Metadata 2 paths"),
         ],
-        "rows": [
-            {"kind": "folded", "count": 4, "href": "#"},
+        "unified": [
+            {"kind": "folded", "count": 4},
             line(same, 5, 5, (same, "# Rules")),
             line(gone, 6, None, (same, rule), (gone, "of"), (same, " over "), (gone, "500"), (same, " €."), change=1),
             line(
@@ -196,7 +211,7 @@ def data() -> dict[str, Any]:
             {"kind": "folded", "count": 31},
         ],
         "sides": [
-            {"kind": "folded", "count": 4, "href": "#"},
+            {"kind": "folded", "count": 4},
             {"kind": "equal", "old": side(5, (same, "# Rules")), "new": side(5, (same, "# Rules"))},
             {
                 "kind": "changed",
@@ -260,7 +275,9 @@ def render() -> None:
     templates = {"index": "styleguide.html", "login": "registration/login.html", "404": "404.html", "500": "500.html"}
     templates |= {name: f"styleguide/{name}.html" for name in PAGES}
     for name, template in templates.items():
-        context = {**data(), "csp_nonce": NONCE, "user": Reader(), "nav": "agents"}
+        made = data()
+        made |= {name: text("Instructions", made[name]) for name in ("unified", "sides")}
+        context = {**made, "csp_nonce": NONCE, "user": Reader(), "nav": "agents"}
         if name == "login":
             context = {"csp_nonce": NONCE, "form": sign_in_form(), "next": "/agents/"}
         (OUT / f"{name}.html").write_text(render_to_string(template, context, RequestFactory().get("/")))

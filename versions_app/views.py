@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -17,8 +18,9 @@ from agents_app.models import Agent
 from agents_app.pages import find, may
 from versions_app.answers import Pointers, Row, version_text
 from versions_app.charts import charts
-from versions_app.comparison import LISTS, sections
+from versions_app.comparison import LISTS, Section, sections
 from versions_app.forms import FilterForm
+from versions_app.models import AgentVersion
 from versions_app.pages import address, find_version
 from versions_app.summaries import LABELS
 from versions_app.timeline import entries, gone, sketches
@@ -85,13 +87,20 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         **head_of(request, agent),
         "version": version,
         "entry": entries(agent, [version])[0],
-        "changed": sections(based_on.snapshot, version.snapshot, side_by_side=False) if based_on else [],
+        "changed": against(based_on, version, request.GET.getlist("unfold")),
         "parts": [part(field, version.snapshot[field]) for field in LABELS if version.snapshot[field]],
         "unset": [label for field, label in LABELS.items() if not version.snapshot[field]],
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
     }
     return render(request, "versions/view.html", context)
+
+
+def against(before: AgentVersion | None, after: AgentVersion, unfolded: Collection[str]) -> Sequence[Section]:
+    """What differs, where there is still something to compare with."""
+    if before is None:
+        return []
+    return sections(before.snapshot, after.snapshot, side_by_side=False, unfolded=unfolded)
 
 
 def part(field: str, value: Any) -> dict[str, Any]:

@@ -27,12 +27,14 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     version, head = find_pair(agent, [against, "head"])
     form = sent(request, agent)
     side_by_side = request.POST.get("layout") == "sides"
-    differing = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side)
+    unfolded = request.POST.getlist("unfold")
+    differing = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side, unfolded=unfolded)
 
     context = {
         "nav": "agents",
         "agent": agent,
         "against": against,
+        "reviewed": against if is_htmx(request) else "",
         "version": version,
         "sections": differing,
         "side_by_side": side_by_side,

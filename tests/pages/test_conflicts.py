@@ -42,6 +42,7 @@ def test_a_save_on_an_older_head_is_refused_and_the_text_stays(editor, agent):
     assert "saved v2 meanwhile" in shown
     assert answer.context["form"]["instructions"].value() == "Mine"
     assert answer.context["opened"]["head"] == mine["head"].__str__()
+    assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # so that the rail shows v2
 
 
 def test_keeping_mine_on_top_replaces_only_what_i_changed(editor, agent):
