@@ -1,5 +1,7 @@
 """The Python client, against the served application and against answers that go wrong."""
 
+import asyncio
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ from tests.served import Served
 HERE = Path(__file__).parents[2] / "clients" / "python"
 sys.path.insert(0, str(HERE))
 
-from agentcms_client import CALLS, ApiError, Client, Stale  # noqa: E402
+from agentcms_client import CALLS, ApiError, AsyncClient, Client, Stale  # noqa: E402
 from agentcms_client import clients as waiting  # noqa: E402
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
@@ -48,14 +50,46 @@ class Script:
 
 @pytest.fixture
 def naps(monkeypatch):
+    """How long the client waited, which takes no time here."""
     taken = []
+
+    async def nap(seconds):
+        taken.append(seconds)
+
     monkeypatch.setattr(waiting.time, "sleep", taken.append)
+    monkeypatch.setattr(waiting.asyncio, "sleep", nap)
     return taken
 
 
-def client(*answers):
-    script = Script(*answers)
-    return Client("http://cms", "key", transport=httpx.MockTransport(script)), script
+class Waited:
+    """The async client behind the calls of the other, so that one test is about both."""
+
+    def __init__(self, *arguments, **options):
+        self.cms = AsyncClient(*arguments, **options)
+
+    def __getattr__(self, name):
+        found = getattr(self.cms, name)
+
+        def call(*arguments, **options):
+            answer = found(*arguments, **options)
+            return asyncio.run(listed(answer) if hasattr(answer, "__aiter__") else answer)
+
+        return call
+
+
+async def listed(answers):
+    return [each async for each in answers]
+
+
+@pytest.fixture(params=[Client, Waited], ids=["waiting", "not waiting"])
+def client(request, naps):
+    """A client that is answered in turn, and what it asked."""
+
+    def make(*answers):
+        script = Script(*answers)
+        return request.param("http://cms", "key", transport=httpx.MockTransport(script)), script
+
+    return make
 
 
 def answer(status=200, body=None, **headers):
@@ -64,14 +98,43 @@ def answer(status=200, body=None, **headers):
     )
 
 
-def test_a_lost_answer_is_asked_for_again_under_the_same_key(naps):
+def test_both_clients_have_the_same_methods_with_the_same_parameters():
+    def methods(kind):
+        return {
+            name: str(inspect.signature(method)).partition(" -> ")[0]
+            for name, method in vars(kind).items()
+            if not name.startswith("__") and callable(method)
+        }
+
+    assert methods(Client) == methods(AsyncClient)
+
+
+def test_every_version_and_agent_comes_page_by_page(client):
+    cms, script = client(
+        answer(200, {"versions": [{"versionNumber": 2}], "hasMore": True}),
+        answer(200, {"versions": [{"versionNumber": 1}], "hasMore": False}),
+        answer(200, {"agents": [{"id": "a"}], "nextCursor": "next"}),
+        answer(200, {"agents": [{"id": "b"}], "nextCursor": None}),
+    )
+
+    assert [version["versionNumber"] for version in cms.versions("a")] == [2, 1]
+    assert [agent["id"] for agent in cms.agents()] == ["a", "b"]
+    assert [request.url.params.get("cursor", request.url.params.get("page")) for request in script.asked] == [
+        "0",
+        "1",
+        "",
+        "next",
+    ]
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(client):
     cms, script = client(httpx.ReadError("lost"), answer(201, {"id": "a"}))
 
     assert cms.create_agent("a")["id"] == "a"
     assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
 
 
-def test_retry_after_is_respected(naps):
+def test_retry_after_is_respected(client, naps):
     cms, _ = client(answer(429, Retry_After="7"), answer(503, Retry_After="2"), answer(200, {"id": "a"}))
 
     cms.get_agent("a")
@@ -79,7 +142,7 @@ def test_retry_after_is_respected(naps):
     assert naps == [7, 2]
 
 
-def test_what_is_refused_is_not_tried_again(naps):
+def test_what_is_refused_is_not_tried_again(client):
     issues = [{"field": "name", "message": "No."}]
     cms, script = client(answer(400, {"error": "Invalid request body", "code": "invalid_body", "issues": issues}))
 
@@ -90,13 +153,13 @@ def test_what_is_refused_is_not_tried_again(naps):
     assert len(script.asked) == 1
 
 
-def test_a_delete_that_finds_nothing_on_its_second_try_has_succeeded(naps):
+def test_a_delete_that_finds_nothing_on_its_second_try_has_succeeded(client):
     cms, _ = client(httpx.ReadError("lost"), answer(404, {"error": "gone"}))
 
     assert cms.send(CALLS.delete_agent("a"))["success"] is True
 
 
-def test_tries_end(naps):
+def test_tries_end(client):
     cms, script = client(*(answer(503) for _ in range(9)))
 
     with pytest.raises(ApiError):
@@ -105,7 +168,7 @@ def test_tries_end(naps):
     assert len(script.asked) == 5
 
 
-def test_an_overtaken_edit_reads_again(naps):
+def test_an_overtaken_edit_reads_again(client):
     cms, script = client(
         answer(200, {"n": 1}, ETag='"1"'), answer(412), answer(200, {"n": 2}, ETag='"2"'), answer(200, {"id": "a"})
     )
@@ -116,8 +179,26 @@ def test_an_overtaken_edit_reads_again(naps):
     assert b'"n":2' in script.asked[-1].content.replace(b" ", b"")
 
 
-def test_a_stale_update_says_so(naps):
+def test_a_stale_update_says_so(client):
     cms, _ = client(answer(412, {"error": "Ann saved version 2."}))
 
     with pytest.raises(Stale, match="Ann saved"):
         cms.update_agent("a", '"1"', name="x")
+
+
+def test_a_request_in_progress_is_waited_for_under_its_key(client, naps):
+    cms, script = client(answer(409, {"code": "in_progress"}, Retry_After="1"), answer(201, {"id": "a"}))
+
+    cms.create_agent("a")
+
+    assert naps == [1]
+    assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
+
+
+def test_an_id_that_is_taken_is_not_tried_again(client):
+    cms, script = client(answer(409, {"error": "Agent with id a already exists", "code": "already_exists"}))
+
+    with pytest.raises(ApiError, match="already exists"):
+        cms.create_agent("a")
+
+    assert len(script.asked) == 1

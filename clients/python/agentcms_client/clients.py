@@ -203,6 +203,24 @@ class AsyncClient:
                 yield agent
             cursor = page["nextCursor"]
 
+    async def versions(self, agent_id: str, per_page: int = 100) -> AsyncIterator[Version]:
+        number, more = 0, True
+        while more:
+            page = await self.send(CALLS.list_versions(agent_id, page=number, perPage=per_page))
+            for version in page["versions"]:
+                yield version
+            number, more = number + 1, page["hasMore"]
+
+    async def edit_agent(self, agent_id: str, changes: Changes, **options: Any) -> Agent:
+        for _ in range(TRIES - 1):
+            agent, etag = await self.exchange(CALLS.get_agent(agent_id))
+            try:
+                return await self.update_agent(agent_id, etag, **changes(agent), **options)
+            except Stale:
+                continue
+        agent, etag = await self.exchange(CALLS.get_agent(agent_id))
+        return await self.update_agent(agent_id, etag, **changes(agent), **options)
+
     async def get_agent(self, agent_id: str, **query: Any) -> Agent:
         found: Agent = await self.send(CALLS.get_agent(agent_id, **query))
         return found
@@ -214,3 +232,11 @@ class AsyncClient:
     async def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Agent:
         changed: Agent = await self.send(CALLS.update_agent(agent_id, etag, **fields))
         return changed
+
+    async def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Comparison:
+        found: Comparison = await self.send(CALLS.compare(agent_id, before, after))
+        return found
+
+    async def job(self, job_id: str) -> Job:
+        found: Job = await self.send(CALLS.get_job(job_id))
+        return found
