@@ -23,6 +23,7 @@ from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.fields import KeptText
 from agents_app.forms import AgentForm
 from agents_app.models import Agent
+from agents_app.status import warnings_of
 from agents_app.sub_agents import refuse_circle
 
 
@@ -203,12 +204,14 @@ class AgentAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with saying(message=form.cleaned_data["change_message"]):
-            if not change:
+            if change:
+                save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
+                save(form.row, form.changed_fields())
+                form.row.hand_over(form.cleaned_data["owner_id"])
+            else:
                 obj.save()
-                return
-            save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
-            save(form.row, form.changed_fields())
-            form.row.hand_over(form.cleaned_data["owner_id"])
+        for warning in warnings_of([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
+            self.message_user(request, warning.message, messages.WARNING)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
         Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()

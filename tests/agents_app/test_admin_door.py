@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.messages import get_messages
 from django.urls import reverse
 
 from agents_app import shapes
@@ -55,6 +56,16 @@ def test_saving_without_a_change_makes_no_version(client, staff):
 
     assert answer.status_code == 302
     assert agent.versions.count() == 1
+
+
+def test_a_key_that_nothing_registered_is_a_warning_and_no_failure(client, staff):
+    agent = AgentFactory()
+
+    answer = save(client, agent, tools=["calculator", "gone"])
+
+    said = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert "No tool is registered as 'gone'." in said
+    assert agent.versions.count() == 2
 
 
 def test_an_agent_created_in_the_admin_begins_its_history(client, staff):
