@@ -1,0 +1,28 @@
+"""The examples of docs/api.md, as they are written there."""
+
+import re
+import subprocess
+
+from agentcms.children import PROJECT
+from tests.operations.real import wait_for_jobs
+from tests.served import Served
+
+DOCS = (PROJECT / "docs" / "api.md").read_text()
+EXAMPLES = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+
+
+def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
+    own_served.create_user("ada", "--superuser")
+    key = own_served.create_api_key("ada")
+    script = "\n".join(["set -e", f"KEY={key} CMS={own_served.base_url}", *EXAMPLES])
+
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
+
+    assert done.returncode == 0, done.stderr
+    assert len(EXAMPLES) == 3
+    assert '"error":"' not in done.stdout, done.stdout
+    assert "Stands at the door." in done.stdout
+    assert (state, result["same"], result["refuse"]) == ("done", 1, 0)
+    with own_served.client(key) as client:
+        assert client.get("/api/stored/agents").json()["total"] == 2
