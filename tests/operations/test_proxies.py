@@ -7,6 +7,8 @@ import pytest
 
 from agentcms import wsgi
 
+pytestmark = pytest.mark.django_db
+
 
 @pytest.mark.parametrize(
     ("proxy", "said", "caller"),
