@@ -228,9 +228,11 @@
 
   // What arrives in #dialogs opens; and the focus never falls to the top of the page after a swap.
   let focused = null;
+  let asked = null; // the dialog in which something was swapped
   on("htmx:before:swap", () => {
     const element = document.activeElement;
     const dialog = element?.closest("#dialogs > dialog");
+    asked = dialog;
     // A dialog that takes the place of another gives the focus back to what opened the first.
     if (dialog) focused = openers.get(dialog);
     else focused = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
@@ -240,6 +242,10 @@
     arrived.forEach((dialog) => openDialog(dialog, focused?.element));
     if (!arrived.length && focused && !focused.element.isConnected && document.activeElement === page) {
       restoreFocus(event.target);
+    }
+    if (!arrived.length && asked?.isConnected && asked.open && document.activeElement === page) {
+      asked.tabIndex = -1;
+      asked.focus({ preventScroll: true });
     }
     start(document);
   });
@@ -825,6 +831,17 @@
     });
   }
 
+  // The model names that are offered are those of the provider, where it is one that is known.
+  let modelNames = null;
+  function offerModelNames() {
+    const [list, provider] = [$("#model-names"), $("#id_provider")];
+    if (!list || !provider) return;
+    modelNames ??= [...list.options];
+    const own = modelNames.filter((option) => option.dataset.provider === provider.value.trim());
+    list.replaceChildren(...(own.length ? own : modelNames));
+  }
+  on("input", (event) => event.target.id === "id_provider" && offerModelNames());
+
   function start(root) {
     once("form[data-guard], form[data-recover]", root, (form) => baselines.set(form, snapshot(form)));
     once("form[data-recover]", root, offerRecovery);
@@ -848,6 +865,7 @@
   }
 
   forgetWhatWasSent();
+  offerModelNames();
   start(document);
   window.showToast = showToast;
 })();

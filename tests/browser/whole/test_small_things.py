@@ -1,0 +1,31 @@
+"""What the editor offers, and where the focus stays."""
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+
+def test_the_model_names_offered_are_the_providers(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    offered = "[...new Set([...document.querySelector('#model-names').options].map((each) => each.dataset.provider))]"
+    assert page.evaluate(offered) == ["demo"]
+
+    page.locator("#id_provider").fill("somebody-else")
+
+    assert len(page.evaluate(offered)) > 1
+
+
+def test_opening_a_fold_keeps_the_focus_in_the_review(visit: Any, agent: str, api: Any):
+    lines = "\n".join(f"Rule {number}" for number in range(30))
+    api.patch(f"/api/stored/agents/{agent}", json={"instructions": lines})
+    visitor = visit()
+    page = visitor.goto(f"/agents/{agent}")
+    page.get_by_role("textbox", name="Instructions").press("Control+End")
+    page.keyboard.type("!")
+    page.locator("button", has_text="Review").first.click()
+
+    page.get_by_role("button", name="unchanged lines: show").press("Enter")
+
+    expect(page.locator("dialog[open]")).to_contain_text("Rule 7")
+    assert page.evaluate("document.activeElement.closest('dialog') !== null")
+    assert visitor.console == []
