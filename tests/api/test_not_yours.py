@@ -7,10 +7,16 @@ import uuid
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, get_resolver
 
+from access_app.models import ApiKey, Membership
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.work import start
 from tests.api.calls import AGENTS, Caller, agent_path
 from tests.api.test_permissions import AGENT_CASES, NEW
 from tests.factories import AgentFactory, api_key, member
+from versions_app.models import Activation, AgentVersion
 
 YOURS, THEIRS, NOBODYS = "it-is-yours", "it-is-theirs", "it-is-nobody"  # the last two of one length
 ROUNDS = 200
@@ -82,3 +88,55 @@ def test_neither_takes_longer(caller, version, case):
 
     print(f"{by_case(case)}: not yours {theirs:.2f} ms, not there {missing:.2f} ms")
     assert 0.8 < theirs / missing < 1.25
+
+
+# --- Every route of the application
+
+
+def every_route(patterns=None, prefix=""):
+    """The path of every route but the admin's, which has roles of its own."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            yield "/" + path
+        elif not path.startswith("admin/"):
+            yield from every_route(pattern.url_patterns, path)
+
+
+def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(client):
+    ann, bob = member("manager", "ann", username="ann"), member("manager", "bob", username="bob")
+    agent = AgentFactory(id="bobs", owner_id="bob")
+    agent.edit({"name": "Two"})
+    key = ApiKey.objects.issue(bob)[0]
+    job = start("export_agents", requested_by=bob)
+    ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}
+    ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
+    api = Caller(api_key(ann))
+    client.force_login(ann)
+    before = state()
+
+    routes = [path for path in every_route() if set(re.findall(r"<(?:\w+:)?(\w+)>", path)) & ids.keys()]
+    for route in routes:
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(ids[found[1]]), route)
+        for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
+            call = api.client.generic if path.startswith("/api/") else client.generic
+            said = b'{"id": "copy"}' if path.endswith("duplicate") else b'{"name": "Ann was here"}'
+            body = said if path.startswith("/api/") else b"name=Ann+was+here"
+            kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
+            answer = call(method, f"{path}?from=live&to=head", body if method != "GET" else b"", content_type=kind)
+            assert answer.status_code in (404, 405), (method, path, answer.status_code)
+            assert b"Two" not in answer.content
+            assert state() == before, (method, path)
+
+    assert len(routes) > 30
+    assert api.get(AGENTS).body["total"] == 0
+
+
+def state():
+    """All that somebody could have changed."""
+    models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership)
+    return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
+
+
+def own(model):
+    return {"user__username": "ann"} if model is ApiKey else {}
