@@ -47,9 +47,6 @@ SECURE_CSP = {
 SECURE_CSP_BELOW = {"/admin/": {"script-src": [SELF, NONCE]}}
 SESSION_COOKIE_SAMESITE = "Lax"
 
-# The OpenAPI schema has tests of its own; what it cannot guess is no danger in deployment.
-SILENCED_SYSTEM_CHECKS = ["drf_spectacular.W001", "drf_spectacular.W002"]
-
 # --- Applications
 
 INSTALLED_APPS = [
@@ -60,7 +57,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
-    "drf_spectacular",
     "django_htmx",
     "agentcms",
     "access_app",
@@ -256,7 +252,6 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.CallThrottle"],
     "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,
 }
 

@@ -51,6 +51,7 @@ class Entry:
     names: tuple[str, ...] = ()
     requires_approval: bool = False
     target: Any = None
+    source: str = "code"  # read-only here: it changes with the code that registers it
 
 
 class Registry:

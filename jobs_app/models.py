@@ -119,8 +119,9 @@ class Job(models.Model):
         self._write(state=self.State.FAILED, error=error, finished_at=timezone.now(), lease_until=None)
 
     def _write(self, **values: Any) -> None:
-        # The attempt's number fences: a worker that lost its lease and wakes up again writes nothing.
-        mine = Job.objects.filter(pk=self.pk, state=self.State.RUNNING, attempts=self.attempts)
+        # The claim fences: a worker that lost its lease and wakes up again writes nothing.
+        claim = {"attempts": self.attempts, "started_at": self.started_at}
+        mine = Job.objects.filter(pk=self.pk, state=self.State.RUNNING, **claim)
         if not mine.update(**values):
             raise Lost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():

@@ -140,3 +140,13 @@ def test_a_job_whose_database_went_away_is_done_again_later(error):
     assert job.state == "running"
     Job.objects.update(lease_until=silent_for(1))
     assert list(Job.objects.due()) == [job]
+
+
+def test_a_worker_that_wakes_up_after_the_job_was_queued_again_writes_nothing(counting):
+    job = Job.objects.claim(stored().pk)
+    Job.objects.filter(pk=job.pk).update(state="failed")
+    Job.objects.get().again()
+    Job.objects.claim(job.pk)
+
+    with pytest.raises(Lost):
+        job.finish("late")
