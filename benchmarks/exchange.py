@@ -81,7 +81,7 @@ def peak() -> int:
 def do(job: Job) -> dict[str, Any]:
     """Let a process of its own do the job: what it came to, its seconds, and its peak beside what it began with."""
     command = [sys.executable, "-m", "benchmarks.exchange", "--job", str(job.pk)]
-    done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True)
     job.refresh_from_db()
     assert job.state == Job.State.DONE, job.error
     return {"result": job.result, **json.loads(done.stdout.splitlines()[-1])}

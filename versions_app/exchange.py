@@ -19,6 +19,7 @@ from django.db.models import F
 
 from access_app.models import ApiKey
 from access_app.roles import SHARED, Role, has_role, owners
+from agentcms.ids import random_key
 from agentcms.strict_json import InvalidJSON, parse
 from agentcms.wire import canonical
 from agents_app.changes import Source, change
@@ -77,7 +78,7 @@ def acting(job: Job) -> Any:
 def export(job: Job) -> dict[str, Any]:
     """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
     user, path = acting(job), folder() / f"{job.pk}.jsonl"
-    draft = path.with_suffix(f".{job.attempts}.part")  # a worker that was given up may still be writing
+    draft = path.with_suffix(f".{random_key()}.part")  # a worker that was given up may still be writing
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
     if (chosen := job.parameters.get("agents")) is not None:
         agents = agents.filter(pk__in=chosen)
@@ -126,9 +127,9 @@ def take_in(job: Job) -> dict[str, Any]:
     user, path = acting(job), folder() / f"{job.pk}.upload"
     at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
     counts: Counter[str] = Counter(at["counts"])
-    ids: set[int] = set()
+    size, ids = at["told"], set[int]()
     job.advance(done=counts.total(), total=sum(1 for _ in lines(path)))
-    with told_so_far(job, at["told"]) as told:
+    with told_so_far(job, size) as told:
         for number, line in lines(path):
             record = Record.read(line, ids)
             if number <= at["line"]:  # by an earlier worker
@@ -136,10 +137,12 @@ def take_in(job: Job) -> dict[str, Any]:
             with transaction.atomic():
                 outcome = take(record, user, job.parameters)
                 counts[outcome.action] += 1
-                if counts.total() <= MOST_LISTED:
-                    tell(told, number, outcome)
-                cursor = {"line": number, "told": told.tell(), "counts": dict(counts)}
-                job.advance(done=counts.total(), cursor=cursor)
+                said = as_line(number, outcome) if counts.total() <= MOST_LISTED else b""
+                size += len(said)
+                # First the note, which fails where another worker took over: then nothing is written to its file.
+                job.advance(done=counts.total(), cursor={"line": number, "told": size, "counts": dict(counts)})
+                told.write(said)
+                told.flush()
         told.seek(0)
         listed = [json.loads(line) for line in told]
     forget(job, path)
@@ -167,10 +170,9 @@ def told_so_far(job: Job, size: int) -> IO[bytes]:
     return file
 
 
-def tell(told: IO[bytes], number: int, outcome: Outcome) -> None:
+def as_line(number: int, outcome: Outcome) -> bytes:
     said = {key: value for key, value in outcome._asdict().items() if value}
-    told.write(json.dumps({"line": number, **said}).encode() + b"\n")
-    told.flush()
+    return json.dumps({"line": number, **said}).encode() + b"\n"
 
 
 def forget(job: Job, path: Path) -> None:
