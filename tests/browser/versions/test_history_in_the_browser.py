@@ -261,7 +261,7 @@ def test_200_kb_of_instructions_are_compared_and_stepped_through(visit, api):
 
     took = page.evaluate("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart")
     assert len("\n".join(lines)) > 200_000
-    assert took < 5000
+    assert took < 15_000
     page.keyboard.press("n")
     expect(page.locator("[data-change-position]")).to_contain_text("1 of")
     assert visitor.console == []
