@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "jobs_app",
     "agents_app",
     "versions_app",
+    "runs_app",
 ]
 
 MIDDLEWARE = [
@@ -266,3 +267,18 @@ CORS_ORIGINS = environment.words("CORS_ORIGINS")
 AGENT_VERSION_LIMIT = environment.number("AGENT_VERSION_LIMIT", 50, minimum=5)
 AGENT_VERSION_DAYS = environment.number("AGENT_VERSION_DAYS", 0)
 ACTIVATION_DAYS = environment.number("ACTIVATION_DAYS", 730, minimum=1)
+
+# --- Runs
+
+RUN_TIMEOUT = environment.number("RUN_TIMEOUT", 300, minimum=1)
+RUN_MAX_STEPS = environment.number("RUN_MAX_STEPS", 20, minimum=1)
+RUN_MAX_TOKENS = environment.number("RUN_MAX_TOKENS", 200_000, minimum=1)
+RUN_MAX_INPUT = environment.number("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
+RUNS_PER_USER = environment.number("RUNS_PER_USER", 20, minimum=1)
+RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
+RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
+THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
+# Models behind private addresses are refused unless their network is named here.
+MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
+# Encrypts the keys of providers; with another one they cannot be read any more.
+PROVIDER_KEY_SECRET = environment.text("PROVIDER_KEY_SECRET") or SECRET_KEY

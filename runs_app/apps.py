@@ -1,0 +1,11 @@
+from django.apps import AppConfig
+
+
+class RunsConfig(AppConfig):
+    """Running stored agents."""
+
+    name = "runs_app"
+    verbose_name = "Runs"
+
+    def ready(self) -> None:
+        from runs_app import checks  # noqa: F401  importing it registers the checks

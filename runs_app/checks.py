@@ -1,0 +1,1 @@
+"""What must hold before anything runs; see `agentcms/checks.py` for the settings of the others."""
