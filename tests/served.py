@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +28,11 @@ def wait_until(condition: Callable[[], object], seconds: float = 30, what: str =
     while not condition():
         assert time.monotonic() < deadline, f"Not within {seconds} s: {what or condition}"
         time.sleep(0.02)
+
+
+def hear_hang_ups() -> None:
+    """Tests that were started by `nohup` hand on its deafness."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def free_port() -> int:
@@ -71,7 +77,9 @@ class Served:
         """Start it without waiting for an answer."""
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "agentcms.run"]
-            self.process = subprocess.Popen(command, env=self.environment, cwd=PROJECT, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, env=self.environment, cwd=PROJECT, stdout=log, stderr=log, preexec_fn=hear_hang_ups
+            )
         return self.process
 
     def start(self) -> "Served":
