@@ -1,0 +1,159 @@
+"""Which configuration of an agent runs: live by default, its draft, a version of it, or a text nobody saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, overload
+from uuid import UUID
+
+from access_app.roles import SHARED
+from agents_app.models import Agent
+from agents_app.registry import Entry, Kind, registry
+from agents_app.shapes import to_body
+from runs_app.models import AgentRun
+from versions_app.models import AgentVersion
+
+if TYPE_CHECKING:
+    from runs_app.building import Built
+
+Target = AgentRun.Target
+POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
+
+
+@dataclass(frozen=True)
+class StoredAgent:
+    """An agent as one of its configurations, ready to be built and run."""
+
+    id: str
+    name: str
+    description: str
+    owner_id: str
+    configuration: Mapping[str, Any]  # under wire names
+    source: str  # "stored" or "code"
+    target: str  # of AgentRun.Target
+    version_id: UUID | None = None
+    version_number: int | None = None
+
+    @classmethod
+    def of(cls, agent: Agent, target: Target, version: AgentVersion) -> StoredAgent:
+        return cls._shown(agent, target, version.snapshot, version.pk, version.version_number)
+
+    @classmethod
+    def unsaved(cls, agent: Agent, configuration: Mapping[str, Any]) -> StoredAgent:
+        """The text in an editor, as an agent."""
+        return cls._shown(agent, Target.UNSAVED, configuration)
+
+    @classmethod
+    def in_code(cls, entry: Entry) -> StoredAgent:
+        return cls(entry.key, entry.title, entry.description, SHARED, to_body(entry.target), "code", Target.CODE)
+
+    @classmethod
+    def of_run(cls, run: AgentRun) -> StoredAgent:
+        """What a run began with."""
+        said = run.configuration
+        source = "code" if run.target == Target.CODE else "stored"
+        name, description = said.get("name", ""), said.get("description", "")
+        version = (run.version_id, run.version_number)
+        return cls(run.agent_key, name, description, run.owner_id, said, source, run.target, *version)
+
+    @classmethod
+    def _shown(cls, agent: Agent, target: Target, said: Mapping[str, Any], *version: Any) -> StoredAgent:
+        name, description = said.get("name", agent.name), said.get("description", "")
+        return cls(agent.pk, name, description, agent.owner_id, said, "stored", target, *version)
+
+    def build(self) -> Built:
+        """The agent that runs. Raises CannotBuild."""
+        from runs_app.building import build
+
+        owners = Agent.objects.owners_of(self.configuration.get("agents") or [])
+        return build(
+            self.configuration, known_agents=[key for key, owner in owners.items() if owner in (self.owner_id, SHARED)]
+        )
+
+
+class StoredAgents:
+    """The agents that can run: those that are stored, and those that live in code."""
+
+    @overload
+    def get(
+        self,
+        agent_id: str,
+        *,
+        user: Any = ...,
+        version_id: Any = ...,
+        version_number: int | None = ...,
+        status: str = ...,
+        raw: Literal[False] = False,
+    ) -> StoredAgent: ...
+
+    @overload
+    def get(
+        self,
+        agent_id: str,
+        *,
+        user: Any = ...,
+        version_id: Any = ...,
+        version_number: int | None = ...,
+        status: str = ...,
+        raw: Literal[True],
+    ) -> dict[str, Any]: ...
+
+    def get(
+        self,
+        agent_id: str,
+        *,
+        user: Any = None,
+        version_id: Any = None,
+        version_number: int | None = None,
+        status: str = "published",
+        raw: bool = False,
+    ) -> StoredAgent | dict[str, Any]:
+        """An agent, live unless another version or `status="draft"` is asked for; `raw` is its configuration alone.
+
+        A user sees what it may see; None is trusted code. Raises Agent.DoesNotExist, or AgentVersion.DoesNotExist
+        where the version is none of this agent's.
+        """
+        found = self._find(agent_id, user, version_id, version_number, status)
+        return dict(found.configuration) if raw else found
+
+    def list(self, user: Any = None, *, status: str = "published") -> list[StoredAgent]:
+        """Every agent that the user may see, stored ones first."""
+        pointer, target = POINTERS[status]
+        agents = self._seen(user).with_versions().filter(active_version__isnull=False)
+        stored = [StoredAgent.of(agent, target, getattr(agent, pointer)) for agent in agents]
+        known = {agent.id for agent in stored}
+        in_code = [StoredAgent.in_code(entry) for entry in registry.entries(Kind.AGENT)]
+        return [*stored, *(agent for agent in in_code if agent.id not in known)]
+
+    def sub_agent(self, key: str, owner_id: str) -> StoredAgent:
+        """What an agent of this owner means by a sub-agent's key. Raises Agent.DoesNotExist."""
+        if (entry := registry.get(Kind.AGENT, key)) is not None:
+            return StoredAgent.in_code(entry)
+        agents = Agent.objects.filter(owner_id__in=(owner_id, SHARED)).with_versions()
+        return StoredAgent.of(*self._pointed(agents.get(pk=key), "published"))
+
+    def _find(self, agent_id: str, user: Any, version_id: Any, version_number: int | None, status: str) -> StoredAgent:
+        agent = self._seen(user).with_versions().filter(pk=agent_id, active_version__isnull=False).first()
+        given = {"pk": version_id, "version_number": version_number}
+        named = {name: value for name, value in given.items() if value is not None}
+        if agent is not None:
+            if named:
+                return StoredAgent.of(agent, Target.VERSION, AgentVersion.objects.get(agent=agent, **named))
+            return StoredAgent.of(*self._pointed(agent, status))
+        entry = registry.get(Kind.AGENT, agent_id)
+        if entry is None:
+            raise Agent.DoesNotExist(f"There is no agent '{agent_id}'.")
+        if named:
+            raise AgentVersion.DoesNotExist(f"Agent '{agent_id}' lives in code and has no versions.")
+        return StoredAgent.in_code(entry)
+
+    def _seen(self, user: Any) -> Any:
+        return Agent.objects.all() if user is None else Agent.objects.for_user(user)
+
+    def _pointed(self, agent: Agent, status: str) -> tuple[Agent, Target, AgentVersion]:
+        pointer, target = POINTERS[status]
+        return agent, target, getattr(agent, pointer)
+
+
+stored_agents = StoredAgents()
