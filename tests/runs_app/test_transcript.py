@@ -1,0 +1,119 @@
+"""The events of a run become the parts of an answer, in order."""
+
+from datetime import UTC, datetime, timedelta
+
+from runs_app.models import AgentRun, RunEvent
+from runs_app.spans import spans
+from runs_app.transcript import Call, Transcript, Words
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+def events(*chunks):
+    """Events with these chunks, a second apart; a chunk is its type with its payload."""
+    return [
+        RunEvent(number=number, data={"type": kind, "payload": payload}, created_at=NOON + timedelta(seconds=number))
+        for number, (kind, payload) in enumerate(chunks, 1)
+    ]
+
+
+def transcript(*chunks):
+    return Transcript(events(*chunks))
+
+
+def test_pieces_of_text_become_one_passage():
+    found = transcript(
+        ("text-start", {"id": "1"}), ("text-delta", {"text": "Good "}), ("text-delta", {"text": "day."})
+    )
+
+    assert found.said == [Words("text", "Good day.")]
+    assert found.last_number == 3
+
+
+def test_text_without_a_start_is_a_passage_too():
+    assert transcript(("text-delta", {"text": "Hello"})).said == [Words("text", "Hello")]
+
+
+def test_a_call_stands_where_it_was_made_and_holds_its_result():
+    found = transcript(
+        ("text-delta", {"text": "Let me count."}),
+        ("tool-call", {"toolCallId": "a", "toolName": "word-count", "args": {"text": "one two"}}),
+        ("tool-result", {"toolCallId": "a", "toolName": "word-count", "result": 2}),
+        ("text-delta", {"text": "Two."}),
+    )
+
+    before, call, after = found.said
+    assert (before.text, after.text) == ("Let me count.", "Two.")
+    assert (call.title, call.noun, call.state, call.result) == ("Word count", "tool", "done", "2")
+    assert call.arguments == '{\n  "text": "one two"\n}'
+    assert call.ended_at - call.began_at == timedelta(seconds=1)
+
+
+def test_a_result_that_is_an_error_says_so():
+    called = ("tool-call", {"toolCallId": "a", "toolName": "calculator", "args": {}})
+
+    by_flag = transcript(called, ("tool-result", {"toolCallId": "a", "result": "No.", "isError": True}))
+    by_type = transcript(called, ("tool-error", {"toolCallId": "a", "error": "No."}))
+
+    assert [found.calls["a"].state for found in (by_flag, by_type)] == ["failed", "failed"]
+    assert [found.calls["a"].result for found in (by_flag, by_type)] == ["No.", "No."]
+
+
+def test_workflows_and_sub_agents_have_words_of_their_own():
+    assert Call("a", "workflow-triage-ticket").noun == "workflow"
+    assert Call("a", "agent-reply-drafter").noun == "sub-agent"
+    assert Call("a", "agent-reply-drafter").title == "reply-drafter"
+
+
+def test_a_result_without_its_call_is_left_out():
+    assert transcript(("tool-result", {"toolCallId": "gone", "result": 1})).said == []
+
+
+def test_a_huge_value_is_cut_and_says_how_long_it_is():
+    found = transcript(("tool-call", {"toolCallId": "a", "toolName": "x", "args": {"text": "a" * 30_000}}))
+
+    assert found.calls["a"].arguments.endswith("characters in all)")
+    assert len(found.calls["a"].arguments) < 20_100
+
+
+def test_the_time_goes_to_waiting_the_model_and_the_tools():
+    happened = events(
+        ("start", {}),
+        ("step-start", {}),
+        ("tool-call", {"toolCallId": "a", "toolName": "word-count"}),
+        ("tool-result", {"toolCallId": "a", "result": 2}),
+        ("step-finish", {}),
+        ("step-start", {}),
+        ("text-delta", {"text": "Two."}),
+        ("step-finish", {}),
+        ("finish", {}),
+    )
+    run = AgentRun(created_at=NOON, started_at=NOON + timedelta(seconds=1), finished_at=NOON + timedelta(seconds=10))
+
+    found = spans(run, happened, Transcript(happened).calls.values())
+
+    assert [(span.kind, span.label, span.x, span.width, span.took) for span in found] == [
+        ("wait", "Waiting", 0, 100, "1.0 s"),
+        ("model", "Model, step 1", 200, 100, "1.0 s"),
+        ("tool", "Word count", 300, 100, "1.0 s"),
+        ("model", "Model, step 2", 600, 200, "2.0 s"),
+    ]
+
+
+def test_what_never_ended_lasts_until_the_run_did():
+    happened = events(("step-start", {}), ("tool-call", {"toolCallId": "a", "toolName": "word-count"}))
+    run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(seconds=4))
+
+    tool = spans(run, happened, Transcript(happened).calls.values())[-1]
+
+    assert (tool.x, tool.width) == (500, 500)
+
+
+def test_a_bar_can_be_seen_however_short_and_stays_inside():
+    happened = events(("step-start", {}), ("step-finish", {}))
+    run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(hours=3))
+
+    (bar,) = spans(run, happened, [])
+
+    assert bar.width >= 4
+    assert bar.x + bar.width <= 1000
