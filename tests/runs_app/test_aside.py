@@ -1,0 +1,44 @@
+"""Blocking work beside the event loop."""
+
+import asyncio
+import threading
+
+import pytest
+from django.db import connections
+
+from runs_app.aside import in_database, in_thread
+from tests.factories import UserFactory
+
+
+def test_the_event_loop_goes_on_while_a_tool_blocks():
+    async def both():
+        done = threading.Event()
+        blocked = asyncio.ensure_future(in_thread(done.wait, 10))
+        await asyncio.sleep(0)
+        done.set()
+        return await blocked
+
+    assert asyncio.run(both()) is True
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgres_only
+def test_a_connection_goes_back_to_the_pool():
+    user = UserFactory()
+
+    def read():
+        type(user).objects.get(pk=user.pk)
+        return connections["default"]
+
+    used = asyncio.run(in_database(read))
+
+    assert used.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_database_is_asked_in_a_thread():
+    user = UserFactory()
+
+    found = asyncio.run(in_database(type(user).objects.get, pk=user.pk))
+
+    assert found == user
