@@ -26,6 +26,7 @@ __all__ = ["Activation", "AgentVersion", "CannotUndo"]
 CREATED = "Created"
 EDITED = "Auto-saved after edit"
 SNAPSHOT = "Saved by hand"
+PUBLISHED = "Saved and published"  # why live moved, where nobody said it
 
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
@@ -40,10 +41,10 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             version = None
             if head is None or digest(text) != head.snapshot_hash:
                 version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
-                move(row, head=version, live=version if goes_live(row) else None)
+                move(row, head=version, live=version if goes_live(row) else None, reason=PUBLISHED if head else "")
                 version.save(force_insert=True)
             elif row.has_draft and current().publish:
-                move(row, live=head)
+                move(row, live=head, reason="Published the draft")
         show(agent, row, POINTERS)
         return version
 
@@ -202,7 +203,7 @@ class AgentVersion(models.Model):
         if digest(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)
-        move(row, live=version)
+        move(row, live=version, reason=PUBLISHED)
         version.save(force_insert=True)
         return version
 

@@ -22,7 +22,7 @@ def test_activations_say_who_moved_live_from_what_to_what_and_why(api):
     newest, first = page["activations"]
     assert (page["total"], page["hasMore"]) == (2, False)
     assert (newest["fromVersionNumber"], newest["toVersionNumber"]) == (1, 2)
-    assert (newest["author"], newest["source"], newest["reason"]) == ("penny", "api", "Auto-saved after edit")
+    assert (newest["author"], newest["source"], newest["reason"]) == ("penny", "api", "Saved and published")
     assert (first["fromVersionId"], first["reason"]) == (None, "Created")
 
 

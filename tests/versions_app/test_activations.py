@@ -26,6 +26,13 @@ def version(agent, number):
     return agent.versions.get(version_number=number)
 
 
+def publish_a_draft(agent):
+    with change(publish=False):
+        agent.edit({"name": "Draft"})
+    with change(publish=True):
+        agent.save()
+
+
 def test_creating_and_editing_are_moves(agent):
     assert log(agent) == [(None, 1), (1, 2)]
 
@@ -74,7 +81,8 @@ def test_the_log_outlives_the_versions_it_names(agent):
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
-        (lambda agent: agent.edit({"name": "Butler"}), "Auto-saved after edit"),
+        (lambda agent: agent.edit({"name": "Butler"}), "Saved and published"),
+        (publish_a_draft, "Published the draft"),
         (lambda agent: agent.versions.last().activate(), "Made v1 live"),
         (lambda agent: agent.versions.last().restore(), "Restored from version 1"),
     ],
