@@ -60,17 +60,25 @@ def check_match(request: Request, agent: Agent) -> None:
 
 
 def last_change(agent: Agent) -> str:
-    """Who changed the agent last, and when, in a sentence."""
+    """What changed the agent last, by whom and when, in a sentence."""
     version: Any = agent.versions.order_by("-version_number").first()
     activation: Any = agent.activations.first()
+    # A save that went live has one time for both, and is told as a save.
     newest = max(filter(None, (version, activation)), key=lambda each: each.created_at)
-    who = newest.author_name or "The system"
-    if newest is version:
-        return (
-            f"{who} saved version {version.version_number} at {wire_time(version.created_at)}. Read it and try again."
-        )
-    moved = f"{who} made version {activation.to_version_number} live at {wire_time(activation.created_at)}"
-    return f"{moved}. Read the agent and try again."
+    who, at = newest.author_name or "The system", wire_time(newest.created_at)
+    if agent.updated_at > newest.created_at:
+        done = f"Somebody handed the agent over or dropped its draft at {wire_time(agent.updated_at)}"
+    elif newest is version:
+        done = f"{who} saved version {version.version_number} at {at}{how_saved(agent, version)}"
+    else:
+        done = f"{who} made version {activation.to_version_number} live at {at}"
+    return f"{done}. Read the agent and try again."
+
+
+def how_saved(agent: Agent, version: Any) -> str:
+    """Whether a version went live as it was saved, and what it changed, as the rest of a sentence."""
+    state = ", live at once" if version.pk == agent.active_version_id else ", as a draft" if agent.has_draft else ""
+    return f"{state}, changing {', '.join(version.changed_fields)}" if version.changed_fields else state
 
 
 def known_already(request: Request, etag: str) -> bool:

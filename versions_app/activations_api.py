@@ -41,7 +41,9 @@ class ActivationsView(JSONView):
 
 def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
     """What was live at a time, by the moves of live: known also where the version was pruned since."""
-    move = moves.filter(created_at__lte=moment).first()
+    # A time on the wire is cut to milliseconds: one that came from here means all of its millisecond.
+    end = moment.replace(microsecond=moment.microsecond // 1000 * 1000 + 999)
+    move = moves.filter(created_at__lte=end).first()
     if move is None:
         raise NotFound(f"Nothing of agent {agent_id} was live at {wire_time(moment)}")
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
@@ -84,9 +85,10 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
 
     The row becomes its head's picture, and a move of live is noted.
     """
+    at = moment(head, live)
     values: dict[str, Any] = {
         "revision": row.revision + 1,
-        "updated_at": current().time,
+        "updated_at": at,
         "last_version_number": row.last_version_number,
     }
     before = row.active_version
@@ -103,10 +105,17 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         setattr(row, name, value)
     keep(row, said)
     if live is not None and live != before:
-        note_activation(row, before, live, reason)
+        note_activation(row, before, live, reason, at)
 
 
-def note_activation(row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str) -> None:
+def moment(*moved: AgentVersion | None) -> datetime:
+    """When the pointers move: a version that is just being made is one change with its going live, and has one time."""
+    return next((version.created_at for version in moved if version and version._state.adding), current().time)
+
+
+def note_activation(
+    row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str, at: datetime | None = None
+) -> None:
     Activation.objects.create(
         agent=row,
         from_version_id=before.pk if before else None,
@@ -114,7 +123,7 @@ def note_activation(row: Agent, before: AgentVersion | None, live: AgentVersion,
         to_version_id=live.pk,
         to_version_number=live.version_number,
         source=current().source,
-        created_at=current().time,
+        created_at=at or current().time,
         reason=current().message or reason or live.change_message,
         **author(),
     )

@@ -2,12 +2,23 @@
 
 import pytest
 
+from agents_app.models import Agent
 from tests.api.calls import agent_path, version_path
+from versions_app.models import AgentVersion
 
 
 @pytest.fixture
 def agent(api):
     return api.create()
+
+
+def hand_over():
+    Agent.objects.get().hand_over("elsewhere")
+    Agent.objects.get().hand_over("")
+
+
+def drop_the_draft():
+    AgentVersion.objects.discard_draft(Agent.objects.get())
 
 
 def test_every_agent_answer_carries_a_strong_tag(api, agent):
@@ -65,7 +76,9 @@ def test_a_stale_write_is_refused_with_who_and_when(api, editor, agent):
         answer = api.call(method, path, body, If_Match=agent.headers["ETag"])
 
         assert (answer.status_code, answer.body["code"]) == (412, "precondition_failed")
-        assert answer.body["error"].startswith("eddie saved version 2 at 20")
+        said = answer.body["error"]
+        assert said.startswith("eddie saved version 2 at 20")
+        assert said.endswith("Z, as a draft, changing name. Read the agent and try again.")
         assert answer.headers["ETag"] == saved.headers["ETag"]
     assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
 
@@ -78,6 +91,27 @@ def test_a_stale_write_after_an_activation_says_so(api, agent):
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=now)
 
     assert answer.body["error"].startswith("penny made version 1 live at 20")
+
+
+def test_a_stale_write_after_a_save_that_went_live_names_the_save(api, admin_caller, agent):
+    saved = admin_caller.patch(agent_path(), {"name": "Two", "description": "Short"}).body
+
+    answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
+
+    said = f"root saved version 2 at {saved['updatedAt']}, live at once, changing name, description."
+    assert answer.body["error"] == f"{said} Read the agent and try again."
+
+
+@pytest.mark.parametrize("act", [hand_over, drop_the_draft], ids=lambda act: act.__name__)
+def test_a_stale_write_after_what_leaves_no_version_says_when(api, agent, act):
+    known = api.patch(agent_path(), {"name": "Two", "autoPublish": False}).headers["ETag"]
+    act()
+    changed = api.get(agent_path()).body["updatedAt"]
+
+    answer = api.patch(agent_path(), {"name": "x"}, If_Match=known)
+
+    said = f"Somebody handed the agent over or dropped its draft at {changed}."
+    assert answer.body["error"] == f"{said} Read the agent and try again."
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])

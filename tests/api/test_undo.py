@@ -74,3 +74,15 @@ def test_what_was_live_at_a_time_is_answered(api):
 
     assert (answer["versionNumber"], answer["kept"], answer["activation"]["createdAt"]) == (2, True, moment)
     assert early.status_code == 404
+
+
+def test_a_time_that_the_api_gave_finds_what_was_live_then(api):
+    versions = api.get(agent_path("concierge", "versions")).body["versions"]
+    activations = api.get(ACTIVATIONS).body["activations"]
+
+    for told in [*versions, *activations]:
+        found = api.get(f"{ACTIVATIONS}?at={told['createdAt']}")
+
+        assert found.status_code == 200
+        assert found.body["versionNumber"] >= told.get("versionNumber", told.get("toVersionNumber"))
+    assert api.get(f"{ACTIVATIONS}?at=9999-12-31T23:59:59.999Z").body["versionNumber"] == 2
