@@ -1,0 +1,78 @@
+"""The options of a call, and those that an agent has by default."""
+
+import pytest
+
+from agents_app.shapes import ShapeError
+from runs_app.options import merge, model_settings, most_steps, read_defaults, read_options
+
+
+def test_options_are_read_under_their_wire_names():
+    options = read_options({"temperature": 1, "topP": 0.5, "maxSteps": 3, "seed": None, "messages": []})
+
+    assert options == {"temperature": 1, "topP": 0.5, "maxSteps": 3}
+
+
+def test_options_in_model_settings_count_too():
+    options = read_options({"modelSettings": {"temperature": 0.2, "maxOutputTokens": 50}, "temperature": 0.9})
+
+    assert options == {"temperature": 0.9, "maxTokens": 50}
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({"temperature": "hot"}, "temperature", "This must be a number."),
+        ({"temperature": True}, "temperature", "This must be a number."),
+        ({"temperature": 3}, "temperature", "Input should be less than or equal to 2."),
+        ({"maxSteps": 0}, "maxSteps", "Input should be greater than or equal to 1."),
+        ({"stopSequences": ["end", 1]}, "stopSequences[1]", "This must be a text."),
+        ({"activeTools": "search"}, "activeTools", "This must be a list."),
+        ({"modelSettings": {"topP": 3}}, "modelSettings.topP", "Input should be less than or equal to 1."),
+        ({"modelSettings": 3}, "modelSettings", "This must be an object."),
+    ],
+)
+def test_an_option_that_cannot_be_is_named_with_its_path(body, field, message):
+    with pytest.raises(ShapeError) as refused:
+        read_options(body)
+
+    assert refused.value.issues == [(field, message)]
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required", {"type": "tool", "toolName": "search"}])
+def test_a_tool_can_be_left_free_forbidden_or_demanded(choice):
+    assert read_options({"toolChoice": choice}) == {"toolChoice": choice}
+
+
+@pytest.mark.parametrize("choice", ["maybe", {"type": "tool"}, {"type": "tool", "toolName": 3}, 7])
+def test_another_tool_choice_is_refused(choice):
+    with pytest.raises(ShapeError) as refused:
+        read_options({"toolChoice": choice})
+
+    assert refused.value.issues == [
+        ("toolChoice", 'This must be "auto", "none", "required" or {"type": "tool", "toolName": …}.')
+    ]
+
+
+def test_what_cannot_be_used_of_stored_options_is_left_out_and_said():
+    options, issues = read_defaults({"temperature": "hot", "modelSettings": {"topP": 3, "topK": 4}, "seed": 7})
+
+    assert options == {"topK": 4, "seed": 7}
+    assert [issue.field for issue in issues] == ["temperature", "modelSettings.topP"]
+
+
+def test_a_call_has_the_last_word():
+    merged = merge({"temperature": 0.2, "seed": 1}, {"temperature": 0.9})
+
+    assert model_settings({**merged, "maxTokens": 5, "toolChoice": "none"}) == {
+        "temperature": 0.9,
+        "seed": 1,
+        "max_tokens": 5,
+    }
+
+
+def test_steps_are_bounded_by_the_server(settings):
+    settings.RUN_MAX_STEPS = 4
+
+    assert most_steps({}) == 4
+    assert most_steps({"maxSteps": 2}) == 2
+    assert most_steps({"maxSteps": 100}) == 4
