@@ -37,6 +37,7 @@ DOMAIN = [
     "agents_app.words",
     "versions_app.answers",
     "versions_app.exchange",
+    "versions_app.exchange_records",
     "versions_app.diffs",
     "versions_app.models",
     "versions_app.pointers",

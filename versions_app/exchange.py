@@ -10,43 +10,26 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F
 
 from access_app.models import ApiKey
-from access_app.roles import SHARED, Role, has_role, owners
 from agentcms.ids import random_key
-from agentcms.strict_json import InvalidJSON, parse
-from agentcms.wire import canonical
-from agents_app.changes import Source, change
+from agentcms.wire import to_wire
 from agents_app.models import Agent
-from agents_app.shapes import ShapeError, read_agent, read_new_agent, to_body
-from agents_app.sub_agents import refuse_circle
 from jobs_app.models import Job
 from jobs_app.work import work
+from versions_app.exchange_records import ACTIONS, MOST_BYTES, Outcome, Record, settled, take
 
 EXPORT = "export_agents"
 IMPORT = "import_agents"
 BATCH = 20  # agents, of which each may be megabytes
 MOST_LISTED = 20_000  # records that a result names
 NOTE_EVERY = 200  # records of an export
-MOST_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE  # of a record
-
-
-class Outcome(NamedTuple):
-    """What became of a record: `create`, `update`, `same` or `refuse`, and why."""
-
-    id: str
-    action: str
-    reason: str = ""
-
-
-class Refusal(Exception):
-    """A record that cannot be taken in, and why."""
 
 
 def folder() -> Path:
@@ -124,7 +107,18 @@ def records(agents: Any) -> Iterator[str]:
 def take_in(job: Job) -> dict[str, Any]:
     """Take the records of a file in, each in one transaction with the note that it was: a worker that dies in the
     middle is followed by one that goes on with the next record."""
-    user, path = acting(job), folder() / f"{job.pk}.upload"
+    path = folder() / f"{job.pk}.upload"
+    result: dict[str, Any] | None = job.result
+    if result is None:  # else an earlier worker died while it cleared away
+        result = take_in_all(job, path)
+        job.advance(done=job.done, result=result)
+    forget(job, path)
+    return result
+
+
+def take_in_all(job: Job, path: Path) -> dict[str, Any]:
+    """Take in what no earlier worker did; what it came to, with what became of each record."""
+    user = acting(job)
     at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
     counts: Counter[str] = Counter(at["counts"])
     size, ids = at["told"], set[int]()
@@ -144,9 +138,8 @@ def take_in(job: Job) -> dict[str, Any]:
                 told.write(said)
                 told.flush()
         told.seek(0)
-        listed = [json.loads(line) for line in told]
-    forget(job, path)
-    words = {action: counts[action] for action in ("create", "update", "same", "refuse")}
+        listed = settled([json.loads(line) for line in told])
+    words = {action: counts[action] for action in ACTIONS}
     return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
 
 
@@ -171,7 +164,7 @@ def told_so_far(job: Job, size: int) -> IO[bytes]:
 
 
 def as_line(number: int, outcome: Outcome) -> bytes:
-    said = {key: value for key, value in outcome._asdict().items() if value}
+    said = {to_wire(name): value for name, value in outcome._asdict().items() if value}
     return json.dumps({"line": number, **said}).encode() + b"\n"
 
 
@@ -180,111 +173,3 @@ def forget(job: Job, path: Path) -> None:
     if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
         path.unlink(missing_ok=True)
     (folder() / f"{job.pk}.told").unlink(missing_ok=True)
-
-
-class Record(NamedTuple):
-    """A line of a file: its value, or why it has none; its id is blank where it says none."""
-
-    id: str
-    value: Any = None
-    fault: str = ""
-
-    @classmethod
-    def read(cls, line: bytes, ids: set[int]) -> Self:
-        """The record of a line; an id that stood on an earlier line, which `ids` remembers, is a fault."""
-        if len(line) > MOST_BYTES:
-            return cls("", fault=f"A record may have {MOST_BYTES >> 20} MB. This one has more.")
-        try:
-            value = parse(line)
-        except InvalidJSON as error:
-            return cls("", fault=str(error))
-        agent_id = value.get("id") if isinstance(value, dict) else None
-        if not isinstance(agent_id, str):
-            return cls("", value)
-        mark = int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
-        if mark in ids:
-            return cls(agent_id, fault="An earlier line of the file has this id. Keep one of them.")
-        ids.add(mark)
-        return cls(agent_id, value)
-
-
-def take(record: Record, user: Any, options: dict[str, Any]) -> Outcome:
-    """Take one record in, or say why not."""
-    agent_id = record.id
-    if record.fault:
-        return Outcome(agent_id, "refuse", record.fault)
-    said = {"message": f"Imported from {options.get('name') or 'a file'}"[:500], "source": Source.IMPORT}
-    try:
-        live, draft, owner_id = read(record.value)
-        with transaction.atomic(), change(actor=user, **said):
-            action = apply(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
-            if options.get("dryRun"):
-                transaction.set_rollback(True)
-        return Outcome(agent_id, action)
-    except ShapeError as error:
-        return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
-    except Refusal as error:
-        return Outcome(agent_id, "refuse", str(error))
-    except IntegrityError:
-        return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
-
-
-def read(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
-    """The live configuration, the draft and the owner of a record. Raises Refusal and ShapeError."""
-    if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
-        raise Refusal('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
-    whole = read_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
-    owner_id = whole.pop("owner_id")
-    del whole["id"]
-    return whole, read_agent(record["draft"]) if record.get("draft") is not None else None, owner_id
-
-
-def apply(
-    agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str | None, user: Any, publish: bool
-) -> str:
-    """Create or change the agent; changes of one that is there stay a draft unless they are to go live."""
-    seen = Agent.objects.for_user(user).filter(pk=agent_id)
-    if not seen.exists():
-        return create(agent_id, live, draft, owner_for(user, owner_id), user)
-    agent = seen.locked(agent_id)
-    if not has_role(user, Role.PUBLISHER, agent.owner_id):
-        raise Refusal(f"This needs the role publisher for {agent.owner_id or 'the shared space'}.")
-    if owner_id not in (None, agent.owner_id):
-        raise Refusal(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
-    made = []
-    if not equal(live, agent.active_version) and (publish or draft is None):
-        refuse_circle(user, agent_id, live["agents"])
-        with change(publish=publish):
-            made.append(agent.edit_locked(live))
-    if draft is not None and not equal(draft, agent.head_version):
-        refuse_circle(user, agent_id, draft["agents"])
-        with change(publish=False):
-            made.append(agent.edit_locked(draft))
-    return "update" if any(made) else "same"
-
-
-def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, user: Any) -> str:
-    refuse_circle(user, agent_id, [*live["agents"], *(draft["agents"] if draft else [])])
-    agent = Agent(id=agent_id, owner_id=owner_id, **live)
-    agent.save()
-    if draft is not None:
-        with change(publish=False):
-            agent.edit(draft)
-    return "create"
-
-
-def owner_for(user: Any, named: str | None) -> str:
-    """The owner of a new agent, which must be one that the caller may publish for. Raises Refusal."""
-    if named is None and not user.is_superuser:
-        able = list(owners(user, Role.PUBLISHER)[:2])
-        if len(able) != 1:
-            raise Refusal("Name the ownerId of this agent.")
-        return able[0]
-    owner_id = SHARED if named is None else named
-    if not has_role(user, Role.PUBLISHER, owner_id):
-        raise Refusal(f"This needs the role publisher for {owner_id or 'the shared space'}.")
-    return owner_id
-
-
-def equal(fields: dict[str, Any], version: Any) -> bool:
-    return canonical(to_body(fields)) == version.snapshot_text

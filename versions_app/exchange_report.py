@@ -25,13 +25,15 @@ class Count(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One record of a file: what became of it, why, and the name of the agent where there is one to open."""
+    """One record of a file: what became of it, why, what nothing registered of what it names, and the name of the
+    agent where there is one to open."""
 
     number: int
     agent_id: str
     action: str
     label: str
     reason: str
+    warnings: list[str]
     name: str | None
 
 
@@ -110,6 +112,7 @@ def lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQueryS
             each["action"],
             labels[each["action"]],
             each.get("reason", ""),
+            [warning["message"] for warning in each.get("warnings", ())],
             names.get(each.get("id", "")),
         )
         for each in records

@@ -109,7 +109,7 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
 
 
 def moment(*moved: AgentVersion | None) -> datetime:
-    """When the pointers move: a version that is just being made is one change with its going live, and has one time."""
+    """When the pointers move: making a version and its going live are one change, and have one time."""
     return next((version.created_at for version in moved if version and version._state.adding), current().time)
 
 

@@ -1,15 +1,18 @@
 """Export and import as JSON Lines."""
 
 import json
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from agents_app.models import Agent
 from jobs_app.models import Job
 from jobs_app.work import run
 from tests.api.calls import MODEL, Caller, agent_path
-from tests.factories import UserFactory, api_key, member
+from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app import exchange
+from versions_app.exchange_records import MOST_BYTES
 
 EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
 
@@ -211,7 +214,7 @@ def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
 
 
 def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
-    long = json.dumps(record("long", instructions="x" * exchange.MOST_BYTES)).encode()
+    long = json.dumps(record("long", instructions="x" * MOST_BYTES)).encode()
 
     result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
 
@@ -250,3 +253,84 @@ def test_a_circle_of_sub_agents_is_refused(api):
     assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
     assert result["records"][2]["reason"] == "agents[0]: This closes a circle: b → a → b."
     assert not imported(api, [record("c", agents=["c"])])["update"]
+
+
+@pytest.mark.parametrize("query", ["", "&dryRun=true"])
+def test_a_record_names_what_nothing_registered(api, query):
+    api.create("known")
+    lines = [
+        record("a", tools=["gone"], agents=["known", "later", "nobody"]),
+        record("known", name="Draft"),
+        {**record("later"), "draft": {"name": "X", "instructions": "", "model": MODEL, "memory": "lost"}},
+        record("fine"),
+        {**record("bad", tools=["gone"]), "agent": {"name": 7}},
+    ]
+
+    records = imported(api, lines, query)["records"]
+
+    assert [[(one["field"], one["key"]) for one in each.get("warnings", ())] for each in records] == [
+        [("tools", "gone"), ("agents", "nobody")],
+        [],
+        [("memory", "lost")],
+        [],
+        [],
+    ]
+    assert records[0]["warnings"][0]["message"] == "No tool is registered as 'gone'."
+    assert records[0].keys() == {"line", "id", "action", "warnings"}
+
+
+def test_a_sub_agent_of_another_owner_is_a_warning_like_one_that_is_missing(root):
+    AgentFactory(id="theirs", owner_id="them")
+    lines = [
+        {**record("ours", agents=["theirs", "new"]), "ownerId": "us"},
+        {**record("new"), "ownerId": "them"},
+        {**record("other", agents=["theirs"]), "ownerId": "them"},
+    ]
+
+    records = imported(root, lines)["records"]
+
+    assert [one["key"] for one in records[0]["warnings"]] == ["theirs", "new"]
+    assert "warnings" not in records[2]
+
+
+def test_a_draft_that_closes_a_circle_is_refused(api):
+    api.create("a")
+    api.create("b", agents=["a"])
+    state = {"name": "X", "instructions": "", "model": MODEL}
+
+    result = imported(api, [{**record("a"), "draft": {**state, "agents": ["b"]}}])
+
+    assert result["records"][0]["reason"] == "agents[0]: This closes a circle: a → b → a."
+
+
+@pytest.mark.parametrize("moment", ["forget", "finish"])
+def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, moment):
+    started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
+    with monkeypatch.context() as patch:
+        if moment == "forget":
+            patch.setattr(exchange, "forget", dying(exchange.forget))
+        else:
+            patch.setattr(Job, "finish", dying(lambda *_: None))
+        with pytest.raises(Killed):
+            run(started)
+    Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+
+    run(started)
+
+    job = api.get(f"/api/jobs/{started}").body
+    assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)
+    assert [each["action"] for each in job["result"]["records"]] == ["create", "create"]
+    assert list(exchange.folder().glob(f"{started}*")) == []
+    assert Agent.objects.count() == 2
+
+
+class Killed(BaseException):
+    """What no worker catches."""
+
+
+def dying(act):
+    def wrapper(*arguments):
+        act(*arguments)
+        raise Killed
+
+    return wrapper

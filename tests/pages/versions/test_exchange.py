@@ -96,6 +96,18 @@ def test_a_file_is_checked_first_and_changes_nothing(publisher, agent):
     assert Agent.objects.get().name == "Concierge"
 
 
+def test_a_record_shows_what_nothing_registered(publisher, agent):
+    job = checked(publisher, record("new", tools=["gone", "lost"]), record(agent.pk))
+
+    answer = publisher.get(address("job", job))
+
+    assert [line.warnings for line in answer.context["lines"]] == [
+        ["No tool is registered as 'gone'.", "No tool is registered as 'lost'."],
+        [],
+    ]
+    assert answer.content.decode().count("No tool is registered as &#x27;gone&#x27;.") == 1
+
+
 @pytest.mark.parametrize(("sent", "live"), [({}, "Concierge"), ({"publish": "yes"}, "Other")])
 def test_what_was_checked_is_taken_in_as_drafts_or_live(publisher, agent, sent, live):
     job = checked(publisher, record(agent.pk, name="Other"))
