@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -15,76 +14,14 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from access_app.models import printable_id
 from access_app.roles import Role, has_role, may_anything
-from agents_app import shapes
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
-from agents_app.fields import KeptText
-from agents_app.forms import AgentForm
+from agents_app.forms import AgentAdminForm
+from agents_app.forms_acts import DuplicateForm
 from agents_app.models import Agent
+from agents_app.pages import owners_for
 from agents_app.status import warnings_of
-from agents_app.sub_agents import refuse_circle
-
-
-class AgentAdminForm(AgentForm):
-    """The agent's form, with who owns it and whether the change goes live."""
-
-    user: Any = None  # who fills it in; set on the subclass that each request makes
-    row: Agent
-
-    id = KeptText(max_length=128, help_text="Cannot be changed later.")
-    owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
-    publish = forms.BooleanField(
-        required=False,
-        label="Make it live",
-        help_text="With all that a draft ahead has gathered. Otherwise the change waits as a draft.",
-    )
-
-    class Meta(AgentForm.Meta):
-        fields = ["id", "owner_id", *shapes.FIELDS]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not self.instance._state.adding:
-            self.fields.pop("id", None)
-        # A draft ahead is released on purpose only.
-        self.fields["publish"].initial = self.instance._state.adding or (
-            self.may_publish and not self.instance.has_draft
-        )
-
-    def clean_owner_id(self) -> str:
-        owner_id: str = self.cleaned_data["owner_id"]
-        adding, before = self.instance._state.adding, self.initial.get("owner_id", "")
-        if adding and not has_role(self.user, Role.EDITOR, owner_id):
-            raise ValidationError("Creating an agent for this owner needs the role editor.")
-        if not adding and owner_id != before:
-            for owner in (before, owner_id):
-                if not has_role(self.user, Role.PUBLISHER, owner):
-                    raise ValidationError("Handing an agent over needs the role publisher for both owners.")
-        return owner_id
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        named = cleaned.get("agents") if "agents" in self.changed_data else None
-        if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
-            refuse_circle(self.user, cleaned.get("id", self.instance.pk), named)
-        if self.instance._state.adding:
-            return cleaned
-        self.row = Agent.objects.locked(self.instance.pk)  # held until the admin's transaction ends
-        if self.is_stale_for(self.row):
-            raise ValidationError(
-                "Somebody saved this agent since you opened it. Copy your text, reload the page and apply it there.",
-                code="stale",
-            )
-        releases = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
-        if releases and not self.may_publish:
-            self.add_error("publish", "This needs the role publisher. Untick it to save a draft.")
-        return cleaned
-
-    @property
-    def may_publish(self) -> bool:
-        return has_role(self.user, Role.PUBLISHER, self.initial.get("owner_id", ""))
 
 
 class OwnerFilter(admin.SimpleListFilter):
@@ -116,30 +53,6 @@ class DraftFilter(admin.SimpleListFilter):
         if self.value() == "yes":
             return queryset.exclude(same)
         return queryset.filter(same) if self.value() == "no" else queryset
-
-
-class DuplicateForm(forms.Form):
-    """The id and the owner of a copy."""
-
-    id = KeptText(max_length=128, help_text="Cannot be changed later.")
-    owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
-
-    def __init__(self, data: Any, user: Any, agent: Agent) -> None:
-        super().__init__(data, initial={"id": f"{agent.pk}-copy"[:128], "owner_id": agent.owner_id})
-        self.user = user
-
-    def clean_id(self) -> str:
-        agent_id: str = self.cleaned_data["id"]
-        printable_id(agent_id)
-        if Agent.objects.filter(pk=agent_id).exists():
-            raise ValidationError(f"Agent with id {agent_id} already exists.")
-        return agent_id
-
-    def clean_owner_id(self) -> str:
-        owner_id: str = self.cleaned_data["owner_id"]
-        if not has_role(self.user, Role.EDITOR, owner_id):
-            raise ValidationError("Creating an agent for this owner needs the role editor.")
-        return owner_id
 
 
 @admin.register(Agent)
@@ -274,9 +187,11 @@ class AgentAdmin(admin.ModelAdmin):
         agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = DuplicateForm(request.POST or None, user=request.user, agent=agent)
+        live, owners = agent.active_version, owners_for(request, Role.EDITOR)
+        form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
         if form.is_valid():
-            copy = agent.duplicate(form.cleaned_data["id"], form.cleaned_data["owner_id"], agent.active_version)
+            said = form.cleaned_data
+            copy = agent.duplicate(said["id"], said["owner_id"], live, said["name"])
             self.message_user(request, f"{agent.name} was duplicated as {copy.pk}.", messages.SUCCESS)
             return redirect("admin:agents_app_agent_change", quote(copy.pk))
         context = {

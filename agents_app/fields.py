@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -31,6 +32,24 @@ class OptionalKey(KeptText):
 
     def to_python(self, value: Any) -> str | None:
         return super().to_python(value) or None
+
+
+class OwnerField(forms.ChoiceField):
+    """One of some owners. The blank one, which is the shared space, is a choice like any other."""
+
+    default_error_messages: ClassVar = {
+        "invalid_choice": "You may not create agents there. Choose one of your owners.",
+    }
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "label": "Owner", **options})
+
+    def offer(self, owners: Iterable[str]) -> None:
+        self.choices = [(owner, owner or "Shared space") for owner in owners]
+
+    def validate(self, value: Any) -> None:
+        if not self.valid_value(value):
+            raise ValidationError(self.error_messages["invalid_choice"], code="invalid_choice")
 
 
 class StrictJSON(forms.JSONField):

@@ -9,7 +9,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app import shapes
-from agents_app.fields import KeptText
+from agents_app.fields import KeptText, OwnerField
+from agents_app.models import Agent
 
 
 class DeleteForm(forms.Form):
@@ -28,10 +29,40 @@ class DeleteForm(forms.Form):
         return typed
 
 
+class DuplicateForm(forms.Form):
+    """The id, the name and the owner of a copy."""
+
+    id = KeptText(max_length=128, label="Identifier", help_text="Stands in addresses and cannot be changed later.")
+    name = KeptText(max_length=200, label="Name")
+    owner_id = OwnerField()
+
+    def __init__(self, data: Any, *, agent: Agent, version: Any, owners: Sequence[str]) -> None:
+        """`owners` are those that the person may create agents for; the same owner is suggested where it is one."""
+        super().__init__(data, initial=suggested(agent, version, owners))
+        self.owners = owners
+        self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
+
+    def clean_id(self) -> str:
+        agent_id: str = self.cleaned_data["id"]
+        try:
+            shapes.read(shapes.partial(shapes.AgentCreate), {"id": agent_id})
+        except shapes.ShapeError as error:
+            raise ValidationError([issue.message for issue in error.issues]) from error
+        if Agent.objects.filter(pk=agent_id).exists():
+            raise ValidationError(f"There is an agent with the id {agent_id} already.", code="taken")
+        return agent_id
+
+
+def suggested(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, str]:
+    name = f"{version.snapshot['name']} (copy)"
+    owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")
+    return {"id": f"{agent.pk[:110]}-copy", "name": name[:200], "owner_id": owner_id}
+
+
 class HandOverForm(forms.Form):
     """The new owner: one that the person publishes for, or for superusers any."""
 
-    owner_id = forms.ChoiceField(required=False, label="New owner")
+    owner_id = OwnerField(label="New owner")
 
     def __init__(self, *args: Any, owners: Sequence[str], free: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,7 +75,7 @@ class HandOverForm(forms.Form):
                 widget=forms.TextInput(attrs={"list": "owners", "autocomplete": "off"}),
             )
         else:
-            self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
+            self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]

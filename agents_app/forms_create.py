@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
 from agents_app import shapes
-from agents_app.fields import KeptText
+from agents_app.fields import KeptText, OwnerField
 from agents_app.forms_page import EditForm
 from agents_app.selected import free_id
 
@@ -25,19 +24,12 @@ class CreateForm(EditForm):
         help_text="Stands in addresses and cannot be changed later. Left empty, it is made from the name.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    owner_id = forms.ChoiceField(required=False, label="Owner")
+    owner_id = OwnerField()
     shape = shapes.AgentCreate
 
     def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.owners = owners
-        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
-
-    def clean_owner_id(self) -> str:
-        owner_id: str = self.cleaned_data["owner_id"]
-        if owner_id not in self.owners:  # a choice field lets the blank owner through as no choice
-            raise ValidationError("You may not create agents there. Choose one of your owners.", code="forbidden")
-        return owner_id
+        self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         typed = {"id": cleaned["id"]} if cleaned.get("id") else {}

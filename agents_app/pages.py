@@ -1,13 +1,14 @@
-"""What the pages of agents share: find and check."""
+"""What the pages of agents share: find, check, and ask before an act."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 
-from access_app.roles import Role, covers, require_granted
+from access_app.roles import Role, covers, may_all, require_granted
+from access_app.teams import known_owners
 from agents_app.models import Agent, AgentQuerySet
 
 GET_POST = ("GET", "HEAD", "POST")
@@ -39,6 +40,30 @@ def hold(request: HttpRequest, agent_id: str, role: Role) -> Agent:
 def may(request: HttpRequest, agent: Any, role: Role) -> bool:
     """Whether the caller has the role for the agent, which came through `visible`."""
     return covers(request.user, role, agent.granted)
+
+
+def why_not(request: HttpRequest, agent: Any, role: Role) -> str:
+    """Why the caller may not do what needs a role; empty for those who may."""
+    if may(request, agent, role):
+        return ""
+    where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
+    return f"This needs the role {role.value} {where}. Ask a manager of the team for it."
+
+
+def owners_for(request: HttpRequest, role: Role) -> list[str]:
+    """The owners for which the caller has the role; for superusers also those that own agents and have no members."""
+    owners = known_owners(request.user, role)
+    if not may_all(request.user, role):
+        return owners
+    return sorted({*owners, *Agent.objects.order_by().values_list("owner_id", flat=True).distinct()})
+
+
+def show_act(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """What an act asks before it is done: a dialog for htmx, else a page."""
+    template = "components/_act.html" if is_htmx(request) else "components/act.html"
+    response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
 
 
 def is_htmx(request: HttpRequest) -> bool:

@@ -13,11 +13,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from access_app.roles import Role, may_all, require_role
-from access_app.teams import known_owners
+from access_app.roles import Role, may_all, require_granted, require_role
 from agents_app.forms_acts import DeleteForm, HandOverForm
 from agents_app.models import Agent
-from agents_app.pages import GET_POST, find, hold, is_htmx, may
+from agents_app.pages import GET_POST, find, hold, is_htmx, owners_for, show_act, why_not
 from agents_app.presence import BEAT, note
 from agents_app.sub_agents import dependents_body
 
@@ -45,7 +44,9 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
 def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Give the agent to another owner; its history goes with it."""
     agent = find(request, agent_id)
-    owners = known_owners(request.user, Role.PUBLISHER)
+    if request.method == "POST":
+        require_granted(request.user, Role.PUBLISHER, agent)
+    owners = owners_for(request, Role.PUBLISHER)
     free = may_all(request.user, Role.PUBLISHER)
     form = HandOverForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
     if not (request.method == "POST" and form.is_valid()):
@@ -67,23 +68,17 @@ def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
 def ask(
     request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **more: Any
 ) -> HttpResponse:
-    """What an act asks before it is done: a dialog for htmx, else a page."""
-    allowed = may(request, agent, Role.PUBLISHER)
     context = {
-        "nav": "agents",
         "agent": agent,
+        "back": reverse("agents:edit", args=[agent.pk]),
         "form": form,
         "title": title,
         "body": body,
-        "action": request.path,
         "buttons": [button],
-        "why_not": "" if allowed else "This needs the role publisher. Ask a manager of the team for it.",
+        "why_not": why_not(request, agent, Role.PUBLISHER),
         **more,
     }
-    template = "agents/_act.html" if is_htmx(request) else "agents/act.html"
-    response = render(request, template, context, status=422 if form.is_bound else 200)
-    response.headers["Vary"] = "HX-Request, Cookie"
-    return response
+    return show_act(request, context, 422 if form.is_bound else 200)
 
 
 @require_POST

@@ -15,14 +15,13 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
 from access_app.roles import Role, require_role
-from access_app.teams import known_owners
 from agents_app import shapes
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms_create import CreateForm
 from agents_app.forms_page import EditForm, OpenedForm
 from agents_app.models import Agent
-from agents_app.pages import find, hold, is_htmx, may
+from agents_app.pages import find, hold, is_htmx, may, owners_for
 from agents_app.status import drafts_of, status_of, warnings_of
 
 BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
@@ -31,7 +30,7 @@ BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provide
 @login_required
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    owners = known_owners(request.user, Role.EDITOR)
+    owners = owners_for(request, Role.EDITOR)
     if not owners:
         require_role(request.user, Role.EDITOR, "")
     new = Agent(owner_id=request.POST.get("owner_id", owners[0]))

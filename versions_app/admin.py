@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
+from access_app.read_only import ReadOnlyAdmin
 from access_app.roles import Role, has_role, may_all, may_anything, owners
 from agents_app.changes import change
 from agents_app.models import Agent
@@ -23,31 +24,16 @@ from versions_app.models import Activation, AgentVersion
 from versions_app.retention import RetentionRule
 
 
-class ReadByRole:
+class HistoryAdmin(ReadOnlyAdmin):
     """Staff see the history of the agents that they may see."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        visible: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
+        visible: QuerySet[Any] = super().get_queryset(request)
         return visible.filter(agent__in=Agent.objects.for_user(request.user)).select_related("agent", "author")
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(AgentVersion)
-class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
+class AgentVersionAdmin(HistoryAdmin):
     list_display = (
         "__str__",
         "standing",
@@ -178,7 +164,7 @@ class AgentVersionAdmin(ReadByRole, admin.ModelAdmin):
 
 
 @admin.register(Activation)
-class ActivationAdmin(ReadByRole, admin.ModelAdmin):
+class ActivationAdmin(HistoryAdmin):
     list_display = (
         "agent",
         "from_version_number",

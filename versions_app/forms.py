@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils.http import urlencode
 
-from agents_app import shapes
 from agents_app.fields import KeptText
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
@@ -65,10 +63,6 @@ class DiscardForm(Opened):
     watched: ClassVar[tuple[str, ...]] = ("live", "head")
 
 
-class DeleteForm(Opened):
-    watched: ClassVar[tuple[str, ...]] = ()
-
-
 class DescribeForm(forms.Form):
     """All that may change of a version."""
 
@@ -77,43 +71,6 @@ class DescribeForm(forms.Form):
         required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
     )
     pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
-
-
-class DuplicateForm(forms.Form):
-    """The id, name and owner of a copy."""
-
-    id = KeptText(max_length=128, label="Id of the new agent", help_text="Letters, digits, dashes. It never changes.")
-    name = KeptText(max_length=200, label="Name")
-    owner_id = forms.ChoiceField(required=False, label="Owner")
-
-    def __init__(self, *args: Any, owners: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.owners = owners
-        self.fields["owner_id"].choices = [(owner, owner or "Shared space") for owner in owners]  # type: ignore[attr-defined]
-
-    def clean_owner_id(self) -> str:
-        owner_id: str = self.cleaned_data["owner_id"]
-        if owner_id not in self.owners:  # the blank owner counts as no choice, which a choice field lets through
-            raise ValidationError("You may not create agents there.", code="forbidden")
-        return owner_id
-
-    def clean_id(self) -> str:
-        agent_id: str = self.cleaned_data["id"]
-        issues = shapes_issues(agent_id)
-        if issues:
-            raise ValidationError(issues)
-        if Agent.objects.filter(pk=agent_id).exists():
-            raise ValidationError(f"There is an agent with the id {agent_id} already.", code="taken")
-        return agent_id
-
-
-def shapes_issues(agent_id: str) -> list[str]:
-    """What is wrong with an id, as the one shape says it."""
-    try:
-        shapes.read(shapes.partial(shapes.AgentCreate), {"id": agent_id})
-    except shapes.ShapeError as error:
-        return [issue.message for issue in error.issues]
-    return []
 
 
 CHOICE = {"class": "input"}

@@ -1,4 +1,4 @@
-"""What the pages of a history share: find, check and answer."""
+"""What the pages of a history share: find, ask and answer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
 from access_app.roles import Role
 from agents_app.models import Agent
-from agents_app.pages import is_htmx, may, visible
+from agents_app.pages import is_htmx, visible, why_not
 from versions_app.models import AgentVersion
 
 
@@ -26,37 +26,21 @@ def find_version(agent: Agent, number: int) -> AgentVersion:
     return get_object_or_404(agent.versions, version_number=number)
 
 
-def why_not(request: HttpRequest, agent: Agent, role: Role) -> str:
-    """Why the caller may not do what needs a role; empty for those who may."""
-    if may(request, agent, role):
-        return ""
-    where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
-    return f"This needs the role {role.value} {where}. Ask a manager of the team for it."
-
-
 def question(
     request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Any, notice: str, role: Role
 ) -> dict[str, Any]:
     """What every question of an act shows: what it is about, and why the caller may not."""
     return {
-        "nav": "agents",
         "agent": agent,
+        "history": True,
+        "back": reverse("versions:list", args=[agent.pk]),
         "live": agent.active_version,
         "draft": agent.head_version if agent.has_draft else None,
         "version": version,
         "form": form,
         "notice": notice,
         "why_not": why_not(request, agent, role),
-        "action": request.path,
     }
-
-
-def show_act(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    """What an act asks before it is done: a dialog for htmx, else a page."""
-    template = "versions/_act.html" if is_htmx(request) else "versions/act.html"
-    response = render(request, template, context, status=status)
-    response.headers["Vary"] = "HX-Request, Cookie"
-    return response
 
 
 def done(request: HttpRequest, agent: Agent, message: str, *, undo: str = "", activated: bool = False) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -10,13 +11,14 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from access_app.roles import Role, may_all, owners
+from access_app.roles import Role
 from agents_app.changes import change
+from agents_app.forms_acts import DuplicateForm
 from agents_app.models import Agent
-from agents_app.pages import GET_POST, find, hold, is_htmx
-from versions_app.forms import DeleteForm, DescribeForm, DuplicateForm
+from agents_app.pages import GET_POST, find, hold, is_htmx, owners_for, show_act
+from versions_app.forms import DescribeForm
 from versions_app.models import AgentVersion
-from versions_app.pages import done, find_version, question, show_act
+from versions_app.pages import done, find_version, question
 
 
 @require_http_methods(GET_POST)
@@ -25,25 +27,25 @@ def delete(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Delete a version that is not live."""
     if request.method != "POST":
         agent = find(request, agent_id)
-        return ask_delete(request, agent, find_version(agent, number), DeleteForm(None, agent))
+        return ask_delete(request, agent, find_version(agent, number))
     with transaction.atomic():
         agent = hold(request, agent_id, Role.PUBLISHER)
         version = find_version(agent, number)
         try:
             version.remove_locked(agent)
         except ValidationError as refusal:
-            return ask_delete(request, agent, version, DeleteForm(None, agent), refusal.messages[0], 409)
+            return ask_delete(request, agent, version, refusal.messages[0], 409)
     return done(request, agent, f"v{number} was deleted.")
 
 
 def ask_delete(
-    request: HttpRequest, agent: Agent, version: AgentVersion, form: DeleteForm, notice: str = "", status: int = 200
+    request: HttpRequest, agent: Agent, version: AgentVersion, notice: str = "", status: int = 200
 ) -> HttpResponse:
     number, is_live = version.version_number, version.pk == agent.active_version_id
     return show_act(
         request,
         {
-            **question(request, agent, version, form, notice, Role.PUBLISHER),
+            **question(request, agent, version, None, notice, Role.PUBLISHER),
             "title": f"v{number} is live" if is_live else f"Delete v{number}?",
             "body": "versions/_delete.html",
             "buttons": [] if is_live else [{"label": f"Delete v{number}", "kind": "danger"}],
@@ -122,12 +124,8 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """A new agent that begins with this version."""
     agent = find(request, agent_id)
     version = find_version(agent, number)
-    choices = owners_to_create_for(request)
-    if request.method != "POST":
-        return ask_duplicate(
-            request, agent, version, DuplicateForm(owners=choices, initial=suggested(agent, version, choices))
-        )
-    form = DuplicateForm(request.POST, owners=choices)
+    owners = owners_for(request, Role.EDITOR)
+    form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
     if form.is_valid():
         said = form.cleaned_data
         try:
@@ -138,34 +136,20 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         except ValidationError as refusal:
             form.add_error(None, refusal.messages)
         else:
+            messages.success(request, f"{copy.name} was created from v{number} of {agent.name}, and v1 is live.")
             to = redirect("agents:edit", copy.pk)
             return HttpResponseClientRedirect(to.url) if is_htmx(request) else to
-    return ask_duplicate(request, agent, version, form, 422)
+    return ask_duplicate(request, agent, version, form, 422 if form.is_bound else 200)
 
 
 def ask_duplicate(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: DuplicateForm, status: int = 200
 ) -> HttpResponse:
-    allowed = bool(form.owners)
     context = {
         **question(request, agent, version, form, "", Role.VIEWER),
         "title": f"Duplicate from v{version.version_number}",
         "body": "versions/_duplicate.html",
         "buttons": [{"label": "Create the copy", "kind": "primary", "save": True}],
-        "why_not": "" if allowed else "Creating an agent needs the role editor for some owner.",
+        "why_not": "" if form.owners else "Creating an agent needs the role editor for some owner.",
     }
     return show_act(request, context, status)
-
-
-def suggested(agent: Agent, version: AgentVersion, choices: list[str]) -> dict[str, str]:
-    """What a copy may be called, and for whom: the same owner where the caller may create there."""
-    name = f"{version.snapshot['name']} (copy)"
-    owner_id = agent.owner_id if agent.owner_id in choices else next(iter(choices), "")
-    return {"id": f"{agent.pk}-copy"[:128], "name": name[:200], "owner_id": owner_id}
-
-
-def owners_to_create_for(request: HttpRequest) -> list[str]:
-    """The owners for whom the caller may create agents."""
-    if may_all(request.user, Role.EDITOR):
-        return sorted({"", *Agent.objects.order_by().values_list("owner_id", flat=True).distinct()})
-    return sorted(owners(request.user, Role.EDITOR))

@@ -13,20 +13,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
-from agents_app.pages import GET_POST, hold
+from agents_app.pages import GET_POST, hold, show_act, why_not
 from agents_app.sub_agents import dependents_body
 from versions_app.forms import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
-from versions_app.pages import (
-    address,
-    done,
-    failed,
-    find_version,
-    find_whole,
-    question,
-    show_act,
-    why_not,
-)
+from versions_app.pages import address, done, failed, find_version, find_whole, question
 from versions_app.summaries import summarize
 
 MOVED = "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."

@@ -185,7 +185,7 @@ def test_the_number_of_queries_does_not_grow(viewer):
     for _ in range(10):
         draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
 
-    assert count_queries(viewer) == few == 11
+    assert count_queries(viewer) == few == 10
 
 
 def count_queries(client, **asked):
