@@ -1,7 +1,7 @@
 """The one command: everything that serves Agent CMS, started in order and stopped completely.
 
-`make run` calls this. DATA_DIR, HOST, PORT, DATABASE_URL, REDIS_URL, CELERY_BROKER_URL, WEB_WORKERS, WEB_THREADS and
-DEMO_DATA are read from the environment.
+`make run` calls this. DATA_DIR, HOST, PORT, DATABASE_URL, REDIS_URL, CELERY_BROKER_URL, WEB_WORKERS, WEB_THREADS,
+RUN_STREAMS and DEMO_DATA are read from the environment.
 """
 
 import contextlib
@@ -40,6 +40,7 @@ class Plan:
     port: int
     workers: int
     threads: int
+    streams: int
 
     @classmethod
     def from_environment(cls) -> "Plan":
@@ -49,6 +50,7 @@ class Plan:
             port=environment.number("PORT", 8000, minimum=1),
             workers=environment.number("WEB_WORKERS", 2, minimum=1),
             threads=environment.number("WEB_THREADS", 16, minimum=1),
+            streams=environment.number("RUN_STREAMS", 48, minimum=1),
         )
 
     @property
@@ -201,7 +203,7 @@ def web(plan: Plan, variables: Mapping[str, str]) -> Child:
         "--host": plan.host,
         "--port": str(plan.port),
         "--workers": str(plan.workers),
-        "--blocking-threads": str(plan.threads),
+        "--blocking-threads": str(plan.threads + plan.streams),
         "--respawn-interval": "0.5",
         "--workers-kill-timeout": "5",
         "--log-level": "error",

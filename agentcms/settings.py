@@ -185,6 +185,7 @@ CELERY_BEAT_SCHEDULE = {
     "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=4, minute=0)},
 }
 
+    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 10.0},
 # --- Sign-in
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -280,5 +281,7 @@ RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
 THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
 # Models behind private addresses are refused unless their network is named here.
 MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
+# Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
+RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
 # Encrypts the keys of providers; with another one they cannot be read any more.
 PROVIDER_KEY_SECRET = environment.text("PROVIDER_KEY_SECRET") or SECRET_KEY

@@ -1,0 +1,13 @@
+"""What beat sets off here, and the kinds of jobs that a worker does for runs."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from runs_app import leases, pruning, scoring  # noqa: F401  importing them registers their work
+
+
+@shared_task
+def reap_runs() -> None:
+    """Give up the runs whose process has died and that nobody reads."""
+    leases.reap()

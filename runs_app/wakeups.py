@@ -1,0 +1,115 @@
+"""Who waits for the events of a run is woken when there are more: in this process, and through Valkey in the others.
+
+Nothing depends on it but the delay: a wake-up that is lost is made up for by looking again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import redis
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+PREFIX = "agent.stream."
+LOOK_AGAIN = 0.25  # seconds, where nobody tells this process what others write
+PAUSE = 5.0  # seconds before a Valkey that went away is asked again
+
+
+class Wakeups:
+    """The readers of this process and what they wait for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.waiting: dict[str, set[threading.Event]] = defaultdict(set)
+        self.listener: threading.Thread | None = None
+        self.is_told = False  # whether Valkey tells us at this moment
+        self.silent_until = 0.0
+        self.sender: redis.Redis | None = None
+
+    @contextmanager
+    def waiting_for(self, run_id: UUID) -> Iterator[threading.Event]:
+        """An event that is set whenever the run has more to read."""
+        woken, name = threading.Event(), str(run_id)
+        with self.lock:
+            self.waiting[name].add(woken)
+            self._listen()
+        try:
+            yield woken
+        finally:
+            with self.lock:
+                self.waiting[name].discard(woken)
+                if not self.waiting[name]:
+                    del self.waiting[name]
+
+    def patience(self, longest: float) -> float:
+        """How long to wait for a wake-up before looking without one."""
+        return longest if self.is_told else min(longest, LOOK_AGAIN)
+
+    def wake(self, name: str) -> None:
+        """Wake who waits in this process."""
+        with self.lock:
+            for woken in self.waiting.get(name, ()):
+                woken.set()
+
+    def wake_all(self) -> None:
+        with self.lock:
+            for readers in self.waiting.values():
+                for woken in readers:
+                    woken.set()
+
+    def tell(self, run_ids: Iterable[UUID]) -> None:
+        """Wake who waits for these runs, wherever."""
+        names = [str(run_id) for run_id in run_ids]
+        for name in names:
+            self.wake(name)
+        if not settings.REDIS_URL or time.monotonic() < self.silent_until:
+            return
+        try:
+            self.sender = self.sender or connect()
+            with self.sender.pipeline(transaction=False) as pipeline:
+                for name in names:
+                    pipeline.publish(PREFIX + name, "")
+                pipeline.execute()
+        except redis.RedisError as error:
+            self.silent_until = time.monotonic() + PAUSE
+            log.warning("Readers in other processes look by themselves for %.0f s: %s", PAUSE, error)
+
+    def _listen(self) -> None:
+        if self.listener is None and settings.REDIS_URL:
+            self.listener = threading.Thread(target=self._listen_on, name="run-wakeups", daemon=True)
+            self.listener.start()
+
+    def _listen_on(self) -> None:
+        while True:
+            try:
+                self._hear()
+            except redis.RedisError as error:
+                self.is_told = False
+                self.wake_all()
+                log.warning("Valkey tells nothing of runs at the moment: %s", error)
+                time.sleep(PAUSE)
+
+    def _hear(self) -> None:
+        with connect().pubsub(ignore_subscribe_messages=False) as subscription:
+            subscription.psubscribe(PREFIX + "*")
+            for message in subscription.listen():
+                if message["type"] == "psubscribe":
+                    self.is_told = True
+                    self.wake_all()  # something may have been missed while nobody listened
+                elif message["type"] == "pmessage":
+                    self.wake(message["channel"].decode().removeprefix(PREFIX))
+
+
+def connect() -> redis.Redis:
+    return redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1, health_check_interval=30)
+
+
+wakeups = Wakeups()
