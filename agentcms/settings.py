@@ -183,9 +183,9 @@ CELERY_BEAT_SCHEDULE = {
     "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=3, minute=0)},
     "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=3, minute=30)},
     "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=4, minute=0)},
+    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 10.0},
 }
 
-    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 10.0},
 # --- Sign-in
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -277,11 +277,11 @@ RUN_MAX_TOKENS = environment.number("RUN_MAX_TOKENS", 200_000, minimum=1)
 RUN_MAX_INPUT = environment.number("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUNS_PER_USER = environment.number("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
+# Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
+RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
 RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
 THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
 # Models behind private addresses are refused unless their network is named here.
 MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
-# Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
-RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
 # Encrypts the keys of providers; with another one they cannot be read any more.
 PROVIDER_KEY_SECRET = environment.text("PROVIDER_KEY_SECRET") or SECRET_KEY
