@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.utils import quote
 from django.db.models import F, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
-from django.urls import path, reverse
-from django.utils.html import format_html
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 
 from access_app.roles import Role, has_role, may_anything
+from agents_app.admin_acts import TITLES, AgentActs
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms import AgentAdminForm
-from agents_app.forms_acts import DuplicateForm
 from agents_app.models import Agent
-from agents_app.pages import owners_for
 from agents_app.status import warnings_of
 
 
@@ -56,7 +52,7 @@ class DraftFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(admin.ModelAdmin):
+class AgentAdmin(AgentActs):
     """Every agent that a member of staff may see."""
 
     form = AgentAdminForm
@@ -135,17 +131,6 @@ class AgentAdmin(admin.ModelAdmin):
         refused = {"agent" for agent in objs if not self.has_delete_permission(request, agent)}
         return deleted, counts, refused, protected
 
-    @admin.action(description="Make the drafts of the selected agents live")
-    def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
-        published = 0
-        for agent in agents:
-            if agent.has_draft and has_role(request.user, Role.PUBLISHER, agent.owner_id) and agent.head_version:
-                published += agent.head_version.activate()
-        skipped = agents.count() - published
-        self.message_user(request, f"Made {published} drafts live.", messages.SUCCESS)
-        if skipped:
-            self.message_user(request, f"Left {skipped} alone: no draft, or no right to publish it.", messages.WARNING)
-
     @admin.display(ordering="owner_id")
     def owner(self, agent: Agent) -> str:
         return agent.owner_id or "shared space"
@@ -169,39 +154,10 @@ class AgentAdmin(admin.ModelAdmin):
 
     @admin.display(description="Page")
     def page(self, agent: Agent) -> str:
-        edit, copy = (
-            reverse("agents:edit", args=[agent.pk]),
-            reverse("admin:agents_app_agent_duplicate", args=[agent.pk]),
-        )
-        return format_html('<a href="{}">Open</a> · <a href="{}">Duplicate</a>', edit, copy)
-
-    def get_urls(self) -> list[Any]:
-        duplicate = self.admin_site.admin_view(self.duplicate)
-        return [
-            path("<path:object_id>/duplicate/", duplicate, name="agents_app_agent_duplicate"),
-            *super().get_urls(),
-        ]
-
-    def duplicate(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A copy of what is live, with a history of its own."""
-        agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        live, owners = agent.active_version, owners_for(request, Role.EDITOR)
-        form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
-        if form.is_valid():
-            said = form.cleaned_data
-            copy = agent.duplicate(said["id"], said["owner_id"], live, said["name"])
-            self.message_user(request, f"{agent.name} was duplicated as {copy.pk}.", messages.SUCCESS)
-            return redirect("admin:agents_app_agent_change", quote(copy.pk))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Duplicate {agent.name}",
-            "opts": self.opts,
-            "form": form,
-            "agent": agent,
-        }
-        return TemplateResponse(request, "admin/agents_app/duplicate.html", context)
+        acts = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
+        links = [("Open", reverse("agents:edit", args=[agent.pk]))]
+        links += [(TITLES[act], reverse(f"admin:agents_app_agent_{act}", args=[quote(agent.pk)])) for act in acts]
+        return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
 
 
 saying = change  # save_model() has an argument of that name, as Django calls it

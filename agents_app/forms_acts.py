@@ -53,6 +53,22 @@ class DuplicateForm(forms.Form):
         return agent_id
 
 
+class SnapshotForm(forms.Form):
+    """What is said of a version that is saved by hand."""
+
+    name = KeptText(required=False, max_length=100, label="Name")
+    change_message = KeptText(
+        required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
+    )
+    pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
+
+
+class DiscardForm(forms.Form):
+    """The draft that the question was about."""
+
+    head = forms.UUIDField(widget=forms.HiddenInput)
+
+
 def suggested(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, str]:
     name = f"{version.snapshot['name']} (copy)"
     owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")

@@ -215,10 +215,17 @@ class Agent(models.Model):
         self._stored_owner_id = owner_id
 
     def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
-        """A new agent with the configuration of one of this one's versions, and a history of its own."""
+        """A new agent with the configuration of one of this one's versions, and a history of its own.
+
+        Raises Circle where the version names agents that name the new id.
+        """
         fields = deepcopy(self.resolved(version))
         if name is not None:
             fields["name"] = name
+        from agents_app.sub_agents import refuse_circle  # it asks this model
+
+        if actor := current().actor:
+            refuse_circle(actor, agent_id, fields["agents"])
         copy = Agent(id=agent_id, owner_id=owner_id, **fields)
         with change(message=f"Duplicated from {self.pk} version {version.version_number}"):
             copy.save()

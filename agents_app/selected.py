@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from access_app.roles import Role, RoleRequired, require_granted
 from agents_app.models import Agent, AgentQuerySet
+from agents_app.sub_agents import Circle
 
 MOST = 200
 
@@ -48,6 +49,8 @@ def one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any
         return Result(agent_id, False, "It is no longer there.")
     except RoleRequired as refusal:
         return Result(agent_id, False, str(refusal))
+    except Circle as refusal:
+        return Result(agent_id, False, refusal.sentence)
     except IntegrityError:
         return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")
 

@@ -15,6 +15,14 @@ from agents_app.shapes import Issue, ShapeError
 MOST_NAMED = 100  # dependents that one answer names
 
 
+class Circle(ShapeError):
+    """Sub-agents that lead back to the agent, each with its place and the way."""
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(issue.message for issue in self.issues)
+
+
 def dependents(agent: Agent) -> AgentQuerySet:
     """The agents whose live or head configuration names this one, and for which the name means this one."""
     naming = AgentIndex.objects.naming(agent.pk).values("agent")
@@ -49,7 +57,7 @@ def in_use(user: Any, agent: Agent) -> str | None:
 
 
 def refuse_circle(user: Any, agent_id: str, keys: Sequence[str]) -> None:
-    """Refuse sub-agents that lead back to the agent, as far as the caller can see. Raises ShapeError."""
+    """Refuse sub-agents that lead back to the agent, as far as the caller can see. Raises Circle."""
     if not keys:
         return
     issues = []
@@ -61,7 +69,7 @@ def refuse_circle(user: Any, agent_id: str, keys: Sequence[str]) -> None:
             way = " → ".join([agent_id, *_way(key, following)])
             issues.append(Issue(f"agents[{place}]", f"This closes a circle: {way}."))
     if issues:
-        raise ShapeError(issues)
+        raise Circle(issues)
 
 
 def named_from(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:

@@ -23,6 +23,7 @@ from agents_app.forms_page import EditForm, OpenedForm
 from agents_app.models import Agent
 from agents_app.pages import find, hold, is_htmx, may, owners_for
 from agents_app.status import drafts_of, status_of, warnings_of
+from agents_app.sub_agents import Circle
 
 BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
@@ -71,7 +72,12 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
     with transaction.atomic(), change(**said(form)):
         row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
         stale = form.stale_for(row, publishes=publishes)
-        version = None if stale else (publish_locked if publishes else save_draft_locked)(row, form.changed_fields())
+        try:
+            save = publish_locked if publishes else save_draft_locked
+            version = None if stale else save(row, form.changed_fields())
+        except Circle as refusal:  # the draft that is to go live was made before what it names came to name this
+            form.add_error("agents", refusal.sentence)
+            return show(request, agent, form, status=422)
 
     if stale:
         more = {"stale": stale, "publishes": publishes, "mine": as_text(form.changed_fields())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -18,6 +19,7 @@ from access_app.read_only import ReadOnlyAdmin
 from access_app.roles import Role, has_role, may_all, may_anything, owners
 from agents_app.changes import change
 from agents_app.models import Agent
+from agents_app.sub_agents import Circle
 from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
 from versions_app.comparison import sections
 from versions_app.models import Activation, AgentVersion
@@ -105,9 +107,8 @@ class AgentVersionAdmin(HistoryAdmin):
             return None
         if "confirmed" not in request.POST:
             return self._ask(request, version, "make_live", "Make live")
-        with change(message=request.POST.get("reason", "")[:500]):
-            version.activate()
-        self.message_user(request, f"Version {version.version_number} of {version.agent_id} is live.")
+        if self._done(request, version.activate) is not None:
+            self.message_user(request, f"Version {version.version_number} of {version.agent_id} is live.")
         return None
 
     @admin.action(description="Restore the selected version as a new one …")
@@ -117,9 +118,19 @@ class AgentVersionAdmin(HistoryAdmin):
             return None
         if "confirmed" not in request.POST:
             return self._ask(request, version, "restore", "Restore")
-        with change(message=request.POST.get("reason", "")[:500]):
-            made = version.restore()
-        self.message_user(request, f"{made.change_message}: version {made.version_number} of {made.agent_id}.")
+        if made := self._done(request, version.restore):
+            self.message_user(request, f"{made.change_message}: version {made.version_number} of {made.agent_id}.")
+        return None
+
+    def _done(self, request: HttpRequest, act: Callable[[], Any]) -> Any:
+        """What an act comes to, or None where it is refused, which is said."""
+        try:
+            with change(message=request.POST.get("reason", "")[:500]):
+                return act()
+        except Circle as refusal:
+            self.message_user(request, refusal.sentence, messages.ERROR)
+        except (Agent.DoesNotExist, AgentVersion.DoesNotExist):
+            self.message_user(request, "It was removed meanwhile.", messages.ERROR)
         return None
 
     @admin.action(description="Pin the selected versions")

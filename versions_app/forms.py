@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils.http import urlencode
 
 from agents_app.fields import KeptText
+from agents_app.forms_acts import SnapshotForm
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
 from versions_app.summaries import LABELS
@@ -63,14 +64,8 @@ class DiscardForm(Opened):
     watched: ClassVar[tuple[str, ...]] = ("live", "head")
 
 
-class DescribeForm(forms.Form):
+class DescribeForm(SnapshotForm):
     """All that may change of a version."""
-
-    name = KeptText(required=False, max_length=100, label="Name")
-    change_message = KeptText(
-        required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
-    )
-    pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
 
 
 CHOICE = {"class": "input"}

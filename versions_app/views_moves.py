@@ -14,7 +14,7 @@ from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
 from agents_app.pages import GET_POST, hold, show_act, why_not
-from agents_app.sub_agents import dependents_body
+from agents_app.sub_agents import Circle, dependents_body
 from versions_app.forms import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
 from versions_app.pages import address, done, failed, find_version, find_whole, question
@@ -37,8 +37,11 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         if form.is_stale or not form.is_valid():
             return ask_again(request, ask_activate, agent, version, form)
 
-        with change(message=form.cleaned_data["message"]):
-            moved = version.activate_locked(agent)
+        try:
+            with change(message=form.cleaned_data["message"]):
+                moved = version.activate_locked(agent)
+        except Circle as refusal:
+            return ask_activate(request, agent, version, form, refusal.sentence, 409)
 
     if not moved:
         return done(request, agent, f"v{number} is live already.")
@@ -81,8 +84,11 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         if form.is_stale or not form.is_valid():
             return ask_again(request, ask_restore, agent, version, form)
 
-        with change(message=form.cleaned_data["message"], publish=publish):
-            made = version.restore_locked(agent).version_number
+        try:
+            with change(message=form.cleaned_data["message"], publish=publish):
+                made = version.restore_locked(agent).version_number
+        except Circle as refusal:
+            return ask_restore(request, agent, version, form, refusal.sentence, 409)
 
     if publish:
         message = f"v{made} is live, restored from v{number}."
@@ -177,8 +183,11 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
         if agent.has_draft:
             return failed(request, agent, f"There is another draft meanwhile. v{number} is still in the history.")
 
-        with change(publish=False):
-            made = version.restore_locked(agent)
+        try:
+            with change(publish=False):
+                made = version.restore_locked(agent)
+        except Circle as refusal:
+            return failed(request, agent, refusal.sentence)
 
     return done(request, agent, f"The draft is back as v{made.version_number}.")
 
@@ -195,6 +204,8 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
             version = activation.undo_locked(agent)
     except CannotUndo as refusal:
         return failed(request, agent, refusal.messages[0])
+    except Circle as refusal:
+        return failed(request, agent, refusal.sentence)
     message = f"v{version.version_number} is live again."
     return done(request, agent, message, undo=undo_address(agent), activated=True)
 

@@ -233,20 +233,6 @@ def test_an_editor_does_not_release_a_draft(client):
     assert agent.active_version.version_number == 1
 
 
-def test_a_roll_back_is_not_undone_by_the_next_small_edit(client, staff):
-    agent = AgentFactory()
-    for name in ("Two", "Three", "Four"):
-        agent.edit({"name": name})
-    agent.versions.get(version_number=2).activate()
-    agent.refresh_from_db()
-
-    save(client, agent, description="Small")
-
-    agent.refresh_from_db()
-    assert (agent.active_version.version_number, agent.active_version.based_on) == (5, 2)
-    assert (agent.name, agent.description) == ("Two", "Small")
-
-
 def test_a_circle_of_sub_agents_is_refused(client, staff):
     agent = AgentFactory(id="a")
     AgentFactory(id="b", agents=["a"])

@@ -62,17 +62,6 @@ def test_an_edit_equal_to_what_it_starts_from_writes_nothing(api):
     assert api.patch(agent_path(), {"name": "Concierge", "model": before["model"]}).body == before
 
 
-def test_activating_an_old_version_is_not_undone_by_the_next_edit(api):
-    for text in ("Two", "Three"):
-        edit(api, text)
-    api.post(version_path(version_id(api, 2), "activate"))
-
-    answer = api.patch(agent_path(), {"description": "Small"}).body
-
-    assert (answer["instructions"], answer["description"]) == ("Two", "Small")
-    assert state(api) == (4, 4, False)
-
-
 def test_activating_while_a_draft_is_ahead_keeps_the_draft(api):
     edit(api, "Two")
     edit(api, "Draft", autoPublish=False)

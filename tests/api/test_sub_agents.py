@@ -3,7 +3,7 @@
 import pytest
 
 from agents_app.models import Agent
-from tests.api.calls import Caller, agent_path
+from tests.api.calls import Caller, agent_path, version_path
 from tests.factories import UserFactory, api_key
 
 
@@ -78,6 +78,61 @@ def test_a_circle_is_refused_with_its_way(api):
 
     assert answer.body["issues"] == [{"field": "agents[0]", "message": "This closes a circle: a → c → b → a."}]
     assert api.get(agent_path("a")).body["agents"] == []
+
+
+@pytest.fixture
+def turned(api):
+    """`a` named `b` in version 1 and does not any more; now `b` names `a`."""
+    api.create("a", agents=["b"])
+    api.patch(agent_path("a"), {"agents": []})
+    api.create("b", agents=["a"])
+    return str(Agent.objects.get(pk="a").versions.get(version_number=1).pk)
+
+
+@pytest.mark.parametrize(
+    ("act", "body"),
+    [("activate", {}), ("restore", {}), ("restore", {"autoPublish": False})],
+    ids=["activate", "restore", "restore as a draft"],
+)
+def test_an_old_version_that_closes_a_circle_does_not_come_back(api, turned, act, body):
+    before = list(Agent.objects.order_by("pk").values())
+
+    answer = api.post(version_path(turned, act, agent_id="a"), body)
+
+    assert (answer.status_code, answer.body["issues"]) == (
+        400,
+        [{"field": "agents[0]", "message": "This closes a circle: a → b → a."}],
+    )
+    assert list(Agent.objects.order_by("pk").values()) == before
+
+
+def test_a_move_of_live_that_closes_a_circle_is_not_taken_back(api, turned):
+    answer = api.post(agent_path("a", "activations", "undo"))
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "agents[0]")
+    assert api.get(agent_path("a")).body["activeVersionNumber"] == 2
+
+
+def test_a_circle_that_the_caller_cannot_see_does_not_stop_them(api, acme):
+    acme.create("inner", ownerId="acme", agents=["outer"])
+    api.create("outer", agents=["inner"])
+    first = api.patch(agent_path("outer"), {"agents": []}).body["activeVersionId"]
+    version = Agent.objects.get(pk="outer").versions.get(version_number=1)
+
+    assert api.post(version_path(str(version.pk), "activate", agent_id="outer")).status_code == 200
+    assert api.post(version_path(first, "activate", agent_id="outer")).status_code == 200
+
+
+def test_a_copy_is_not_its_own_sub_agent(api):
+    api.create("a", agents=["night"])
+
+    answer = api.post(agent_path("a", "duplicate"), {"id": "night"})
+
+    assert (answer.status_code, answer.body["issues"][0]["message"]) == (
+        400,
+        "An agent cannot be its own sub-agent.",
+    )
+    assert not Agent.objects.filter(pk="night").exists()
 
 
 def test_each_key_that_closes_a_circle_is_named(api):

@@ -19,7 +19,7 @@ def staff(client):
 
 def duplicate(client, agent, **fields):
     address = reverse("admin:agents_app_agent_duplicate", args=[agent.pk])
-    return client.post(address, {"id": "copy", "owner_id": "", **fields})
+    return client.post(address, {"id": "copy", "name": "Concierge", "owner_id": "", **fields})
 
 
 def test_a_copy_begins_with_what_is_live(client, staff):
@@ -38,7 +38,7 @@ def test_a_taken_id_is_said(client, staff):
 
     answer = duplicate(client, agent, id="porter")
 
-    assert b"already exists" in answer.content
+    assert b"There is an agent with the id porter already." in answer.content
 
 
 def test_nobody_copies_into_an_owner_that_is_not_theirs(client):

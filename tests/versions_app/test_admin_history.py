@@ -1,6 +1,7 @@
 """The history in Django admin: to read, to name and pin, to activate and restore."""
 
 import pytest
+from django.contrib.messages import get_messages
 from django.urls import reverse
 
 from agents_app.changes import change
@@ -164,3 +165,30 @@ def test_publishers_set_no_retention_rules(client):
     page = client.get(reverse("admin:versions_app_retentionrule_change", args=[rule.pk]))
 
     assert page.status_code in (302, 403)
+
+
+@pytest.mark.parametrize("action", ["make_live", "restore"])
+def test_a_version_that_closes_a_circle_is_refused_with_the_way(client, staff, agent, action):
+    agent.edit({"agents": ["helper"]})
+    agent.edit({"agents": []})
+    AgentFactory(id="helper", agents=[agent.pk])
+
+    answer = act(client, agent.versions.get(version_number=3), action)
+
+    said = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert said == [f"This closes a circle: {agent.pk} → helper → {agent.pk}."]
+    assert agent.versions.count() == 4
+    assert agent.activations.count() == 4
+
+
+def test_a_draft_that_closes_a_circle_is_not_released_from_the_list(client, staff, agent):
+    with change(publish=False):
+        agent.edit({"agents": ["helper"]})
+    AgentFactory(id="helper", agents=[agent.pk])
+    sent = {"action": "publish_drafts", "_selected_action": [agent.pk]}
+
+    answer = client.post(reverse("admin:agents_app_agent_changelist"), sent)
+
+    said = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert f"Porter: This closes a circle: {agent.pk} → helper → {agent.pk}." in said
+    assert agent.activations.count() == 2

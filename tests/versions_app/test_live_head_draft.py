@@ -202,19 +202,6 @@ def test_activating_the_live_version_again_moves_nothing(drafted):
     assert Agent.objects.filter(pk=drafted.pk).values().get() == before
 
 
-def test_a_roll_back_is_not_undone_by_the_next_small_edit():
-    agent = AgentFactory(description="1")
-    for number in range(2, 8):
-        save(agent, description=str(number))
-    version(agent, 3).activate()
-
-    Agent.objects.get(pk=agent.pk).edit({"name": "Porter"})
-
-    assert stands(agent) == (8, 8, 8)
-    assert version(agent, 8).based_on == 3
-    assert (live(agent)["description"], live(agent)["name"]) == ("3", "Porter")
-
-
 def test_a_stale_copy_saved_by_name_after_a_roll_back_keeps_the_roll_back(agent):
     stale = Agent.objects.get(pk=agent.pk)
     version(agent, 1).activate()

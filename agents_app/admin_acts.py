@@ -1,0 +1,143 @@
+"""What staff may do with an agent beside editing it: the verbs of the pages, each asked on a page of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import path
+
+from access_app.roles import Role, has_role
+from agents_app.changes import change
+from agents_app.forms_acts import DiscardForm, DuplicateForm, SnapshotForm
+from agents_app.models import Agent
+from agents_app.pages import owners_for
+from agents_app.sub_agents import Circle
+
+TITLES = {"duplicate": "Duplicate", "snapshot": "Save a version", "discard_draft": "Discard the draft"}
+MOVED = "Somebody moved live or the draft since you opened this page. This is how it stands now."
+
+
+class AgentActs(admin.ModelAdmin):
+    actions = ("publish_drafts",)
+
+    def get_urls(self) -> list[Any]:
+        acts = [
+            path(f"<path:object_id>/{name.replace('_', '-')}/", self.view_of(name), name=f"agents_app_agent_{name}")
+            for name in TITLES
+        ]
+        return [*acts, *super().get_urls()]
+
+    def view_of(self, name: str) -> Callable[..., HttpResponse]:
+        act = getattr(self, name)
+
+        def view(request: HttpRequest, object_id: str) -> HttpResponse:
+            agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
+            response: HttpResponse = act(request, agent)
+            return response
+
+        return self.admin_site.admin_view(view)
+
+    def duplicate(self, request: HttpRequest, agent: Agent) -> HttpResponse:
+        """A copy of what is live, with a history of its own."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        live, owners = agent.active_version, owners_for(request, Role.EDITOR)
+        form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
+        if form.is_valid() and (copy := self.copied(form, agent, live)):
+            return self.done(request, copy, f"{agent.name} was duplicated as {copy.pk}.")
+        sentence = f"The copy begins with what is live of {agent.name}, and has a history of its own."
+        return self.ask(request, agent, form, "duplicate", sentence)
+
+    def copied(self, form: DuplicateForm, agent: Agent, live: Any) -> Agent | None:
+        said = form.cleaned_data
+        try:
+            with transaction.atomic():
+                return agent.duplicate(said["id"], said["owner_id"], live, said["name"])
+        except Circle as refusal:
+            form.add_error(None, refusal.sentence)
+        except ValidationError as refusal:
+            form.add_error(None, refusal.messages)
+        except IntegrityError:
+            form.add_error("id", "Somebody took this id just now.")
+        return None
+
+    def snapshot(self, request: HttpRequest, agent: Agent) -> HttpResponse:
+        """A named version by hand, equal to the head; it does not go live."""
+        if not self.has_change_permission(request, agent):
+            raise PermissionDenied
+        form = SnapshotForm(request.POST or None, initial={"pinned": True})
+        if form.is_valid():
+            said = form.cleaned_data
+            with change(name=said["name"], message=said["change_message"]):
+                version = agent.versions.snapshot(agent, pinned=said["pinned"])
+            return self.done(request, agent, f"v{version.version_number} of {agent.name} was saved.")
+        sentence = f"A version that says what {agent.name} says now. What is live stays live."
+        return self.ask(request, agent, form, "snapshot", sentence)
+
+    @transaction.atomic
+    def discard_draft(self, request: HttpRequest, agent: Agent) -> HttpResponse:
+        """Editing starts from live again, unless the draft moved since it was asked."""
+        if not self.has_change_permission(request, agent):
+            raise PermissionDenied
+        row: Any = Agent.objects.locked(agent.pk)
+        number = row.head_version.version_number
+        if not row.has_draft:
+            return self.done(request, agent, f"{agent.name} has no draft to discard.", messages.WARNING)
+        form = DiscardForm(request.POST or None, initial={"head": row.head_version_id})
+        if form.is_valid() and form.cleaned_data["head"] == row.head_version_id:
+            agent.versions.discard_draft_locked(row)
+            return self.done(request, agent, f"The draft v{number} of {agent.name} was discarded.")
+        if form.is_bound:
+            self.message_user(request, MOVED, messages.WARNING)
+            form = DiscardForm(initial={"head": row.head_version_id})
+        sentence = (
+            f"The draft v{number} of {agent.name} is discarded: editing starts from live, "
+            f"v{row.active_version.version_number}, again. Its versions stay in the history."
+        )
+        return self.ask(request, agent, form, "discard_draft", sentence)
+
+    def done(self, request: HttpRequest, agent: Agent, sentence: str, level: int = messages.SUCCESS) -> HttpResponse:
+        self.message_user(request, sentence, level)
+        return redirect("admin:agents_app_agent_change", quote(agent.pk))
+
+    def ask(self, request: HttpRequest, agent: Agent, form: forms.Form, act: str, sentence: str) -> HttpResponse:
+        title = TITLES[act]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{title}: {agent.name}",
+            "opts": self.opts,
+            "form": form,
+            "agent": agent,
+            "verb": title,
+            "sentence": sentence,
+        }
+        return TemplateResponse(request, "admin/agents_app/act.html", context)
+
+    @admin.action(description="Make the drafts of the selected agents live")
+    def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
+        published = sum(self.published(request, agent) for agent in agents)
+        skipped = agents.count() - published
+        self.message_user(request, f"Made {published} drafts live.", messages.SUCCESS)
+        if skipped:
+            self.message_user(request, f"Left {skipped} alone: no draft, or no right to publish it.", messages.WARNING)
+
+    def published(self, request: HttpRequest, agent: Any) -> bool:
+        """Whether the draft of an agent went live."""
+        if not (agent.has_draft and has_role(request.user, Role.PUBLISHER, agent.owner_id)):
+            return False
+        try:
+            moved: bool = agent.head_version.activate()
+        except Circle as refusal:
+            self.message_user(request, f"{agent.name}: {refusal.sentence}", messages.ERROR)
+            return False
+        return moved
