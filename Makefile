@@ -5,7 +5,7 @@
 SHELL := /bin/sh
 
 PY := .venv/bin/python
-PYTEST := $(PY) -m pytest -n auto --dist loadfile
+PYTEST := $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 TEMPLATES = $(shell find templates *_app -name '*.html' -path '*templates*' 2>/dev/null)
 
 help: ## List these commands

@@ -11,6 +11,8 @@ from agentcms import embedded
 from tests.served import Served, serving
 
 DRILL = bool(os.environ.get("DRILL"))
+# What starts processes takes longest: first, so that no worker is alone with it in the end.
+LONGEST = ("tests/concurrency/test_kill.py", "tests/operations/", "tests/run/", "tests/browser/", "tests/client")
 
 
 # --- The rules of a run
@@ -34,6 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.hookimpl(trylast=True)
