@@ -275,12 +275,26 @@ RUN_TIMEOUT = environment.number("RUN_TIMEOUT", 300, minimum=1)
 RUN_MAX_STEPS = environment.number("RUN_MAX_STEPS", 20, minimum=1)
 RUN_MAX_TOKENS = environment.number("RUN_MAX_TOKENS", 200_000, minimum=1)
 RUN_MAX_INPUT = environment.number("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
+RUN_TOOL_TIMEOUT = environment.number("RUN_TOOL_TIMEOUT", 60, minimum=1)
 RUNS_PER_USER = environment.number("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
 # Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
 RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
 RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
 THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
+# The keys of the built-in providers of models, and where each listens if not at home.
+MODEL_KEYS = {
+    "openai": environment.text("OPENAI_API_KEY"),
+    "anthropic": environment.text("ANTHROPIC_API_KEY"),
+    "google": environment.text("GOOGLE_API_KEY"),
+    "mistral": environment.text("MISTRAL_API_KEY"),
+}
+MODEL_URLS = {
+    "openai": environment.url("OPENAI_BASE_URL", "http", "https"),
+    "anthropic": environment.url("ANTHROPIC_BASE_URL", "http", "https"),
+    "google": environment.url("GOOGLE_BASE_URL", "http", "https"),
+    "mistral": environment.url("MISTRAL_BASE_URL", "http", "https"),
+}
 # Models behind private addresses are refused unless their network is named here.
 MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
 # Encrypts the keys of providers; with another one they cannot be read any more.

@@ -1,12 +1,23 @@
-"""The providers of models that staff keep beside those of the environment."""
+"""Who offers models: the built-in providers, those that code registers, and those that staff keep."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
+
+from agents_app.registry import Entry, Kind, registry
+from runs_app.secrets import decrypt, encrypt
+
+DEMO, CODE = "demo", "code"  # dialects that no staff may choose
+FRESH_FOR = 1.0  # seconds that a process believes what it read of the staff's providers
 
 
 class ModelProvider(models.Model):
@@ -45,3 +56,138 @@ class ModelProvider(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.key
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.updated_at = timezone.now()
+        super().save(*args, **kwargs)
+
+    def set_secret(self, text: str) -> None:
+        """Keep another key; an empty one is none."""
+        self.encrypted_key = encrypt(text) if text else ""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider, ready to be asked or saying what is missing."""
+
+    key: str
+    title: str
+    dialect: str  # of ModelProvider.Dialect, "demo", or "code" for one that code registered
+    names: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    base_url: str = ""
+    secret: str = field(default="", repr=False)
+    missing: str = ""  # the name of the setting that must be set before it can be used, where it is one
+    reason: str = ""  # why it cannot be used, in sentences
+    source: str = "built-in"  # "built-in", "code" or "staff"
+    target: Any = field(default=None, repr=False)  # of one that code registered: (name, settings) → Model
+
+    @property
+    def is_available(self) -> bool:
+        return not self.reason
+
+
+# The dialects of the built-in ones, and where each dialect's own provider listens.
+DIALECTS = {
+    "demo": DEMO,
+    "openai": ModelProvider.Dialect.OPENAI,
+    "anthropic": ModelProvider.Dialect.ANTHROPIC,
+    "google": ModelProvider.Dialect.GOOGLE,
+    "mistral": ModelProvider.Dialect.COMPATIBLE,
+}
+HOMES = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+    "mistral": "https://api.mistral.ai/v1",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Every provider by key; `revision` changes with anything in it."""
+
+    providers: Mapping[str, Provider]
+    revision: str
+
+    def __iter__(self) -> Iterator[Provider]:
+        return iter(self.providers.values())
+
+    def find(self, name: str) -> Provider | None:
+        """By key, then by alias."""
+        return self.providers.get(name) or next((each for each in self if name in each.aliases), None)
+
+
+def built_in(entry: Entry) -> Provider:
+    """A provider that is registered in code; the keys of ours come from the environment."""
+    key, title, names = entry.key, entry.title, entry.names
+    if entry.target is not None:
+        return Provider(key, title, CODE, names, source="code", target=entry.target)
+    if key not in DIALECTS:
+        return Provider(key, title, CODE, names, reason="Nothing that runs was registered for it.", source="code")
+    secret = settings.MODEL_KEYS.get(key, "")
+    setting = "" if secret or key == DEMO else f"{key.upper()}_API_KEY"
+    return Provider(
+        key,
+        title,
+        DIALECTS[key],
+        names,
+        base_url=settings.MODEL_URLS.get(key) or HOMES.get(key, ""),
+        secret=secret,
+        missing=setting,
+        reason=f"It has no key. Set {setting}, or keep a key for it in the admin." if setting else "",
+    )
+
+
+def kept(row: ModelProvider) -> Provider:
+    """A provider that staff keep. A server of their own may do without a key."""
+    secret = decrypt(row.encrypted_key) if row.encrypted_key else ""
+    base_url = row.base_url or HOMES.get(row.dialect, "")
+    missing = reason = ""
+    if not row.is_enabled:
+        reason = "It is switched off in the admin."
+    elif secret is None:
+        missing = "PROVIDER_KEY_SECRET"
+        reason = f"Its key was encrypted with another {missing}. Enter the key again in the admin."
+    elif not base_url:
+        reason = "It has no base URL. Enter one in the admin."
+    elif not secret and not row.base_url:
+        reason = "It has no key. Enter one in the admin."
+    return Provider(
+        row.key,
+        row.title,
+        row.dialect,
+        tuple(row.names),
+        tuple(row.aliases),
+        base_url,
+        secret or "",
+        missing,
+        reason,
+        "staff",
+    )
+
+
+def read() -> Table:
+    """The table as the environment, the registry and the database have it now."""
+    found = {entry.key: built_in(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
+    rows = list(ModelProvider.objects.all())
+    found |= {row.key: kept(row) for row in rows}
+    said = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
+    return Table(found, hashlib.sha256(f"{registry.fingerprint}\n{said}".encode()).hexdigest()[:12])
+
+
+_read: tuple[float, Table] | None = None
+
+
+def table() -> Table:
+    """The providers, at most a second old: they are asked for with every run and every warning."""
+    global _read
+    if _read is None or _read[0] < time.monotonic():
+        _read = (time.monotonic() + FRESH_FOR, read())
+    return _read[1]
+
+
+def forget() -> None:
+    """Read the table anew with the next question."""
+    global _read
+    _read = None

@@ -23,6 +23,9 @@ def data_folder() -> Path:
 # What the machine has set is not what the tests are about; DATABASE_URL alone says what they run on.
 for name in ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "ALLOWED_HOSTS", "AGENT_VERSION_LIMIT"):
     os.environ.pop(name, None)
+for provider in ("OPENAI", "ANTHROPIC", "GOOGLE", "MISTRAL"):
+    os.environ.pop(f"{provider}_API_KEY", None)
+    os.environ.pop(f"{provider}_BASE_URL", None)
 os.environ["DATA_DIR"] = str(data_folder())
 
 from agentcms.settings import *  # noqa: E402, F403
