@@ -1,0 +1,149 @@
+"""Where models may listen: at no private address, unless its network is named."""
+
+import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address, ip_network
+from socket import AF_INET, SOCK_STREAM
+
+import httpx2
+import pytest
+
+from runs_app.addresses import CheckedTransport, check_url, is_allowed
+from runs_app.faults import CannotBuild, RunFault, fault_in
+
+PRIVATE = [
+    "127.0.0.1",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "168.63.129.16",
+    "0.0.0.0",
+    "224.0.0.1",
+    "240.0.0.1",
+    "::1",
+    "::",
+    "fe80::1",
+    "fd00::1",
+    "ff02::1",
+    "::ffff:127.0.0.1",
+    "::127.0.0.1",
+    "64:ff9b::a00:1",
+    "2002:7f00:1::1",
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_private_address_is_refused(address):
+    assert not is_allowed(ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
+def test_a_public_address_is_allowed(address):
+    assert is_allowed(ip_address(address))
+
+
+def test_a_network_that_is_named_is_allowed(settings):
+    settings.MODEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
+
+    assert is_allowed(ip_address("10.1.2.3"))
+    assert is_allowed(ip_address("::ffff:10.1.2.3"))
+    assert is_allowed(ip_address("fd00::7"))
+    assert not is_allowed(ip_address("192.168.1.1"))
+
+
+@pytest.mark.parametrize("url", ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://"])
+def test_only_http_is_spoken(url):
+    with pytest.raises(CannotBuild, match="must begin with http"):
+        check_url(url)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
+def test_an_address_says_itself_that_it_is_private(url):
+    with pytest.raises(CannotBuild, match="MODEL_NETWORKS"):
+        check_url(url)
+
+
+@pytest.fixture
+def port():
+    """A server on the loopback, which says what it was called."""
+
+    class Named(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(self.headers["Host"].encode())
+
+        def log_message(self, *said):
+            """Nobody reads along."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Named) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def get(url, resolved=None):
+    """Asks over the checked transport; `resolved` is what the name of a host means, time after time."""
+
+    async def ask():
+        if resolved is not None:
+            asyncio.get_running_loop().getaddrinfo = resolver(resolved)
+        async with httpx2.AsyncClient(transport=CheckedTransport()) as client:
+            return await client.get(url)
+
+    return asyncio.run(ask())
+
+
+def resolver(answers):
+    async def getaddrinfo(host, port, **_):
+        return [(AF_INET, SOCK_STREAM, 6, "", (address, port)) for address in answers]
+
+    return getaddrinfo
+
+
+def test_a_name_that_means_a_private_address_is_refused_at_the_connection(port):
+    with pytest.raises(RunFault, match="'localhost' are refused"):
+        get(f"http://localhost:{port}/")
+
+
+def test_one_private_address_among_others_is_enough():
+    with pytest.raises(RunFault, match="its address is private"):
+        get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
+
+
+def test_the_checked_address_is_the_one_that_is_asked(port, settings):
+    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+
+    answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.1"])
+
+    assert answer.text == f"models.example.org:{port}"
+
+
+def test_the_next_address_is_tried_where_one_does_not_answer(port, settings):
+    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+
+    answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.2", "127.0.0.1"])
+
+    assert answer.status_code == 200
+
+
+def test_a_host_that_is_not_known_is_an_error_of_the_connection():
+    with pytest.raises(httpx2.ConnectError):
+        get("http://models.invalid/")
+
+
+def test_a_fault_is_found_in_what_was_made_of_it():
+    fault = RunFault("Models at 'x' are refused.")
+    try:
+        try:
+            raise fault
+        except RunFault as error:
+            raise ConnectionError("Connection error.") from error
+    except ConnectionError as error:
+        outer = error
+
+    assert fault_in(outer) is fault
+    assert fault_in(ValueError()) is None
