@@ -39,13 +39,14 @@ def _keys(field: str, value: Any) -> list[str]:
     if not value:
         return []
     if field == "model":
-        return [value["provider"]]
-    if field == "memory":
-        return [value]
-    if field in {"inputProcessors", "outputProcessors"}:
-        keys = [processor.get("key", processor.get("id")) for processor in value]
-        return [key for key in keys if isinstance(key, str)]
-    return list(value)  # a list of keys, or scorers by key
+        keys = [value.get("provider") if isinstance(value, dict) else None]
+    elif field == "memory":
+        keys = [value]
+    elif field in {"inputProcessors", "outputProcessors"}:
+        keys = [each.get("key", each.get("id")) for each in value if isinstance(each, dict)]
+    else:
+        keys = list(value) if isinstance(value, list | dict) else []  # a list of keys, or scorers by key
+    return [key for key in keys if isinstance(key, str)]  # a fixture or SQL asks no shape
 
 
 def find(kind: Kind, key: str) -> Entry | None:

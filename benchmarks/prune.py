@@ -54,7 +54,7 @@ def fill(agents: int, versions: int) -> None:
         with transaction.atomic():
             QuerySet.bulk_create(Agent.objects.all(), batch)
             made = [version(agent, number, text) for agent in batch for number in range(1, versions + 1)]
-            AgentVersion.objects.bulk_create(made, batch_size=2000)
+            QuerySet.bulk_create(AgentVersion.objects.all(), made, batch_size=2000)
             Activation.objects.bulk_create([activation(each) for each in made if each.version_number == versions])
     with connection.cursor() as cursor:
         cursor.execute(POINT, [versions, versions])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -27,10 +28,20 @@ __all__ = ["Activation", "AgentVersion", "CannotUndo"]
 CREATED = "Created"
 EDITED = "Auto-saved after edit"
 SNAPSHOT = "Saved by hand"
+PAST_HISTORY = "would make a version past the history. Save the agent, or call its versions' snapshot() or restore()."
+DESCRIPTION = {"name", "change_message", "pinned"}
 PUBLISHED = "Saved and published"  # why live moved, where nobody said it
 
 
+def refuse(door: str, names: Iterable[str]) -> None:
+    """Keep a door shut on what never changes of a version."""
+    if closed := sorted(set(names) - DESCRIPTION):
+        raise TypeError(f"{door} would change {', '.join(closed)} of versions, which never change. Call describe().")
+
+
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
+    """Versions, with the side doors closed: what changes an agent makes one, and only `describe()` changes one."""
+
     def record(self, agent: Agent) -> AgentVersion | None:
         """Keep the agent's row as a version, if it differs from its head; publishing an unchanged draft releases it.
 
@@ -98,9 +109,25 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             created_at=said.time,
             **author(),
         )
+        version.is_appended = True
         version.references = references(version.snapshot)
         version.changed_fields = changed_fields(based_on.snapshot if based_on else {}, version.snapshot)
         return version
+
+    def create(self, **values: Any) -> NoReturn:
+        raise TypeError(f"create() {PAST_HISTORY}")
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"bulk_create() {PAST_HISTORY}")
+
+    def update(self, **values: Any) -> int:
+        refuse("update()", values)
+        return super().update(**values)
+
+    def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
+        fields = list(fields)
+        refuse("bulk_update()", fields)
+        return super().bulk_update(objs, fields, batch_size)
 
     def prune(self, agent: Agent) -> int:
         """Delete the oldest versions over the limit that nothing spares; returns how many."""
@@ -129,6 +156,8 @@ class AgentVersion(models.Model):
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    is_appended = False  # by `append`, which handed out the number under the agent's lock
+
     objects = AgentVersionQuerySet.as_manager()
 
     class Meta:
@@ -140,6 +169,11 @@ class AgentVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id} v{self.version_number}" + (f" ({self.name})" if self.name else "")
+
+    def save(self, **options: Any) -> None:
+        if self._state.adding and not self.is_appended:
+            raise TypeError(f"save() {PAST_HISTORY}")
+        super().save(**options)
 
     @cached_property
     def snapshot(self) -> dict[str, Any]:

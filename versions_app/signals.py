@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Model
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 
@@ -11,15 +12,16 @@ from agents_app.models import Agent
 from versions_app.models import AgentVersion
 
 
-@receiver(post_save, sender=Agent)
-def record_version(instance: Agent, raw: bool, **kwargs: Any) -> None:
+# Not `sender=Agent`: a proxy of a model sends as itself.
+@receiver(post_save)
+def record_version(sender: type[Model], instance: Any, raw: bool, **kwargs: Any) -> None:
     """Keep every saved change of an agent as a version."""
-    if not raw:  # a fixture brings its own versions
+    if issubclass(sender, Agent) and not raw:  # a fixture brings its own versions
         AgentVersion.objects.record(instance)
 
 
-@receiver(post_save, sender=AgentVersion)
-def enforce_retention(instance: AgentVersion, created: bool, raw: bool, **kwargs: Any) -> None:
+@receiver(post_save)
+def enforce_retention(sender: type[Model], instance: Any, created: bool, raw: bool, **kwargs: Any) -> None:
     """Let a new version push out the oldest over the limit."""
-    if created and not raw:
+    if issubclass(sender, AgentVersion) and created and not raw:
         AgentVersion.objects.prune(instance.agent)

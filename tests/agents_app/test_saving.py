@@ -5,6 +5,7 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Concat
+from django.test.utils import isolate_apps
 
 from agentcms.ids import uuid7
 from agents_app.models import Agent
@@ -26,6 +27,24 @@ def test_creating_an_agent_makes_its_first_version():
 
     assert (version.version_number, version.change_message, version.based_on) == (1, "Created", None)
     assert agent.active_version == agent.head_version == version
+
+
+@isolate_apps("agents_app")
+def test_a_proxy_of_the_model_makes_versions_too():
+    class Assistant(Agent):
+        class Meta:
+            proxy = True
+            app_label = "agents_app"
+
+    made = Assistant(id="a", name="A", instructions="", model=MODEL)
+    made.save()
+    made.name = "B"
+    made.save()
+    Assistant.objects.get(pk="a").edit({"name": "C"})
+
+    agent = Agent.objects.with_versions().get(pk="a")
+    assert [version.snapshot["name"] for version in agent.versions.order_by("pk")] == ["A", "B", "C"]
+    assert agent.active_version == agent.head_version == agent.versions.first()
 
 
 def test_a_save_with_a_change_makes_one_version():

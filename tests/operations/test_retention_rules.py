@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs_app import work
@@ -38,7 +39,8 @@ def grow_old(agent, up_to, days):
     with connection.cursor() as cursor:
         on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
         cursor.execute(f"DROP TRIGGER {triggers.NAME}{on}")
-    agent.versions.filter(version_number__lte=up_to).update(created_at=timezone.now() - timedelta(days=days))
+    old = agent.versions.filter(version_number__lte=up_to)
+    QuerySet.update(old, created_at=timezone.now() - timedelta(days=days))
     triggers.install("default")
 
 
@@ -108,4 +110,4 @@ def test_the_trigger_is_back_after_time_was_moved():
     grow_old(agent, 1, 1)
 
     with pytest.raises(IntegrityError), transaction.atomic():
-        AgentVersion.objects.update(version_number=9)
+        QuerySet.update(AgentVersion.objects.all(), version_number=9)

@@ -109,6 +109,22 @@ def test_agents_without_a_history_get_one(agent, tmp_path):
     assert version.snapshot["description"] == "Draft"
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"model": {}}, {"model": ["x"]}, {"tools": 7}, {"input_processors": ["x", {}]}, {"scorers": "x", "memory": ""}],
+    ids=json.dumps,
+)
+def test_a_row_that_is_no_agent_gets_a_history_all_the_same(agent, tmp_path, fields):
+    AgentVersion.objects.discard_draft(agent)
+    rows = json.loads(dumped("agents_app.agent"))
+    rows[0]["fields"] |= fields
+    load(json.dumps(rows), tmp_path)
+
+    assert record_versions() == "Recorded 1 version."
+
+    assert AgentVersion.objects.filter(agent="a").first().snapshot != {}
+
+
 def test_a_change_by_sql_is_caught_up_with_once(agent):
     AgentVersion.objects.discard_draft(agent)
     with connection.cursor() as cursor:

@@ -3,6 +3,7 @@
 import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
+from django.db.models import QuerySet
 
 from agents_app.changes import change
 from agents_app.shapes import WIRE_NAMES
@@ -41,7 +42,7 @@ def test_the_database_refuses_to_change_a_version_through_the_orm(version, name,
     before = row(version)
 
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
-        AgentVersion.objects.filter(pk=version.pk).update(**{name: value})
+        QuerySet.update(AgentVersion.objects.filter(pk=version.pk), **{name: value})
 
     assert row(version) == before
 
@@ -108,7 +109,7 @@ def test_migrating_again_renews_a_trigger_of_an_older_release(version):
     call_command("migrate", verbosity=0)
 
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
-        AgentVersion.objects.filter(pk=version.pk).update(snapshot_hash="0" * 64)
+        QuerySet.update(AgentVersion.objects.filter(pk=version.pk), snapshot_hash="0" * 64)
 
 
 def drop_trigger() -> None:

@@ -1,0 +1,67 @@
+"""Only what changes an agent makes a version, and only `describe()` changes one; other ways say what to do instead."""
+
+import asyncio
+
+import pytest
+
+from agents_app.changes import change
+from tests.factories import AgentFactory, UserFactory
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+WAY_OUT = r"past the history\. Save the agent, or call its versions' snapshot\(\) or restore\(\)\."
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory()
+
+
+MAKING = {
+    "create": lambda agent, fields: AgentVersion.objects.create(**fields),
+    "create of the agent's": lambda agent, fields: agent.versions.create(version_number=7),
+    "get_or_create": lambda agent, fields: AgentVersion.objects.get_or_create(**fields),
+    "update_or_create": lambda agent, fields: AgentVersion.objects.update_or_create(**fields),
+    "bulk_create": lambda agent, fields: AgentVersion.objects.bulk_create([AgentVersion(**fields)]),
+    "acreate": lambda agent, fields: asyncio.run(AgentVersion.objects.acreate(**fields)),
+    "save": lambda agent, fields: AgentVersion(**fields).save(),
+}
+
+
+@pytest.mark.parametrize("make", MAKING.values(), ids=MAKING)
+def test_a_version_made_past_the_history_is_refused_with_the_way_out(agent, make):
+    with pytest.raises(TypeError, match=WAY_OUT):
+        make(agent, {"agent": agent, "version_number": 7, "snapshot_text": "{}", "snapshot_hash": "x"})
+
+    assert agent.versions.count() == 1
+
+
+def test_what_never_changes_is_not_changed_in_bulk(agent):
+    version = agent.versions.get()
+
+    with pytest.raises(TypeError, match=r"update\(\) would change snapshot_text of versions"):
+        agent.versions.update(snapshot_text="{}")
+    with pytest.raises(TypeError, match=r"bulk_update\(\) would change version_number .* Call describe\(\)"):
+        AgentVersion.objects.bulk_update([version], ["version_number", "name"])
+
+
+def test_a_version_may_be_described(agent):
+    version = agent.versions.get()
+
+    version.describe(name="First", pinned=True)
+    agent.versions.filter(pk=version.pk).update(change_message="For the fair")
+
+    version.refresh_from_db()
+    assert (version.name, version.pinned, version.change_message) == ("First", True, "For the fair")
+
+
+def test_a_version_outlives_its_author():
+    author = UserFactory(username="ann")
+    with change(actor=author):
+        version = AgentFactory().versions.get()
+
+    author.delete()
+
+    version.refresh_from_db()
+    assert (version.author, version.author_name) == (None, "ann")
