@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from access_app.models import Membership
-from access_app.roles import SHARED, Role, may_all, owners
+from access_app.roles import SHARED, Role, effective_role, may_all, owners
 
 
 def known_owners(user: Any, role: Role) -> list[str]:
@@ -16,6 +16,14 @@ def known_owners(user: Any, role: Role) -> list[str]:
     if may_all(user, role):
         return sorted({SHARED, *Membership.objects.order_by("owner_id").values_list("owner_id", flat=True).distinct()})
     return sorted(owners(user, role))
+
+
+def highest_role(user: Any) -> Role | None:
+    """The highest role that the person has for any owner at all."""
+    if may_all(user, Role.VIEWER):
+        return effective_role(user, None)
+    granted = Membership.objects.filter(user=user.pk).values_list("role", flat=True)
+    return effective_role(user, max(granted, key=lambda role: Role(role).rank, default=None))
 
 
 def managed_owners(user: Any) -> list[str]:

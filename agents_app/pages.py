@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from access_app.roles import Role, covers, may_all, require_granted
-from access_app.teams import known_owners
+from access_app.teams import highest_role, known_owners
 from agents_app.models import Agent, AgentQuerySet
 
 GET_POST = ("GET", "HEAD", "POST")
@@ -46,8 +46,35 @@ def why_not(request: HttpRequest, agent: Any, role: Role) -> str:
     """Why the caller may not do what needs a role; empty for those who may."""
     if may(request, agent, role):
         return ""
+    return f"This {needs(agent, role)}"
+
+
+def needs(agent: Any, role: Role) -> str:
     where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
-    return f"This needs the role {role.value} {where}. Ask a manager of the team for it."
+    return f"needs the role {role.value} {where}. Ask a manager of the team for it."
+
+
+def rights(request: HttpRequest, agent: Any) -> dict[str, Any]:
+    """What the caller may do with the agent, for its pages, and a sentence on what not."""
+    may_edit, may_publish = may(request, agent, Role.EDITOR), may(request, agent, Role.PUBLISHER)
+    limits = ""
+    if not may_edit:
+        limits = f"You may read this agent. Changing it {needs(agent, Role.EDITOR)}"
+    elif not may_publish:
+        limits = f"You may save drafts. Making one live {needs(agent, Role.PUBLISHER)}"
+    return {
+        "may_edit": may_edit,
+        "may_publish": may_publish,
+        "limits": limits,
+    }
+
+
+def may_copy(request: HttpRequest, agent: Any) -> bool:
+    """Whether the caller may create agents for some owner, be it another one than this agent's."""
+    if may(request, agent, Role.EDITOR):
+        return True
+    highest = highest_role(request.user)
+    return highest is not None and highest.covers(Role.EDITOR)
 
 
 def owners_for(request: HttpRequest, role: Role) -> list[str]:

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from access_app.roles import Role, may_all, owners
-from access_app.teams import known_owners
+from access_app.roles import Role
+from access_app.teams import highest_role, known_owners
 from agents_app.listing import Listing
 from agents_app.pages import visible
 
@@ -17,10 +17,12 @@ from agents_app.pages import visible
 @login_required
 def list(request: HttpRequest) -> HttpResponse:
     listing = Listing(visible(request), request.GET)
+    highest = highest_role(request.user)
     context = {
         "nav": "agents",
         "listing": listing,
         "offers": [*listing.offers(known_owners(request.user, Role.VIEWER))],
-        "may_create": may_all(request.user, Role.EDITOR) or owners(request.user, Role.EDITOR).exists(),
+        "may_create": highest is not None and highest.covers(Role.EDITOR),
+        "may_delete": highest is not None and highest.covers(Role.PUBLISHER),
     }
     return render(request, "agents/list.html", context)

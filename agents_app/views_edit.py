@@ -14,14 +14,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
-from access_app.roles import Role, require_role
+from access_app.roles import Role, require_granted, require_role
 from agents_app import shapes
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms_create import CreateForm
-from agents_app.forms_page import EditForm, OpenedForm
+from agents_app.forms_page import EditForm, OpenedForm, configuration_of
 from agents_app.models import Agent
-from agents_app.pages import find, hold, is_htmx, may, owners_for
+from agents_app.pages import find, hold, is_htmx, may, may_copy, owners_for, rights
+from agents_app.reading import parts, unset
 from agents_app.status import drafts_of, status_of, warnings_of
 from agents_app.sub_agents import Circle
 
@@ -58,10 +59,35 @@ def insert(form: CreateForm) -> Agent | None:
 @login_required
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The editor; for those who may not edit, the same agent to be read."""
     agent = find(request, agent_id)
     if request.method == "POST":
+        require_granted(request.user, Role.EDITOR, agent)
         return save(request, agent)
+    if not may(request, agent, Role.EDITOR):
+        return read(request, agent)
     return show(request, agent, OpenedForm.opening(agent, request.user))
+
+
+def read(request: HttpRequest, agent: Agent) -> HttpResponse:
+    snapshot = shapes.to_body(configuration_of(agent))
+    context = standing(request, agent)
+    context |= {"parts": parts(snapshot, context["warnings"]), "unset": unset(snapshot)}
+    return render(request, "agents/read.html", context)
+
+
+def standing(request: HttpRequest, agent: Agent) -> dict[str, Any]:
+    """How the agent stands, and what the caller may do about it."""
+    warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
+    return {
+        "nav": "agents",
+        "agent": agent,
+        "status": status_of(agent, warned, draft),
+        "warnings": warned,
+        "draft": draft,
+        **rights(request, agent),
+        "may_create": may_copy(request, agent),
+    }
 
 
 def save(request: HttpRequest, agent: Agent) -> HttpResponse:
@@ -115,20 +141,10 @@ def sentence(agent: Agent, version: Any) -> str:
 
 def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200, **more: Any) -> HttpResponse:
     """The editor's page; for htmx, only what stands around the fields."""
-    may_edit = may(request, agent, Role.EDITOR)
-    for field in form.fields.values():
-        field.disabled = field.disabled or not may_edit
-    warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
     context = {
-        "nav": "agents",
-        "agent": agent,
+        **standing(request, agent),
         "form": form,
-        "status": status_of(agent, warned, draft),
-        "warnings": warned,
-        "draft": draft,
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
-        "may_edit": may_edit,
-        "may_publish": may(request, agent, Role.PUBLISHER),
         **more,
     }
     template = "agents/_around.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"

@@ -229,8 +229,10 @@
   // What arrives in #dialogs opens; and the focus never falls to the top of the page after a swap.
   let focused = null;
   let asked = null; // the dialog in which something was swapped
+  let opens = ""; // the id of what the focused link or button opens in its own place
   on("htmx:before:swap", () => {
     const element = document.activeElement;
+    opens = element?.dataset.opens;
     const dialog = element?.closest("#dialogs > dialog");
     asked = dialog;
     // A dialog that takes the place of another gives the focus back to what opened the first.
@@ -238,6 +240,11 @@
     else focused = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
   });
   on("htmx:after:swap", (event) => {
+    const opened = opens && document.getElementById(opens);
+    if (opened && document.activeElement === page) {
+      opened.tabIndex = -1;
+      opened.focus({ preventScroll: true });
+    }
     const arrived = $$("#dialogs > dialog:not([open])");
     arrived.forEach((dialog) => openDialog(dialog, focused?.element));
     if (!arrived.length && focused && !focused.element.isConnected && document.activeElement === page) {

@@ -9,8 +9,9 @@ from dataclasses import field as made_by
 from itertools import count, islice, zip_longest
 from typing import Any, NamedTuple
 
+from agents_app.reading import LABELS
 from versions_app.diffs import FieldDiff, Fold, Line, Part, compare, fold, items, lines, paths
-from versions_app.summaries import LABELS, Phrase, phrase
+from versions_app.summaries import Phrase, phrase
 
 TEXTS = ("name", "description", "instructions", "memory")
 LISTS = ("tools", "workflows", "agents", "integrationTools")
@@ -91,26 +92,43 @@ class Section:
     items: Sequence[Item] = made_by(default_factory=list)
     paths: Sequence[Path] = made_by(default_factory=list)
     left_out: int = 0
-    prefix: str = "section"
+    among: str = ""
 
     @property
     def id(self) -> str:
-        return f"{self.prefix}-{self.field}"
+        return f"{self.among or 'section'}-{self.field}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a comparison is shown; `among` tells its ids from those of another one on the same page."""
+
+    side_by_side: bool = True
+    unfolded: Collection[str] = ()
+    among: str = ""
+
+    def key(self, field: str, line: int | None) -> str:
+        return "-".join(filter(None, [self.among, field, str(line)]))
 
 
 def sections(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, side_by_side: bool = True, unfolded: Collection[str] = ()
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    side_by_side: bool = True,
+    unfolded: Collection[str] = (),
+    among: str = "",
 ) -> list[Section]:
     """A section for each field that differs; the folds named in `unfolded` are open."""
-    numbers = count(1)
-    return [section(diff, numbers, side_by_side, unfolded) for diff in compare(before, after)]
+    numbers, asked = count(1), Asked(side_by_side, unfolded, among)
+    return [section(diff, numbers, asked) for diff in compare(before, after)]
 
 
-def section(diff: FieldDiff, numbers: Iterator[int], side_by_side: bool, unfolded: Collection[str]) -> Section:
-    made = Section(diff.field, LABELS[diff.field], "json", phrase(diff))
+def section(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> Section:
+    made = Section(diff.field, LABELS[diff.field], "json", phrase(diff), among=asked.among)
     if diff.field in TEXTS:
         made.kind = "text"
-        made.blocks, made.left_out = text_blocks(diff, numbers, side_by_side, unfolded)
+        made.blocks, made.left_out = text_blocks(diff, numbers, asked)
     elif diff.field in LISTS:
         made.kind = "list"
         made.items = list(list_items(diff.before or [], diff.after or [], numbers))
@@ -121,22 +139,20 @@ def section(diff: FieldDiff, numbers: Iterator[int], side_by_side: bool, unfolde
     return made
 
 
-def text_blocks(
-    diff: FieldDiff, numbers: Iterator[int], side_by_side: bool, unfolded: Collection[str]
-) -> tuple[list[Block], int]:
+def text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> tuple[list[Block], int]:
     """The rows of a text in blocks, and how many rows are left out because the page would grow too long."""
     blocks: list[Block] = []
     shown = 0
     for run in runs(fold(lines(diff.before or "", diff.after or ""))):
         if isinstance(run, Fold):
-            key = f"{diff.field}-{run.lines[0].after}"
+            key = asked.key(diff.field, run.lines[0].after)
             rows = [equal(line) for line in run.lines]
-            if key in unfolded:
+            if key in asked.unfolded:
                 blocks.append(Block(rows, key))
             else:
                 blocks.append(Block([Row("folded", count=len(rows))], key, folded=True))
             continue
-        rows = list(beside(run, numbers) if side_by_side else below(run, numbers))
+        rows = list(beside(run, numbers) if asked.side_by_side else below(run, numbers))
         blocks.append(Block(rows[: max(MOST_ROWS - shown, 0)]))
         shown += len(rows)
     return blocks, max(shown - MOST_ROWS, 0)

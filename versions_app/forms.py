@@ -11,8 +11,8 @@ from django.utils.http import urlencode
 from agents_app.fields import KeptText
 from agents_app.forms_acts import SnapshotForm
 from agents_app.models import Agent
+from agents_app.reading import LABELS
 from versions_app.models import AgentVersion
-from versions_app.summaries import LABELS
 from versions_app.timeline import changing
 
 

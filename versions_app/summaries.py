@@ -6,24 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from agents_app.reading import LABELS
 from versions_app.diffs import FieldDiff, compare, items, line_counts, paths, same
 
-LABELS = {
-    "name": "Name",
-    "description": "Description",
-    "instructions": "Instructions",
-    "model": "Model",
-    "tools": "Tools",
-    "defaultOptions": "Default options",
-    "workflows": "Workflows",
-    "agents": "Sub-agents",
-    "integrationTools": "Integration tools",
-    "inputProcessors": "Input processors",
-    "outputProcessors": "Output processors",
-    "memory": "Memory",
-    "scorers": "Scorers",
-    "metadata": "Metadata",
-}
 MOST_NAMED = 3  # keys named before the rest is counted
 LONGEST = 40  # characters of one name or value
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast, Length
 
 from access_app.roles import SHARED
 from agents_app.models import Agent
-from agents_app.references import warnings
+from agents_app.references import Warning, warnings
 from versions_app.models import AgentVersion
 from versions_app.summaries import Phrase, named, summarize
 
@@ -27,8 +27,13 @@ class Entry:
     phrases: Sequence[Phrase]
     note: str  # what stands in place of the phrases where there are none
     is_live: bool
+    is_head: bool
     is_draft: bool
-    is_broken: bool
+    broken: Sequence[Warning]
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self.broken)
 
     @property
     def number(self) -> int:
@@ -65,8 +70,9 @@ def entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: 
         phrases,
         "" if phrases else note,
         is_live=version.pk == agent.active_version_id,
+        is_head=version.pk == agent.head_version_id,
         is_draft=agent.has_draft and version.pk == agent.head_version_id,
-        is_broken=bool(warnings(version.references, known)),
+        broken=warnings(version.references, known),
     )
 
 

@@ -13,16 +13,15 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from access_app.roles import Role
 from agents_app.models import Agent
-from agents_app.pages import find, may
+from agents_app.pages import find, may_copy, rights
+from agents_app.reading import parts, unset
 from versions_app.answers import Pointers, Row, version_text
 from versions_app.charts import charts
-from versions_app.comparison import LISTS, Section, sections
+from versions_app.comparison import Section, sections
 from versions_app.forms import FilterForm
 from versions_app.models import AgentVersion
 from versions_app.pages import address, find_version
-from versions_app.summaries import LABELS
 from versions_app.timeline import entries, gone, sketches
 
 PER_PAGE = 20
@@ -36,8 +35,8 @@ def head_of(request: HttpRequest, agent: Agent) -> dict[str, Any]:
         "agent": agent,
         "live": agent.active_version,
         "draft": agent.head_version if agent.has_draft else None,
-        "may_edit": may(request, agent, Role.EDITOR),
-        "may_publish": may(request, agent, Role.PUBLISHER),
+        **rights(request, agent),
+        "may_create": may_copy(request, agent),
     }
 
 
@@ -83,13 +82,14 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     version = find_version(agent, number)
     based_on = agent.versions.filter(version_number=version.based_on or 0).first()
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
+    (entry,) = entries(agent, [version])
     context = {
         **head_of(request, agent),
         "version": version,
-        "entry": entries(agent, [version])[0],
+        "entry": entry,
         "changed": against(based_on, version, request.GET.getlist("unfold")),
-        "parts": [part(field, version.snapshot[field]) for field in LABELS if version.snapshot[field]],
-        "unset": [label for field, label in LABELS.items() if not version.snapshot[field]],
+        "parts": parts(version.snapshot, entry.broken),
+        "unset": unset(version.snapshot),
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
     }
@@ -101,17 +101,6 @@ def against(before: AgentVersion | None, after: AgentVersion, unfolded: Collecti
     if before is None:
         return []
     return sections(before.snapshot, after.snapshot, side_by_side=False, unfolded=unfolded)
-
-
-def part(field: str, value: Any) -> dict[str, Any]:
-    """One field of a version as its page shows it."""
-    kind = "json"
-    if isinstance(value, str):
-        kind = "text" if field == "instructions" else "words"
-    elif field in LISTS:
-        kind = "keys"
-    shown = json.dumps(value, ensure_ascii=False, indent=2) if kind == "json" else value
-    return {"field": field, "label": LABELS[field], "kind": kind, "value": shown}
 
 
 @require_safe

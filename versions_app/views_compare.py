@@ -12,11 +12,11 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agents_app.models import Agent
-from agents_app.pages import find
+from agents_app.pages import find, rights
+from agents_app.reading import LABELS
 from versions_app.comparison import Section, sections
 from versions_app.models import AgentVersion
 from versions_app.pages import address
-from versions_app.summaries import LABELS
 
 WORDS = ("live", "head")
 
@@ -40,7 +40,7 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
         "before": before,
         "after": after,
         "both": [named(agent, version) for version in (before, after)],
-        "offered": [each for each in dict.fromkeys((before, after)) if each.pk != agent.active_version_id],
+        **acts(request, agent, (before, after)),
         "choices": choices(agent),
         "sections": found,
         "changes": count_changes(found),
@@ -48,6 +48,16 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
         **addresses(asked, layout),
     }
     return render(request, "versions/compare.html", context)
+
+
+def acts(request: HttpRequest, agent: Agent, pair: Sequence[AgentVersion]) -> dict[str, Any]:
+    """What may be done from here with either version, by this caller: the head is what restoring would come to."""
+    allowed, each = rights(request, agent), dict.fromkeys(pair)
+    return {
+        "restorable": [one for one in each if allowed["may_edit"] and one.pk != agent.head_version_id],
+        "releasable": [one for one in each if allowed["may_publish"] and one.pk != agent.active_version_id],
+        "limits": allowed["limits"],
+    }
 
 
 def named(agent: Agent, version: AgentVersion) -> dict[str, Any]:

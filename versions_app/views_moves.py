@@ -100,7 +100,7 @@ def ask_restore(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live: Any = agent.active_version
-    number, made = version.version_number, agent.last_version_number + 1
+    number, is_head = version.version_number, version.pk == agent.head_version_id
     release = {
         "label": f"Restore and make live (replaces v{live.version_number})",
         "kind": "release",
@@ -113,10 +113,10 @@ def ask_restore(
         request,
         {
             **question(request, agent, version, form, notice, Role.EDITOR),
-            "title": f"Restore v{number}?",
+            "title": f"v{number} is what is edited" if is_head else f"Restore v{number}?",
             "body": "versions/_restore.html",
-            "buttons": [draft, release],
-            "made": made,
+            "buttons": [] if is_head else [draft, release],
+            "made": agent.last_version_number + 1,
             "differences": summarize(live.snapshot, version.snapshot),
             "used_by": dependents_body(request.user, agent),
         },

@@ -13,7 +13,7 @@ from agents_app import shapes
 from agents_app.forms_page import OpenedForm, found
 from agents_app.models import Agent
 from agents_app.pages import find, is_htmx
-from versions_app.comparison import Section, sections
+from versions_app.comparison import sections
 from versions_app.models import AgentVersion
 from versions_app.views_compare import count_changes, find_pair
 
@@ -34,8 +34,9 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "nav": "agents",
         "agent": agent,
         "against": against,
-        "reviewed": against if is_htmx(request) else "",
         "version": version,
+        "unfold_url": request.path,
+        "sent_again": [] if is_htmx(request) else sent_again(request),
         "sections": differing,
         "side_by_side": side_by_side,
         "changes": count_changes(differing),
@@ -55,13 +56,15 @@ def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     (head,) = find_pair(agent, ["head"])
     form = sent(request, agent)
     opened = found(agent, form.cleaned_data.get("head"))
-    theirs = sections(opened.snapshot, head.snapshot, side_by_side=False) if opened else []
-    mine = sections(head.snapshot, on_top(head, form), side_by_side=False)
+    unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
+    theirs = sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
+    mine = sections(head.snapshot, on_top(head, form), among="mine", **unified)
     context = {
+        "unfold_url": request.path,
         "opened": opened,
         "head": head,
-        "theirs": named_apart(theirs, "theirs"),
-        "mine": named_apart(mine, "mine"),
+        "theirs": theirs,
+        "mine": mine,
         "both": sorted({each.label for each in theirs} & {each.label for each in mine}),
     }
     return render(request, "versions/_clash.html", context)
@@ -78,8 +81,7 @@ def on_top(head: AgentVersion, form: OpenedForm) -> dict[str, Any]:
     return {**head.snapshot, **shapes.to_body(form.changed_fields())}
 
 
-def named_apart(differing: list[Section], prefix: str) -> list[Section]:
-    """Sections whose ids differ from those of the other side on the same page."""
-    for each in differing:
-        each.prefix = prefix
-    return differing
+def sent_again(request: HttpRequest) -> list[tuple[str, str]]:
+    """What was sent, for a page without script to send once more with another fold opened."""
+    kept = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
+    return [(name, str(value)) for name, values in kept.items() for value in values]

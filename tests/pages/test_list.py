@@ -152,7 +152,7 @@ def many(count):
         agents = [Agent(**{**row(first), "id": pk, "name": f"Agent {pk}"}) for pk in ids]
         super(type(Agent.objects.all()), Agent.objects.all()).bulk_create(agents)
         versions = [related(agent_id=pk, **facts(version)) for pk in ids]
-        related.objects.bulk_create(versions)
+        super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
         for each in versions:
             Agent.objects.filter(pk=each.agent_id).write(active_version=each, head_version=each)
         kept = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}

@@ -96,8 +96,8 @@ def test_swapping_keeps_the_layout(viewer, story):
     assert 'href="?from=live&amp;to=1&amp;layout=unified"' in both
 
 
-def test_restore_and_activate_are_offered_from_here(viewer, story):
-    both = text(page(viewer, "compare", story, **{"from": "1", "to": "live"}))
+def test_restore_and_activate_are_offered_from_here(publisher, story):
+    both = text(page(publisher, "compare", story, **{"from": "1", "to": "live"}))
 
     assert "Restore v1" in both
     assert "Make v1 live" in both

@@ -35,3 +35,33 @@ def test_folds_open_in_the_review_of_unsaved_text(editor, story):
     assert """hx-vals='{"against": "head", "unfold": "instructions-1"}'""" in folded
     assert "Rule 7" not in folded
     assert "Rule 7" in opened
+
+
+def test_folds_open_in_the_review_without_script(editor, story):
+    edit(story, instructions=LONG)
+    address = reverse("versions:review", args=[story.pk])
+    sent = typed(story, instructions=f"{LONG}!", description='Says "hi"')
+
+    folded = editor.post(address, sent)
+    again = dict(folded.context["sent_again"])
+    opened = editor.post(address, {**again, "unfold": "instructions-1"}).content.decode()
+
+    assert again["description"] == 'Says "hi"'
+    assert 'form="sent-again"' in folded.content.decode()
+    assert "Rule 7</td>" not in folded.content.decode()
+    assert "Rule 7</td>" in opened
+
+
+def test_folds_open_on_both_sides_of_a_conflict(editor, story):
+    edit(story, instructions=LONG)
+    sent = typed(story, instructions=f"{LONG}!")
+    edit(story, instructions=f"?{LONG}")
+    address = reverse("versions:clash", args=[story.pk])
+
+    folded = editor.post(address, sent).content.decode()
+    theirs = editor.post(address, {**sent, "unfold": "theirs-instructions-5"}).content.decode()
+    mine = editor.post(address, {**sent, "unfold": "mine-instructions-5"}).content.decode()
+
+    assert folded.count("unchanged lines: show</button>") == 2
+    assert theirs.count("unchanged lines: show</button>") == 1
+    assert mine.count("unchanged lines: show</button>") == 1
