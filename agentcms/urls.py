@@ -38,4 +38,5 @@ urlpatterns = [
     path("", include("agents_app.urls")),
     path("", include("versions_app.urls")),
     path("", include("versions_app.urls_exchange")),
+    path("", include("runs_app.urls")),
 ]

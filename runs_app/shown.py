@@ -1,39 +1,114 @@
-"""Figures of a run as people read them."""
+"""A run as the pages show it: what was asked, what came of it, and what it took."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
-from decimal import Decimal
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-
-def duration(span: timedelta | None) -> str:
-    """`35 ms`, `2.3 s`, `48 s`, `3 min 05 s`."""
-    if span is None:
-        return ""
-    seconds = max(span.total_seconds(), 0)
-    if seconds < 0.1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s"
+from runs_app.models import AgentRun, RunEvent
+from runs_app.spans import Span, spans
+from runs_app.transcript import Part, Transcript
+from runs_app.wording import duration, money, tokens
 
 
-def money(cost: Decimal | None) -> str:
-    """US dollars, with two digits of what is below a cent; blank where no price is known."""
-    if cost is None:
-        return ""
-    if not cost or cost >= Decimal("0.01"):
-        return f"${cost:,.2f}"
-    digits = 1 - cost.adjusted()
-    return f"${cost:.{digits}f}"
+@dataclass
+class Answer:
+    """A run with its events."""
+
+    run: AgentRun
+    events: Sequence[RunEvent] = ()
+    children: Sequence[AgentRun] = field(default_factory=list)
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        read = Transcript(self.events)
+        for child in self.children:
+            if call := read.calls.get(child.parent_call_id):
+                call.child = child
+        if self.run.is_over:
+            for call in read.calls.values():
+                call.state = "unfinished" if call.state == "running" else call.state
+        return read
+
+    @property
+    def parts(self) -> list[Part]:
+        return self.transcript.said
+
+    @property
+    def last_number(self) -> int:
+        return self.transcript.last_number
+
+    @property
+    def spans(self) -> list[Span]:
+        return spans(self.run, self.events, self.transcript.calls.values())
+
+    @property
+    def asked(self) -> str:
+        """What the user said last."""
+        said = [message for message in messages_of(self.run) if message["role"] == "user"]
+        return said[-1]["text"] if said else ""
+
+    @property
+    def model_name(self) -> str:
+        model = self.run.configuration.get("model") or {}
+        return f"{model.get('provider', '')}/{model.get('name', '')}"
+
+    @property
+    def asks_demo(self) -> bool:
+        """Whether the built-in model answers, or did."""
+        return self.run.is_demo or self.model_name.startswith("demo/")
+
+    @property
+    def took(self) -> str:
+        return duration(self.run.duration)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running, for the page that goes on counting."""
+        return round(self.run.duration.total_seconds(), 1) if self.run.duration else 0.0
+
+    @property
+    def first_text(self) -> str:
+        """How long it took until the first word."""
+        run = self.run
+        return duration(run.first_text_at - run.started_at) if run.first_text_at and run.started_at else ""
+
+    @property
+    def tokens(self) -> int:
+        return tokens(self.run.usage)
+
+    @property
+    def cost(self) -> str:
+        return money(self.run.cost)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [each["message"] if isinstance(each, dict) else str(each) for each in self.run.warnings]
 
 
-def tokens(usage: Mapping[str, Any]) -> int:
-    """All tokens of a run: those it was given, and those it said."""
-    total = usage.get("totalTokens")
-    return int(total if total is not None else (usage.get("inputTokens") or 0) + (usage.get("outputTokens") or 0))
+def messages_of(run: AgentRun) -> list[dict[str, str]]:
+    """The messages that were sent, each with its role and its words."""
+    said = run.input.get("messages") if isinstance(run.input, dict) else None
+    return [{"role": str(each.get("role", "user")), "text": words(each.get("content"))} for each in said or []]
+
+
+def words(content: Any) -> str:
+    """The text of a message: a string, or a list of parts of which some are text."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
+
+
+def answers(runs: Iterable[AgentRun]) -> list[Answer]:
+    """Runs with their events and the runs of their sub-agents: two queries for all of them."""
+    runs = list(runs)
+    events, children = defaultdict(list), defaultdict(list)
+    for event in RunEvent.objects.filter(run__in=runs).order_by("run_id", "number"):
+        events[event.run_id].append(event)
+    for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration", "messages"):
+        children[child.parent_id].append(child)
+    return [Answer(run, events[run.pk], children[run.pk]) for run in runs]

@@ -10,8 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from runs_app.models import AgentRun, RunEvent
-from runs_app.shown import duration
 from runs_app.transcript import Call
+from runs_app.wording import duration
 
 WIDTH = 1000
 NARROWEST = 4  # units below which a bar cannot be seen

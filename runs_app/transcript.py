@@ -10,6 +10,7 @@ from typing import Any
 
 from agents_app.registry import Kind, registry
 from runs_app.models import RunEvent
+from runs_app.wording import duration
 
 # What a tool's name begins with where it is no tool, with the word for it.
 OTHERS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent", Kind.AGENT)}
@@ -39,18 +40,27 @@ class Call:
     kind: str = "call"
 
     @property
+    def prefix(self) -> str:
+        return next((start for start in OTHERS if self.name.startswith(start)), "")
+
+    @property
+    def key(self) -> str:
+        """What it is registered as."""
+        return self.name.removeprefix(self.prefix)
+
+    @property
     def noun(self) -> str:
-        return next((noun for start, (noun, _) in OTHERS.items() if self.name.startswith(start)), "tool")
+        return OTHERS[self.prefix][0] if self.prefix else "tool"
 
     @property
     def title(self) -> str:
         """What people call it; its key, where nothing is registered."""
-        start, kind = next(
-            ((start, kind) for start, (_, kind) in OTHERS.items() if self.name.startswith(start)), ("", Kind.TOOL)
-        )
-        key = self.name.removeprefix(start)
-        entry = registry.get(kind, key)
-        return entry.title if entry else key
+        entry = registry.get(OTHERS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
+        return entry.title if entry else self.key
+
+    @property
+    def took(self) -> str:
+        return duration(self.ended_at - self.began_at) if self.began_at and self.ended_at else ""
 
 
 Part = Words | Call

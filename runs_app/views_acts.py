@@ -1,0 +1,41 @@
+"""Listening to a run while it answers, and stopping it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from agentcms.errors import Unavailable
+from agents_app.pages import is_htmx
+from runs_app.columns import number_of
+from runs_app.pages import find_run
+from runs_app.starting import cancel
+from runs_app.streams import EventStream
+
+
+@require_safe
+@login_required
+def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """The events as they happen, after the one that the browser heard last or that the address names."""
+    run = find_run(request, run_id)
+    heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
+    try:
+        events = EventStream(run.pk, number_of(f"v{heard}"), numbered=True)
+    except Unavailable as error:  # the page tries again by itself
+        return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
+    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)
+
+
+@require_POST
+@login_required
+def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Ask a run to end where it is; whoever listens hears when it did."""
+    run = find_run(request, run_id)
+    cancel(run)
+    return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)

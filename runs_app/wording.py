@@ -1,0 +1,39 @@
+"""Figures of a run as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+
+def duration(span: timedelta | None) -> str:
+    """`35 ms`, `2.3 s`, `48 s`, `3 min 05 s`."""
+    if span is None:
+        return ""
+    seconds = max(span.total_seconds(), 0)
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def money(cost: Decimal | None) -> str:
+    """US dollars, with two digits of what is below a cent; blank where no price is known."""
+    if cost is None:
+        return ""
+    if not cost or cost >= Decimal("0.01"):
+        return f"${cost:,.2f}"
+    digits = 1 - cost.adjusted()
+    return f"${cost:.{digits}f}"
+
+
+def tokens(usage: Mapping[str, Any]) -> int:
+    """All tokens of a run: those it was given, and those it said."""
+    total = usage.get("totalTokens")
+    return int(total if total is not None else (usage.get("inputTokens") or 0) + (usage.get("outputTokens") or 0))

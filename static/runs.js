@@ -1,0 +1,242 @@
+// What Try it and the page of a run do beyond HTML and htmx: they listen to a run while it answers. What a run says is put
+// into the page as text, never as HTML. Once it is over, the server's own picture of the answer takes its place.
+
+(() => {
+  "use strict";
+
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const on = (event, handler, options) => document.addEventListener(event, handler, options);
+
+  // --- listening
+
+  const LONGEST_WAIT = 5000;
+  const PREFIXES = { "workflow-": "workflow", "agent-": "sub-agent" };
+  const heard = new WeakSet(); // answers that are listened to
+  const figures = new Intl.NumberFormat("en");
+
+  function listen(answer) {
+    if (heard.has(answer)) return;
+    heard.add(answer);
+    const state = { answer, parts: $("[data-parts]", answer), last: Number(answer.dataset.after), source: null, wait: 250, tokens: 0 };
+    state.began = performance.now() - Number(answer.dataset.seconds) * 1000;
+    state.clock = setInterval(() => showElapsed(state), 100);
+    connect(state);
+    showStopAll();
+  }
+
+  function connect(state) {
+    const source = (state.source = new EventSource(`${state.answer.dataset.stream}?after=${state.last}`));
+    source.onopen = () => {
+      state.wait = 250;
+      say(state, "");
+    };
+    source.onmessage = (event) => {
+      if (!state.answer.isConnected) return close(state);
+      if (event.lastEventId) state.last = Number(event.lastEventId);
+      if (event.data === "[DONE]") return finish(state);
+      hear(state, JSON.parse(event.data));
+    };
+    // The browser reconnects by itself where it can, and says from where; where the server refused, we do.
+    source.onerror = () => {
+      if (!state.answer.isConnected) return close(state);
+      say(state, "Reconnecting …");
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(() => state.answer.isConnected && connect(state), state.wait);
+      state.wait = Math.min(state.wait * 2, LONGEST_WAIT);
+    };
+  }
+
+  function close(state) {
+    state.source.close();
+    clearInterval(state.clock);
+  }
+
+  function finish(state) {
+    close(state);
+    state.answer.removeAttribute("aria-busy");
+    state.answer.dispatchEvent(new Event("run-finished", { bubbles: true }));
+    const place = $("#try-said");
+    if (place) place.textContent = `${state.answer.getAttribute("aria-label")}: done.`;
+    showStopAll();
+  }
+
+  function say(state, words) {
+    const place = $("[data-trouble]", state.answer);
+    if (place) place.textContent = words;
+  }
+
+  function showElapsed(state) {
+    if (!state.answer.isConnected) return close(state);
+    const place = $("[data-elapsed]", state.answer);
+    const seconds = (performance.now() - state.began) / 1000;
+    if (place) place.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+  }
+
+  // --- what is heard
+
+  function hear(state, { type, payload = {} }) {
+    if (type === "text-start") begin(state, "text");
+    else if (type === "text-delta") add(state, "text", payload.text);
+    else if (type === "reasoning-start") begin(state, "thought");
+    else if (type === "reasoning-delta") add(state, "thought", payload.text);
+    else if (type === "tool-call") showCall(state, payload);
+    else if (type === "tool-result" || type === "tool-error") showResult(state, payload);
+    else if (type === "step-finish") showTokens(state, payload.output?.usage);
+  }
+
+  function begin(state, kind) {
+    const part = $(`#${kind}-template`).content.firstElementChild.cloneNode(true);
+    const place = kind === "text" ? part : $(".answer-text", part);
+    const text = place.appendChild(document.createTextNode(""));
+    part.hidden = true; // until it says something
+    state.open = { kind, part, text };
+    state.parts.append(part);
+  }
+
+  function add(state, kind, words = "") {
+    if (state.open?.kind !== kind) reopen(state, kind) || begin(state, kind);
+    state.open.text.appendData(words);
+    if (words) {
+      state.open.part.hidden = false;
+      $("[data-wait]", state.answer)?.remove();
+    }
+  }
+
+  // A page that was loaded in the middle goes on with the passage that stands there.
+  function reopen(state, kind) {
+    const last = state.open ? null : state.parts.lastElementChild;
+    const matches = kind === "text" ? last?.matches(".answer-text") : last?.matches(".thought");
+    if (!matches) return false;
+    const place = kind === "text" ? last : $(".answer-text", last);
+    state.open = { kind, part: last, text: place.firstChild ?? place.appendChild(document.createTextNode("")) };
+    return true;
+  }
+
+  function showCall(state, { toolCallId, toolName = "", args }) {
+    const call = $("#call-template").content.firstElementChild.cloneNode(true);
+    const prefix = Object.keys(PREFIXES).find((start) => toolName.startsWith(start)) || "";
+    call.dataset.call = toolCallId;
+    $("[data-call-noun]", call).textContent = PREFIXES[prefix] || "tool";
+    $("[data-call-name]", call).textContent = toolName.slice(prefix.length);
+    $("[data-call-arguments]", call).textContent = asText(args) || "nothing";
+    call.began = performance.now();
+    state.open = { kind: "call" };
+    state.parts.append(call);
+    $("[data-wait]", state.answer)?.remove();
+  }
+
+  function showResult(state, { toolCallId, result, error, isError }) {
+    const call = $$("[data-call]", state.parts).find((each) => each.dataset.call === toolCallId);
+    if (!call) return;
+    const failed = Boolean(isError || error);
+    call.dataset.state = failed ? "failed" : "done";
+    $("[data-call-result]", call).textContent = asText(error ?? result) || "nothing";
+    const took = call.began ? `${((performance.now() - call.began) / 1000).toFixed(1)} s` : "";
+    $("[data-call-state]", call).textContent = failed ? `failed after ${took}` : took;
+  }
+
+  function showTokens(state, usage) {
+    state.tokens += usage?.totalTokens || 0;
+    const place = $("[data-tokens]", state.answer);
+    if (!place || !state.tokens) return;
+    place.hidden = false;
+    place.textContent = `${figures.format(state.tokens)} token${state.tokens === 1 ? "" : "s"}`;
+  }
+
+  function asText(value) {
+    if (value === undefined || value === null) return "";
+    if (typeof value === "string") return value;
+    return JSON.stringify(value, null, 2) === "{}" ? "" : JSON.stringify(value, null, 2);
+  }
+
+  // --- stopping them all
+
+  const open = () => $$("[data-answer][aria-busy]");
+  function showStopAll() {
+    $$("[data-stop-all]").forEach((button) => (button.hidden = open().length < 2));
+  }
+  on("click", (event) => {
+    if (event.target.closest("[data-stop-all]")) open().forEach((answer) => $("[data-stop]", answer)?.click());
+    const stop = event.target.closest("[data-stop]");
+    if (stop) setTimeout(() => (stop.disabled = true));
+  });
+
+  // --- the message: a saved one, and an empty field where a conversation goes on
+
+  on("click", (event) => {
+    const link = event.target.closest("[data-fill]");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const field = $("#id_message");
+    field.value = link.dataset.fill;
+    link.closest("details")?.removeAttribute("open");
+    field.focus();
+  });
+  on("runs-started", ({ detail }) => {
+    const field = $("#id_message");
+    if (!detail?.clear) return;
+    field.value = "";
+    field.focus();
+  });
+  // Enter in the name of an input saves it instead of running.
+  on("keydown", (event) => {
+    if (event.key !== "Enter" || event.ctrlKey || event.metaKey || !event.target.matches?.("[data-input-name]")) return;
+    event.preventDefault();
+    $("[data-save-input]").click();
+  });
+
+  // --- the text that the editor keeps in this browser
+
+  function keptText(form) {
+    const start = `agentcms:unsaved:${document.body.dataset.user}:${form.dataset.agent}:`;
+    try {
+      const keys = Object.keys(localStorage).filter((key) => key.startsWith(start));
+      const texts = keys.map((key) => JSON.parse(localStorage.getItem(key))).filter((text) => Array.isArray(text?.values));
+      return texts.sort((a, b) => (a.at < b.at ? 1 : -1))[0] || null;
+    } catch {
+      return null;
+    }
+  }
+
+  // As a browser would send the form: of boxes, those that are ticked.
+  function asForm(values) {
+    const sent = new URLSearchParams();
+    for (const [name, value, checked] of values) {
+      if (checked !== false) [value].flat().forEach((each) => sent.append(name, each));
+    }
+    return sent.toString();
+  }
+
+  function carryText() {
+    const form = $("[data-try]");
+    if (!form) return false;
+    const kept = keptText(form);
+    const [field, base] = [$("[data-unsaved]", form), $("[data-unsaved-base]", form)];
+    const sent = kept ? asForm(kept.values) : "";
+    const changed = field.value !== sent;
+    field.value = sent;
+    base.value = kept?.base || "";
+    $$("[data-unsaved-choice]").forEach((option) => (option.disabled = !kept));
+    const back = $("[data-back-to-editor]");
+    if (back) back.hash = kept ? "#unsaved" : "";
+    return changed;
+  }
+
+  // The server cannot know the text before it is sent: ask again for the columns that show it.
+  function askAgain() {
+    const select = $$("#tried select[name=column]").find((each) => each.value === "unsaved");
+    select?.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  addEventListener("storage", () => carryText() && askAgain());
+
+  // --- start: once per page, and again after each swap for what is new
+
+  function start() {
+    $$("[data-stream]").forEach(listen);
+    showStopAll();
+    return carryText();
+  }
+  on("htmx:after:swap", start);
+  if (start()) addEventListener("load", askAgain, { once: true }); // htmx has begun by then
+})();

@@ -1,0 +1,53 @@
+"""Runs as their engine leaves them behind."""
+
+from datetime import timedelta
+from typing import Any
+
+import factory
+from django.utils import timezone
+
+from runs_app.models import AgentRun, RunEvent
+from tests.factories import AgentFactory, UserFactory
+
+Chunk = tuple[str, dict[str, Any]]
+
+
+class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
+    """A run that answered "Good day." to "Hello"."""
+
+    class Meta:
+        model = AgentRun
+        skip_postgeneration_save = True
+
+    agent = factory.SubFactory(AgentFactory)
+    agent_key = factory.SelfAttribute("agent.pk")
+    owner_id = factory.SelfAttribute("agent.owner_id")
+    version_id = factory.SelfAttribute("agent.active_version_id")
+    version_number = factory.SelfAttribute("agent.active_version.version_number")
+    configuration = factory.LazyAttribute(lambda run: run.agent.active_version.snapshot)
+    requested_by = factory.SubFactory(UserFactory)
+    requested_by_name = factory.SelfAttribute("requested_by.username")
+    status = AgentRun.Status.SUCCEEDED
+    output = "Good day."
+    is_demo = True
+    usage = factory.LazyFunction(lambda: {"inputTokens": 12, "outputTokens": 3, "totalTokens": 15})
+    created_at = factory.LazyFunction(lambda: timezone.now() - timedelta(minutes=5))
+    started_at = factory.LazyAttribute(lambda run: run.created_at + timedelta(milliseconds=200))
+    finished_at = factory.LazyAttribute(lambda run: run.created_at + timedelta(seconds=2, milliseconds=500))
+
+    class Params:
+        asked = "Hello"
+        open = factory.Trait(status=AgentRun.Status.RUNNING, finished_at=None, output="")
+
+    input = factory.LazyAttribute(
+        lambda run: {"messages": [{"role": "user", "content": [{"type": "text", "text": run.asked}]}], "options": {}}
+    )
+
+    @factory.post_generation
+    def chunks(run: AgentRun, create: bool, given: list[Chunk] | None, **more: Any) -> None:
+        """Its events: those given as type and payload, else the answer in one piece."""
+        said: list[Chunk] = [("text-start", {"id": "1-0"}), ("text-delta", {"id": "1-0", "text": run.output})]
+        for number, (kind, payload) in enumerate(said if given is None else given, 1):
+            at = (run.started_at or run.created_at) + timedelta(milliseconds=100 * number)
+            chunk = {"type": kind, "payload": payload}
+            RunEvent.objects.create(run=run, number=number, type="chunk", data=chunk, created_at=at)

@@ -1,0 +1,46 @@
+"""Figures of a run as people read them."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from runs_app.wording import duration, money, tokens
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0352, "35 ms"),
+        (0.1, "0.1 s"),
+        (2.34, "2.3 s"),
+        (9.96, "10 s"),
+        (59.7, "1 min 00 s"),
+        (185, "3 min 05 s"),
+        (-1, "0 ms"),
+    ],
+)
+def test_a_duration(seconds, text):
+    assert duration(timedelta(seconds=seconds)) == text
+
+
+def test_no_duration_is_blank():
+    assert duration(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [("0", "$0.00"), ("0.00012345", "$0.00012"), ("0.0099", "$0.0099"), ("0.014", "$0.01"), ("1234.5", "$1,234.50")],
+)
+def test_money(cost, text):
+    assert money(Decimal(cost)) == text
+
+
+def test_no_price_is_blank():
+    assert money(None) == ""
+
+
+def test_tokens_are_the_total_or_the_sum():
+    assert tokens({"totalTokens": 9, "inputTokens": 1}) == 9
+    assert tokens({"inputTokens": 3, "outputTokens": 4}) == 7
+    assert tokens({}) == 0
