@@ -88,7 +88,7 @@ def columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
 
 def keep(agent: Any, before: Mapping[str, Any] | None) -> None:
     """Let the index follow an agent whose pointers moved; `before` is what its only state said, if it had one."""
-    live, head = agent.active_version, agent.head_version
+    head = agent.head_version
     rows = AgentIndex.objects.filter(agent_id=agent.pk)
     if before is not None and not agent.has_draft:
         kept = ("metadata", "agents", *SEARCHED)
@@ -96,10 +96,31 @@ def keep(agent: Any, before: Mapping[str, Any] | None) -> None:
             return
         if rows.update(**columns(agent.pk, head.snapshot)):
             return
-    rows.delete()
-    states = [(live, True, not agent.has_draft)] + ([(head, False, True)] if agent.has_draft else [])
-    for version, is_live, is_head in states:
-        rows.create(agent_id=agent.pk, is_live=is_live, is_head=is_head, **columns(agent.pk, version.snapshot))
+    rebuild(agent)
+
+
+def states(agent: Any) -> list[dict[str, Any]]:
+    """The columns of each row that the index should have of an agent: of live, and of a head that differs."""
+    live, head = agent.active_version, agent.head_version
+    shown = [(live, True, not agent.has_draft)] + ([(head, False, True)] if agent.has_draft else [])
+    return [
+        {"is_live": is_live, "is_head": is_head, **columns(agent.pk, version.snapshot)}
+        for version, is_live, is_head in shown
+    ]
+
+
+def rebuild(agent: Any) -> None:
+    """Write the rows of an agent anew; the caller holds its lock."""
+    AgentIndex.objects.filter(agent_id=agent.pk).delete()
+    for state in states(agent):
+        AgentIndex.objects.create(agent_id=agent.pk, **state)
+
+
+def is_kept(agent: Any) -> bool:
+    """Whether the index says of an agent what its versions say; `agent.index` may have been prefetched."""
+    wanted = states(agent)
+    found = [{name: getattr(row, name) for name in wanted[0]} for row in agent.index.all()]
+    return sorted(map(canonical, found)) == sorted(map(canonical, wanted))
 
 
 def leaves(wanted: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[list[str], Any]]:

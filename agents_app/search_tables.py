@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 
 from agents_app.index import FTS, POSTGRESQL_WORDS, TABLE, holds
 
@@ -15,11 +15,12 @@ POSTGRESQL = (
     f"CREATE INDEX IF NOT EXISTS agent_index_agents ON {TABLE} USING gin (agents jsonb_path_ops)",
 )
 
+REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
 # The words are cut already; the tokenizer only has to leave them whole.
 SQLITE = (
     f"""CREATE VIRTUAL TABLE {FTS} USING fts5(words, content='{TABLE}', content_rowid='id',
         tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
-    f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')",
+    REBUILD,
 )
 _OUT = f"INSERT INTO {FTS}({FTS}, rowid, words) VALUES ('delete', old.id, old.words);"
 _IN = f"INSERT INTO {FTS}(rowid, words) VALUES (new.id, new.words);"
@@ -43,6 +44,22 @@ def install(using: str, **kwargs: Any) -> None:
             statements = (() if FTS in tables else SQLITE) + SQLITE_TRIGGERS
         for statement in statements:
             cursor.execute(statement)
+
+
+def installed() -> bool:
+    """Whether SQLite keeps its index of words; PostgreSQL's indexes keep themselves."""
+    if connection.vendor == "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [TABLE])
+        return bool(cursor.fetchone()[0] >= len(SQLITE_TRIGGERS))
+
+
+def reinstall() -> None:
+    """Put back what is missing; what was written meanwhile is found again."""
+    install("default")
+    with connection.cursor() as cursor:
+        cursor.execute(REBUILD)
 
 
 def add_functions(connection: Any, **kwargs: Any) -> None:

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from agentcms.wire import canonical, digest
+from agents_app import index, search_tables
 from agents_app.changes import change
 from agents_app.models import Agent
 from jobs_app.models import Job
@@ -48,7 +49,7 @@ def check(job: Job) -> dict[str, Any]:
     repair = bool(job.parameters.get("repair"))
     state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
     if job.cursor is None:
-        note(state, trigger_fault(repair))
+        note(state, [*trigger_fault(repair), *search_fault(repair)])
         job.advance(done=0, total=Agent.objects.count(), cursor=state)
     while batch := list(examined().filter(pk__gt=state["after"]).order_by("pk")[:BATCH]):
         for agent in batch:
@@ -80,14 +81,27 @@ def trigger_fault(repair: bool) -> list[Fault]:
     return [Fault("trigger", "", "The trigger that keeps snapshots from changing is missing.", repair)]
 
 
+def search_fault(repair: bool) -> list[Fault]:
+    if search_tables.installed():
+        return []
+    if repair:
+        search_tables.reinstall()
+    return [Fault("search", "", "The triggers that keep the index of words are missing.", repair)]
+
+
 def examined() -> QuerySet[Agent]:
-    """Agents with their two versions, their lowest and highest number, and what the log says is live."""
+    """Agents with their two versions, their rows of the index, the lowest and highest number, and what the log says
+    is live."""
     numbers = AgentVersion.objects.filter(agent=OuterRef("pk")).values("version_number")
     moves = Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk")
-    return Agent.objects.with_versions().annotate(
-        lowest=Subquery(numbers.order_by("version_number")[:1]),
-        highest=Subquery(numbers.order_by("-version_number")[:1]),
-        logged=Subquery(moves.values("to_version_id")[:1]),
+    return (
+        Agent.objects.with_versions()
+        .prefetch_related("index")
+        .annotate(
+            lowest=Subquery(numbers.order_by("version_number")[:1]),
+            highest=Subquery(numbers.order_by("-version_number")[:1]),
+            logged=Subquery(moves.values("to_version_id")[:1]),
+        )
     )
 
 
@@ -119,6 +133,8 @@ def look(agent: Any) -> Iterator[Fault]:
         yield Fault("number", agent.pk, "A version has the number 0.")
     if agent.active_version_id and agent.logged != agent.active_version_id:
         yield Fault("activation", agent.pk, "The newest activation does not name the version that is live.")
+    if not is_indexed(agent):
+        yield Fault("index", agent.pk, "What lists search and filter by is not what its versions say.")
 
 
 def look_at_pointer(agent: Agent, name: str, version: AgentVersion | None) -> Iterator[Fault]:
@@ -126,6 +142,27 @@ def look_at_pointer(agent: Agent, name: str, version: AgentVersion | None) -> It
         yield Fault(f"{name}_missing", agent.pk, f"The {name} version is missing.")
     elif not owns(agent, version):
         yield Fault(f"{name}_foreign", agent.pk, f"The {name} version belongs to agent {version.agent_id}.")
+
+
+def is_indexed(agent: Agent) -> bool:
+    """Whether lists find an agent by what it says; a version that cannot be read is another fault."""
+    if not (owns(agent, agent.active_version) and owns(agent, agent.head_version)):
+        return True
+    try:
+        return index.is_kept(agent)
+    except (ValueError, TypeError, KeyError):
+        return True
+
+
+def reindex(agent: Agent) -> bool:
+    """Index an agent anew where its rows of the index are wrong; whether they were. Its `index` may be prefetched."""
+    if is_indexed(agent):
+        return False
+    with transaction.atomic():
+        row = Agent.objects.locked(agent.pk)
+        if wrong := not is_indexed(row):
+            index.rebuild(row)
+    return wrong
 
 
 def mend(row: Any) -> None:
@@ -143,6 +180,7 @@ def mend(row: Any) -> None:
         mended: Any = examined().get(pk=row.pk)
         if mended.active_version and mended.logged != mended.active_version_id:
             note_activation(mended, row.versions.filter(pk=mended.logged).first(), mended.active_version, CAUGHT_UP)
+    reindex(mended)
 
 
 def owns(row: Agent, version: AgentVersion | None) -> bool:

@@ -6,6 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from agents_app.changes import change
+from agents_app.index import FTS, AgentIndex
 from jobs_app import work
 from jobs_app.models import Job
 from tests.factories import AgentFactory
@@ -109,6 +111,54 @@ def test_a_log_that_missed_a_move_catches_up(agent):
 
     newest = agent.activations.first()
     assert (newest.from_version_number, newest.to_version_number) == (1, 2)
+    assert check()["found"] == 0
+
+
+def forget(rows):
+    rows.delete()
+
+
+def rename(rows):
+    rows.update(name="Another")
+
+
+def misfile(rows):
+    rows.update(metadata={"team": True}, agents=["x"])
+
+
+def reword(rows):
+    rows.update(words="other words")
+
+
+@pytest.mark.parametrize("spoil", [forget, rename, misfile, reword], ids=lambda spoil: spoil.__name__)
+def test_an_agent_that_lists_would_not_find_is_indexed_anew(agent, spoil):
+    with change(publish=False):
+        agent.edit({"instructions": "Open the door.", "metadata": {"team": 1, "rate": 0.5}})
+    spoil(AgentIndex.objects.filter(agent=agent, is_head=True))
+    before = list(agent.versions.values())
+
+    assert kinds(check()) == {"index"}
+    assert check(repair=True)["repaired"] == 1
+
+    assert check()["found"] == 0
+    heads = AgentIndex.objects.filter(is_head=True)
+    assert [row.agent for row in heads.matching("open the door").with_metadata({"team": 1})] == [agent]
+    assert [row.is_live for row in agent.index.order_by("pk")] == [True, False]
+    assert list(agent.versions.values()) == before
+
+
+@pytest.mark.sqlite_only
+def test_an_index_of_words_that_is_not_kept_is_kept_again(agent):
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {FTS}_in")
+        cursor.execute(f"DROP TRIGGER {FTS}_out")
+    agent.edit({"instructions": "Carry the luggage."})
+    AgentIndex.objects.filter(agent=agent).delete()
+    agent.refresh_from_db()
+
+    assert kinds(check(repair=True)) == {"search", "index"}
+
+    assert [row.agent for row in AgentIndex.objects.matching("luggage")] == [agent]
     assert check()["found"] == 0
 
 

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from agents_app.changes import change
-from agents_app.models import Agent
+from agents_app.models import Agent, AgentIndex
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import Activation, AgentVersion
 
@@ -107,6 +107,17 @@ def test_agents_without_a_history_get_one(agent, tmp_path):
     assert caught_up.active_version == caught_up.head_version == version
     assert (version.version_number, version.change_message) == (1, CAUGHT_UP)
     assert version.snapshot["description"] == "Draft"
+
+
+def test_an_agent_whose_fixture_lacks_the_index_is_found_again(agent, tmp_path):
+    text = dumped("auth.user", "agents_app.agent", "versions_app")
+    call_command("flush", interactive=False, verbosity=0)
+    load(text, tmp_path)
+
+    assert record_versions() == "Recorded 0 versions.\nIndexed 1 agent anew."
+
+    assert record_versions() == "Recorded 0 versions."
+    assert AgentIndex.objects.filter(is_head=True).matching("greet").get().agent_id == "a"
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from agents_app.changes import change
 from agents_app.models import Agent
+from agents_app.pieces import plural
+from versions_app.consistency import CAUGHT_UP, reindex
 from versions_app.models import AgentVersion
 
 
 class Command(BaseCommand):
-    help = "Records a version of every agent whose row is not its head's picture, as after fixtures or raw SQL."
+    help = """Records a version of every agent whose row is not its head's picture, as after fixtures or raw SQL, and
+    lets lists find what those brought."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        caught_up = 0
-        with change(message="Caught up with changes made outside the application"):
-            for agent in Agent.objects.order_by("pk").iterator(chunk_size=500):
-                caught_up += AgentVersion.objects.record(agent) is not None
-        self.stdout.write(f"Recorded {caught_up} version{'' if caught_up == 1 else 's'}.")
+        done: Counter[str] = Counter()
+        with change(message=CAUGHT_UP):
+            for agent in Agent.objects.with_versions().prefetch_related("index").order_by("pk").iterator(500):
+                with suppress(Agent.DoesNotExist):  # deleted meanwhile
+                    done["recorded"] += AgentVersion.objects.record(agent) is not None
+                    done["indexed"] += reindex(agent)
+        self.stdout.write(f"Recorded {plural(done['recorded'], 'version')}.")
+        if done["indexed"]:
+            self.stdout.write(f"Indexed {plural(done['indexed'], 'agent')} anew.")
