@@ -1,0 +1,47 @@
+"""A migration that landed does what it did then, whatever the application does now."""
+
+import ast
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+
+from agentcms.children import PROJECT
+from agents_app.changes import change
+from agents_app.index import is_kept
+from agents_app.models import Agent, AgentIndex
+from tests.factories import AgentFactory
+
+MIGRATIONS = sorted(PROJECT.glob("*_app/migrations/0*.py"))
+NAMED = {"agentcms.ids", "access_app.models"}  # the default of a key and a validator, which a migration only names
+
+
+@pytest.mark.parametrize("path", MIGRATIONS, ids=lambda path: f"{path.parent.parent.name} {path.stem}")
+def test_a_migration_imports_nothing_that_may_change(path):
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+
+    own = {
+        name for name in imported if name.partition(".")[0] in {"agentcms", *(p.name for p in PROJECT.glob("*_app"))}
+    }
+    assert own - NAMED == set()
+
+
+@pytest.mark.django_db
+def test_agents_from_before_the_index_are_indexed_as_all_others_are():
+    agent = AgentFactory(
+        id="Ünï 1", instructions="Grüße die Gäste. 客人 สวัสดี don't_stop", metadata={"team": [1, None]}
+    )
+    AgentFactory(id="long", instructions="é" * 300 + " word" * 200_000)
+    with change(publish=False):
+        agent.edit({"name": "Draft", "agents": ["long"]})
+    AgentIndex.objects.all().delete()
+
+    import_module("agents_app.migrations.0004_fill_agent_index").fill(apps, None)
+
+    assert all(is_kept(agent) for agent in Agent.objects.with_versions())
+    assert AgentIndex.objects.count() == 3
