@@ -454,6 +454,8 @@
       banner.hidden = true;
       form.querySelector("input:not([type=hidden]), textarea, select")?.focus();
     });
+    // Who comes back from trying the text goes on with it.
+    if (location.hash === "#unsaved") addEventListener("load", () => $("[data-recover-text]", banner).click(), { once: true });
   }
 
   // Text kept on this base first, then on any older one of the same agent and person.
@@ -572,6 +574,18 @@
     if (!confirm("Give up what you typed here? It is not saved anywhere.")) return event.preventDefault();
     store.remove(storageKey(form));
     leaving.add(form);
+  });
+
+  // Testing takes the unsaved text along: it is kept here, and Try it reads it.
+  on("click", (event) => {
+    const link = event.target.closest("a[data-test]");
+    const form = link && document.getElementById(link.dataset.test);
+    if (!form) return;
+    const dirty = isDirty(form);
+    link.search = dirty ? "?columns=live,unsaved" : "";
+    if (!dirty) return;
+    remember(form);
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) leaving.add(form);
   });
 
   // Signing out clears what this person left in the browser.

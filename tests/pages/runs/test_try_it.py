@@ -362,3 +362,23 @@ def test_an_agent_of_others_does_not_exist(editor, name):
 
 def test_a_link_starts_nothing(editor, agent):
     assert editor.get(address(agent, "run")).status_code == 405
+
+
+# --- the ways here
+
+
+def test_the_editor_and_the_history_lead_here(editor, agent):
+    here = address(agent)
+    pages = {
+        reverse("agents:edit", args=[agent.pk]): f'href="{here}" data-test="agent-form"',
+        reverse("versions:list", args=[agent.pk]): f'href="{here}?columns=live,v1"',
+        reverse("versions:view", args=[agent.pk, 1]): f'href="{here}?columns=live,v1"',
+        reverse("versions:view", args=[agent.pk, 2]): f'href="{here}?columns=v2"',
+        f"{reverse('versions:compare', args=[agent.pk])}?from=1&to=2": f'href="{here}?columns=v1,v2"',
+    }
+
+    assert {page for page, link in pages.items() if link not in editor.get(page).content.decode()} == set()
+
+
+def test_viewers_find_it_too(agent):
+    assert f'href="{address(agent)}"' in browser(member("viewer")).get(f"/agents/{agent.pk}").content.decode()
