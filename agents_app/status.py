@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Max
+from django.db.models import Exists, OuterRef, Subquery
 
 from access_app.roles import SHARED
 from agents_app.models import Agent
@@ -19,6 +19,14 @@ class Draft(NamedTuple):
     ahead: int
     began_on: int | None
     live_moved: bool
+
+
+class Step(NamedTuple):
+    """A version as the way down from a draft sees it."""
+
+    based_on: int | None
+    created_at: datetime
+    was_live: bool
 
 
 class Status(NamedTuple):
@@ -39,27 +47,25 @@ def drafts_of(agents: Iterable[Agent]) -> dict[str, Draft]:
     drafting = {agent.pk: agent for agent in agents if agent.has_draft}
     if not drafting:
         return {}
-    steps: dict[str, dict[int, tuple[int | None, datetime]]] = {pk: {} for pk in drafting}
-    for pk, number, based_on, at in related("versions", drafting).values_list(
-        "agent_id", "version_number", "based_on", "created_at"
-    ):
-        steps[pk][number] = (based_on, at)
-    moves: dict[str, dict[int, datetime]] = {pk: {} for pk in drafting}
-    for pk, number, at in related("activations", drafting).values_list("agent_id", "to_version_number", "created_at"):
-        moves[pk][number] = max(at, moves[pk].get(number, at))
-    return {pk: draft(agent, steps[pk], moves[pk]) for pk, agent in drafting.items()}
+    steps: dict[str, dict[int, Step]] = {pk: {} for pk in drafting}
+    was_live = Exists(model_of("activations").filter(to_version_id=OuterRef("pk")))
+    versions = related("versions", drafting).annotate(was_live=was_live)
+    for pk, number, *step in versions.values_list("agent_id", "version_number", "based_on", "created_at", "was_live"):
+        steps[pk][number] = Step(*step)
+    moved = Agent.objects.filter(pk__in=[*drafting]).order_by().values_list("pk", Subquery(newest_move("created_at")))
+    return {pk: draft(drafting[pk], steps[pk], at) for pk, at in moved if pk in drafting}
 
 
-def draft(agent: Any, steps: dict[int, tuple[int | None, datetime]], moves: dict[int, datetime]) -> Draft:
+def draft(agent: Any, steps: dict[int, Step], moved: datetime | None) -> Draft:
     """Follow what each version is based on, from the head down to one that was live once."""
     number, count, began = agent.head_version.version_number, 0, agent.head_version.created_at
-    while number in steps and number not in moves:
+    while number in steps and not steps[number].was_live:
         count += 1
-        below, began = steps[number]
+        below, began, _ = steps[number]
         if below is None:
             break
         number = below
-    return Draft(max(1, count), number if count else None, any(at > began for at in moves.values()))
+    return Draft(max(1, count), number if count else None, moved is not None and moved > began)
 
 
 def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
@@ -68,17 +74,25 @@ def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
     movers = {pk: head.author_name for pk, head in saved.items()}
     moved = [agent.pk for agent in agents if agent.updated_at > saved[agent.pk].created_at]
     if moved:
-        newest = related("activations", moved).values("agent").annotate(newest=Max("pk")).values("newest")
-        moves = related("activations", moved).filter(pk__in=newest)
-        told = moves.values_list("agent_id", "author_name", "created_at")
+        newest = Agent.objects.filter(pk__in=moved).order_by().values(newest=Subquery(newest_move("pk")))
+        told = model_of("activations").filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
         movers |= {pk: name for pk, name, at in told if at > saved[pk].created_at}
     return movers
 
 
 def related(name: str, agents: Collection[str]) -> Any:
     """The rows of the history that belong to these agents; this app knows the relation, not the model."""
+    return model_of(name).filter(agent__in=list(agents))
+
+
+def newest_move(column: str) -> Any:
+    """A column of an agent's newest move of live, as a subquery: there may be any number of them."""
+    return model_of("activations").filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
+
+
+def model_of(name: str) -> Any:
     model: Any = Agent._meta.get_field(name).related_model
-    return model.objects.filter(agent__in=list(agents))
+    return model.objects.all()
 
 
 def warnings_of(agents: Iterable[Agent]) -> dict[str, list[Warning]]:

@@ -44,7 +44,10 @@ class Activation(models.Model):
 
     class Meta:
         ordering: ClassVar = ["-id"]
-        indexes: ClassVar = [models.Index(fields=["agent", "-id"], name="activation_newest")]
+        indexes: ClassVar = [
+            models.Index(fields=["agent", "-id"], name="activation_newest"),
+            models.Index(fields=["to_version_id"], name="activation_of_version"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.agent_id}: v{self.from_version_number or '–'} → v{self.to_version_number}"

@@ -1,0 +1,61 @@
+"""How far a draft is ahead, on top of what it began, and whether live moved since."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from agents_app.status import Draft, drafts_of
+from tests.factories import AgentFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    """Live is version 2, two versions of a draft are ahead of it."""
+    agent = AgentFactory()
+    agent.edit({"description": "2"})
+    with change(publish=False):
+        agent.edit({"description": "3"})
+        agent.edit({"description": "4"})
+    return agent
+
+
+def draft_of(agent):
+    return drafts_of([Agent.objects.with_versions().get(pk=agent.pk)]).get(agent.pk)
+
+
+def test_a_draft_is_counted_down_to_what_was_live(agent):
+    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=False)
+
+
+def test_live_that_moved_after_a_draft_began_is_told(agent):
+    agent.versions.get(version_number=1).activate()
+
+    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
+
+
+def test_a_draft_on_top_of_a_version_that_is_gone_still_says_its_number(agent):
+    agent.versions.get(version_number=1).activate()
+    agent.versions.get(version_number=2).remove()
+
+    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
+
+
+def test_an_agent_without_a_draft_has_none(agent):
+    assert draft_of(AgentFactory()) is None
+
+
+def test_however_often_live_moved_one_move_of_it_is_read(agent):
+    first, second = agent.versions.order_by("version_number")[:2]
+    for version in (first, second) * 3:
+        version.activate()
+
+    with CaptureQueriesContext(connection) as captured:
+        assert draft_of(agent).live_moved
+
+    about_moves = [each["sql"] for each in captured if "versions_app_activation" in each["sql"]]
+    assert len(about_moves) == 2
+    assert all("LIMIT 1" in sql and sql.index("LIMIT 1") > sql.index("versions_app_activation") for sql in about_moves)
