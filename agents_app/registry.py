@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
@@ -37,10 +37,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One registered thing.
+    """One registered thing, which agents name by its key or else by its id.
 
     `schema` is the JSON Schema of what it takes; `names` are the models of a model provider or the
-    `toolkit_tool` names of an integration provider; `target` is what runs.
+    `toolkit_tool` names of an integration provider.
+
+    `target` is what runs: a function; a Celery task of a workflow; for an integration provider its functions by name;
+    for a model provider a function that takes the model's name and settings; for a memory one that makes a capability
+    of pydantic-ai; for an agent its configuration.
     """
 
     kind: Kind
@@ -52,6 +56,7 @@ class Entry:
     requires_approval: bool = False
     target: Any = None
     source: str = "code"  # read-only here: it changes with the code that registers it
+    id: str = ""  # another name that agents may use, where no entry has it as its key
 
 
 class Registry:
@@ -77,7 +82,9 @@ class Registry:
         self._fingerprint = ""
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        return self._entries[kind].get(key)
+        """By key, then by id."""
+        entries = self._entries[kind]
+        return entries.get(key) or next((entry for entry in entries.values() if key and entry.id == key), None)
 
     def entries(self, kind: Kind) -> list[Entry]:
         """The entries of a kind, by title."""
@@ -88,7 +95,9 @@ class Registry:
         """Changes with what is registered; part of an agent's ETag, because warnings are part of the answer."""
         if not self._fingerprint:
             lines = sorted(
-                f"{kind}:{key}:{','.join(entry.names)}" for kind in Kind for key, entry in self._entries[kind].items()
+                f"{kind}:{key}:{entry.id}:{','.join(entry.names)}"
+                for kind in Kind
+                for key, entry in self._entries[kind].items()
             )
             self._fingerprint = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
         return self._fingerprint
@@ -98,25 +107,25 @@ registry = Registry()
 
 
 def tool(
-    key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False
+    key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     """Register a function as a tool; its signature gives the JSON Schema of its arguments."""
-    return _callable(Kind.TOOL, key, title, description, requires_approval)
+    return _callable(Kind.TOOL, key, title, description, requires_approval, id)
 
 
-def workflow(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function or a Celery task as a workflow."""
-    return _callable(Kind.WORKFLOW, key, title, description)
+    return _callable(Kind.WORKFLOW, key, title, description, id=id)
 
 
-def scorer(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+def scorer(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function that scores an answer between 0 and 1."""
-    return _callable(Kind.SCORER, key, title, description)
+    return _callable(Kind.SCORER, key, title, description, id=id)
 
 
-def processor(key: str = "", *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+def processor(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function that reads or changes messages before or after the model."""
-    return _callable(Kind.PROCESSOR, key, title, description)
+    return _callable(Kind.PROCESSOR, key, title, description, id=id)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
@@ -125,20 +134,28 @@ def code_agent(key: str, **configuration: Any) -> Entry:
     return registry.add(Entry(Kind.AGENT, key, fields["name"], fields.get("description", ""), target=fields))
 
 
+def is_task(target: Any) -> bool:
+    """Whether this is a Celery task rather than a plain function."""
+    return hasattr(target, "apply_async") and hasattr(target, "run")
+
+
 def _callable(
-    kind: Kind, key: str, title: str, description: str, requires_approval: bool = False
+    kind: Kind, key: str, title: str, description: str, requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     def register(target: Target) -> Target:
         name = target.__name__
+        registered: Any = target
+        function = registered.run if is_task(registered) else registered
         registry.add(
             Entry(
                 kind,
                 key or name.replace("_", "-"),
                 title or name.replace("_", " ").capitalize(),
-                description or (target.__doc__ or "").strip(),
-                schema=TypeAdapter(cast(Any, target)).json_schema(),
+                description or (function.__doc__ or "").strip(),
+                schema=TypeAdapter(function).json_schema(),
                 requires_approval=requires_approval,
                 target=target,
+                id=id,
             )
         )
         return target
