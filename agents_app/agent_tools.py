@@ -110,8 +110,6 @@ def mask_email(text: str) -> str:
     return re.sub(r"[\w.+-]+@[\w-]+\.[\w.]+", "[e-mail]", text)
 
 
-registry.add(Entry(Kind.MEMORY, "last-messages", "Last messages", "The last twenty messages of the thread."))
-
 for key, title, names in (
     ("demo", "Demo", ("echo", "storyteller")),
     ("openai", "OpenAI", ("gpt-5.2", "gpt-5-mini", "gpt-4.1", "gpt-4o-mini")),
@@ -121,6 +119,22 @@ for key, title, names in (
 ):
     registry.add(Entry(Kind.MODEL_PROVIDER, key, title, names=names))
 
+
+def case_upper(text: str) -> str:
+    """A text in capital letters."""
+    return text.upper()
+
+
+def case_lower(text: str) -> str:
+    """A text in small letters."""
+    return text.lower()
+
+
+def lines_reverse(text: str) -> str:
+    """The lines of a text, last one first."""
+    return "\n".join(reversed(text.split("\n")))
+
+
 registry.add(
     Entry(
         Kind.INTEGRATION_PROVIDER,
@@ -128,11 +142,7 @@ registry.add(
         "Text",
         "Turns texts into other texts, without a service elsewhere.",
         names=("case_upper", "case_lower", "lines_reverse"),
-        target={
-            "case_upper": str.upper,
-            "case_lower": str.lower,
-            "lines_reverse": lambda text: "\n".join(reversed(text.split("\n"))),
-        },
+        target={"case_upper": case_upper, "case_lower": case_lower, "lines_reverse": lines_reverse},
     )
 )
 

@@ -8,4 +8,4 @@ class RunsConfig(AppConfig):
     verbose_name = "Runs"
 
     def ready(self) -> None:
-        from runs_app import checks  # noqa: F401  importing it registers the checks
+        from runs_app import checks, signals, workflows  # noqa: F401  importing them registers what they hold

@@ -6,24 +6,32 @@ It imports pydantic-ai, which is heavy: import this module where an agent is bui
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from pydantic_ai import Agent, FunctionToolset, RunContext, Tool
+from django.conf import settings
+from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai.capabilities import AbstractCapability
 
-from agents_app.references import Warning, find, references, warnings
-from agents_app.registry import Kind
+from agents_app.references import KINDS, Warning, find
+from agents_app.registry import Entry
 from runs_app.context import Running
-from runs_app.demo_model import NAMES, demo_model
-from runs_app.options import read_options
+from runs_app.faults import CannotBuild
+from runs_app.options import read_defaults
+from runs_app.processors import InputProcessors, OutputProcessors, Processor
+from runs_app.providers import DEMO
+from runs_app.router import model_for, provider_of, settings_of
+from runs_app.steps import Steps
+from runs_app.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
+
+__all__ = ["Built", "CannotBuild", "build"]
 
 log = logging.getLogger(__name__)
 
+Make = Callable[[str, Entry], AgentTool]
 
-class CannotBuild(ValidationError):
-    """A configuration that no agent can be made of; `code` says why and the message what to do."""
+TOOLS_ID = "agent-tools"  # a journal of what a tool did is found by it
 
 
 @dataclass(frozen=True)
@@ -37,44 +45,130 @@ class Built:
     model_name: str  # provider/name
 
 
-def build(configuration: Mapping[str, Any], *, known_agents: Iterable[str] = ()) -> Built:
-    """The agent that a configuration under wire names describes. Raises CannotBuild."""
-    model = configuration["model"]
-    missing = tuple(warnings(references(configuration), known_agents))
-    for warning in missing:
-        log.warning("%s: %s", configuration.get("name", ""), warning.message)
-    return Built(
-        agent=Agent(
-            _model(model),
-            instructions=configuration.get("instructions") or None,
+def build(configuration: Mapping[str, Any], *, known_agents: Mapping[str, str] | None = None) -> Built:
+    """The agent that a configuration under wire names describes. Raises CannotBuild.
+
+    `known_agents` are the stored agents that it may ask, by key, with what each says of itself. What else it names and
+    nothing registered is left out and warned of.
+    """
+    return Building(configuration, known_agents or {}).built()
+
+
+@dataclass
+class Building:
+    """One agent on its way, with the warnings so far."""
+
+    configuration: Mapping[str, Any]
+    known_agents: Mapping[str, str]
+    warnings: list[Warning] = field(default_factory=list)
+
+    def built(self) -> Built:
+        choice = self.configuration.get("model") or {}
+        model = model_for(choice)
+        options, issues = read_defaults(self.configuration.get("defaultOptions") or {})
+        for issue in issues:
+            self.warn("defaultOptions", issue.field, f"The option {issue.field} is left out: {issue.message}")
+        agent = Agent(
+            model,
+            name=str(self.configuration.get("name") or "agent"),
+            instructions=self.configuration.get("instructions") or None,
             deps_type=Running,
-            toolsets=[_toolset(configuration, {(each.field, each.key) for each in missing})],
-        ),
-        options=read_options(configuration.get("defaultOptions") or {}),
-        warnings=missing,
-        is_demo=model["provider"] == "demo",
-        model_name=f"{model['provider']}/{model['name']}",
-    )
+            model_settings=self.model_settings(choice),
+            toolsets=[FunctionToolset([*self.tools()], id=TOOLS_ID)],
+            capabilities=[*self.capabilities()],
+            # The steps bound how often a model may get its arguments wrong.
+            retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
+        )
+        self.look_for_scorers()
+        is_demo = provider_of(choice).dialect == DEMO
+        return Built(agent, options, tuple(self.warnings), is_demo, f"{choice['provider']}/{choice['name']}")
+
+    def model_settings(self, choice: Mapping[str, Any]) -> Any:
+        found, unknown = settings_of(choice)
+        for name in unknown:
+            self.warn("model", name, f"The model's setting '{name}' is not known, or its value cannot be used.")
+        return found
+
+    def tools(self) -> Iterator[AgentTool]:
+        """Every tool of the agent, in the order of its configuration; a name means one of them."""
+        taken: dict[str, str] = {}
+        for place, key, tool in self.offered():
+            if other := taken.get(tool.name):
+                self.warn(place, key, f"'{key}' is left out: the model would call it as it calls '{other}'.")
+            else:
+                taken[tool.name] = key
+                yield tool
+
+    def offered(self) -> Iterator[tuple[str, str, AgentTool]]:
+        yield from self.made("tools", registered_tool)
+        yield from self.made("workflows", workflow_tool)
+        for key in self.configuration.get("agents") or []:
+            entry = find(KINDS["agents"], key)
+            if entry is not None or key in self.known_agents:
+                yield "agents", key, sub_agent_tool(key, entry.description if entry else self.known_agents[key])
+            else:
+                self.miss("agents", key)
+        yield from self.made("integrationTools", integration_tool)
+
+    def made(self, field: str, make: Make) -> Iterator[tuple[str, str, AgentTool]]:
+        for key, entry in self.found(field, self.configuration.get(field) or []):
+            try:
+                yield field, key, kept(make, key, entry)
+            except Exception as error:  # what code registers may be anything
+                log.warning("%s '%s' cannot be offered to a model.", entry.kind, key, exc_info=error)
+                self.warn(field, key, f"The {entry.kind} '{key}' cannot be offered to a model.")
+
+    def capabilities(self) -> Iterator[AbstractCapability[Running]]:
+        """Memory in, processors in, the model, processors out, memory out: the first is the outermost."""
+        memory = self.configuration.get("memory")
+        for key, entry in self.found("memory", [memory] if memory else []):
+            if entry.target is None:
+                self.warn(
+                    "memory", key, f"The memory '{key}' cannot remember anything: nothing that runs is its target."
+                )
+            else:
+                yield entry.target()
+        if taken := self.processors("inputProcessors"):
+            yield InputProcessors(taken)
+        if taken := self.processors("outputProcessors"):
+            yield OutputProcessors(taken)
+        yield Steps()
+
+    def processors(self, field: str) -> tuple[Processor, ...]:
+        """The processors of one side, in order."""
+        chosen = [(each.get("key", each.get("id")), each) for each in self.configuration.get(field) or []]
+        return tuple(
+            Processor.of(entry, choice) for key, choice in chosen for _, entry in self.found(field, [str(key)])
+        )
+
+    def look_for_scorers(self) -> None:
+        for _ in self.found("scorers", self.configuration.get("scorers") or {}):
+            pass  # they run after the answer; what is missing is warned of now
+
+    def found(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
+        """The entries of those keys that something registered."""
+        for key in keys:
+            entry = find(KINDS[field], key)
+            if entry is not None:
+                yield key, entry
+            else:
+                self.miss(field, key)
+
+    def miss(self, field: str, key: str) -> None:
+        self.warn(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
+
+    def warn(self, field: str, key: str, message: str) -> None:
+        log.warning("Agent '%s' runs with less than it names. %s", self.configuration.get("name", ""), message)
+        self.warnings.append(Warning(field, key, message))
 
 
-def _model(choice: Mapping[str, Any]) -> Any:
-    if choice["provider"] != "demo" or choice["name"] not in NAMES:
-        raise CannotBuild(f"No provider '{choice['provider']}' offers '{choice['name']}'.", code="provider_unknown")
-    return demo_model(choice["name"], choice)
+_kept: dict[tuple[Make, str], tuple[Entry, AgentTool]] = {}
 
 
-def _toolset(configuration: Mapping[str, Any], missing: set[tuple[str, str]]) -> FunctionToolset[Running]:
-    tools: list[Tool[Running]] = []
-    for key in configuration.get("tools") or []:
-        if ("tools", key) not in missing:
-            entry: Any = find(Kind.TOOL, key)
-            tools.append(Tool(entry.target, name=key, description=entry.description))
-    tools += [_sub_agent(key) for key in configuration.get("agents") or [] if ("agents", key) not in missing]
-    return FunctionToolset(tools, id="agent-tools")
-
-
-def _sub_agent(key: str) -> Tool[Running]:
-    async def ask(context: RunContext[Running], prompt: str) -> str:
-        return await context.deps.ask_sub_agent(key, prompt, context.tool_call_id or "")
-
-    return Tool(ask, name=f"agent-{key}", description=f"Asks the agent '{key}'.")
+def kept(make: Make, key: str, entry: Entry) -> AgentTool:
+    """The tool of an entry, made once: reading a function's signature is most of what building costs."""
+    known, tool = _kept.get((make, key), (None, None))
+    if known is not entry or tool is None:
+        tool = make(key, entry)
+        _kept[make, key] = (entry, tool)
+    return tool

@@ -23,6 +23,7 @@ class Running:
     user_id: int | None
     ask_sub_agent: AskSubAgent
     thread_id: int | None = None
+    remembered: int = 0  # messages of earlier runs that stand before those of this one
     # The agents that asked one another to come here, this one last: a sub-agent among them would close a circle.
     visited: tuple[str, ...] = ()
     warnings: list[Warning] = field(default_factory=list)

@@ -66,10 +66,15 @@ class StoredAgent:
         """The agent that runs. Raises CannotBuild."""
         from runs_app.building import build
 
-        owners = Agent.objects.owners_of(self.configuration.get("agents") or [])
-        return build(
-            self.configuration, known_agents=[key for key, owner in owners.items() if owner in (self.owner_id, SHARED)]
-        )
+        return build(self.configuration, known_agents=self.known_agents())
+
+    def known_agents(self) -> dict[str, str]:
+        """The stored agents among those it names that it may ask, with their descriptions."""
+        named = self.configuration.get("agents")
+        if not named:
+            return {}
+        usable = Agent.objects.among(named).filter(owner_id__in=(self.owner_id, SHARED))
+        return dict(usable.order_by("pk").values_list("pk", "description"))
 
 
 class StoredAgents:

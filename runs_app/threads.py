@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from agents_app.models import Agent
@@ -50,3 +53,24 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number} of {self.thread_id}"
+
+
+def recall(thread_id: int, most: int) -> list[Any]:
+    """The data of the last messages of a thread, oldest first."""
+    newest = Message.objects.filter(thread=thread_id).order_by("-number").values_list("data", flat=True)[:most]
+    return [*newest][::-1]
+
+
+def remember(thread_id: int, messages: Sequence[Any], run_id: UUID) -> None:
+    """Add the messages of a run to its thread, once; runs of one thread take turns. A thread that is gone stays so."""
+    with transaction.atomic():
+        thread = Thread.objects.select_for_update().filter(pk=thread_id).first()
+        if thread is None or thread.messages.filter(run_id=run_id).exists():
+            return
+        last = thread.messages.aggregate(last=Max("number"))["last"] or 0
+        rows = [
+            Message(thread=thread, number=number, data=data, run_id=run_id)
+            for number, data in enumerate(messages, last + 1)
+        ]
+        Message.objects.bulk_create(rows)
+        Thread.objects.filter(pk=thread_id).update(updated_at=timezone.now())

@@ -86,11 +86,15 @@ def run():
 
 
 async def answer(built, text, history=(), settings=None, **said):
-    said = {"options": built.options, "ask_sub_agent": asked, **said}
-    running = Running(uuid4(), "concierge", "", None, **said)
-    events = built.agent.run_stream_events(text, deps=running, message_history=[*history], model_settings=settings)
+    deps = running(**{"options": built.options, **said})
+    events = built.agent.run_stream_events(text, deps=deps, message_history=[*history], model_settings=settings)
     async with events as happening:
         return [event async for event in happening][-1].result
+
+
+def running(**said) -> Running:
+    """What an agent knows of a run that is nowhere kept."""
+    return Running(uuid4(), "concierge", "", None, **{"ask_sub_agent": asked, **said})
 
 
 async def asked(key, prompt, call_id):

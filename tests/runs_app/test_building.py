@@ -1,44 +1,133 @@
-"""From a configuration to an agent that answers."""
+"""From a configuration to an agent that answers, with less than it names where something is missing."""
 
-import asyncio
-from uuid import uuid4
+import logging
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from runs_app.context import Running
+from agents_app.registry import Entry, Kind
+from runs_app.building import build
+from runs_app.faults import CannotBuild
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db
 
-
-async def no_sub_agent(key, prompt, call_id):
-    return f"{key} was asked: {prompt}"
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
-def ask(built, text, **said):
-    running = Running(uuid4(), "concierge", "", None, no_sub_agent, **said)
-
-    async def answer():
-        async with built.agent.run_stream_events(text, deps=running) as events:
-            return [event async for event in events][-1].result.output
-
-    return asyncio.run(answer())
-
-
-def test_a_stored_agent_answers():
+def test_a_stored_agent_answers(ask):
     AgentFactory(id="concierge")
 
     built = stored_agents.get("concierge").build()
 
-    assert ask(built, "Hello there") == "I am the demo model 'echo'. You said: Hello there"
-    assert built.model_name == "demo/echo"
-    assert built.is_demo
+    assert "Hello there" in ask(built, "Hello there")
+    assert (built.model_name, built.is_demo, built.warnings) == ("demo/echo", True, ())
 
 
-def test_a_tool_is_called_when_the_message_names_it():
+def test_instructions_model_and_options_are_those_of_the_configuration():
+    built = build(
+        {
+            "name": "Concierge",
+            "instructions": "Greet guests.",
+            "model": {**DEMO, "temperature": 0.3, "topP": 0.9},
+            "defaultOptions": {"maxSteps": 3, "toolChoice": "auto"},
+        }
+    )
+
+    assert built.options == {"maxSteps": 3, "toolChoice": "auto"}
+    assert built.agent.model.model_name == "echo"
+    assert built.agent.model_settings == {"temperature": 0.3, "top_p": 0.9}
+
+
+MISSING = {
+    "tools": (["word-count", "gone"], "No tool is registered as 'gone'."),
+    "workflows": (["triage-ticket", "gone"], "No workflow is registered as 'gone'."),
+    "agents": (["proofreader", "gone"], "No agent is registered as 'gone'."),
+    "integrationTools": (["text_case_upper", "gone"], "No integration provider is registered as 'gone'."),
+    "inputProcessors": ([{"key": "trim-whitespace"}, {"key": "gone"}], "No processor is registered as 'gone'."),
+    "outputProcessors": ([{"key": "trim-whitespace"}, {"id": "gone"}], "No processor is registered as 'gone'."),
+    "memory": ("gone", "No memory is registered as 'gone'."),
+    "scorers": ({"answer-length": {}, "gone": {}}, "No scorer is registered as 'gone'."),
+}
+
+
+@pytest.mark.parametrize("field", MISSING)
+def test_what_is_missing_is_warned_of_once_and_the_agent_answers(field, ask, caplog):
+    named, sentence = MISSING[field]
+    caplog.set_level(logging.WARNING, "runs_app")
+
+    built = build({"name": "Concierge", "instructions": "", "model": DEMO, field: named})
+
+    assert built.warnings == ((field, "gone", sentence),)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Agent 'Concierge' runs with less than it names. {sentence}"
+    ]
+    assert "Good day" in ask(built, "Good day")
+
+
+def test_a_processor_that_names_none_is_warned_of():
+    built = build({"model": DEMO, "inputProcessors": [{"strength": 3}]})
+
+    assert [warning.field for warning in built.warnings] == ["inputProcessors"]
+
+
+def test_a_memory_that_nothing_runs_is_warned_of(registered):
+    registered(Entry(Kind.MEMORY, "elephant", "Elephant"))
+
+    built = build({"model": DEMO, "memory": "elephant"})
+
+    assert [(warning.field, warning.key) for warning in built.warnings] == [("memory", "elephant")]
+
+
+def test_an_option_that_cannot_be_used_is_left_out_with_a_warning():
+    built = build({"model": DEMO, "defaultOptions": {"temperature": "hot", "maxSteps": 2}})
+
+    assert built.options == {"maxSteps": 2}
+    assert built.warnings[0] == (
+        "defaultOptions",
+        "temperature",
+        "The option temperature is left out: This must be a number.",
+    )
+
+
+@pytest.mark.parametrize("setting", [{"warmth": 3}, {"temperature": "hot"}, {"extra_headers": {"x": "y"}}])
+def test_a_setting_of_the_model_that_is_none_is_left_out_with_a_warning(setting):
+    built = build({"model": {**DEMO, **setting}})
+
+    assert [(warning.field, warning.key) for warning in built.warnings] == [("model", *setting)]
+    assert not built.agent.model_settings
+
+
+def test_settings_of_one_provider_are_passed_on():
+    built = build({"model": {**DEMO, "thinking": "low", "openaiReasoningEffort": "high", "google_top": 1}})
+
+    assert built.agent.model_settings == {"thinking": "low", "openai_reasoning_effort": "high", "google_top": 1}
+
+
+@pytest.mark.parametrize("model", [{}, {"provider": "demo"}, {"name": "echo"}, {"provider": "demo", "name": "opera"}])
+def test_without_a_model_there_is_no_agent(model):
+    with pytest.raises(CannotBuild):
+        build({"model": model})
+
+
+def test_two_things_of_one_name_are_one_tool(registered):
+    registered(Entry(Kind.TOOL, "workflow-triage-ticket", "Same", target=lambda: "tool", schema={}))
+
+    built = build({"model": DEMO, "tools": ["workflow-triage-ticket"], "workflows": ["triage-ticket"]})
+
+    assert [(warning.field, warning.key) for warning in built.warnings] == [("workflows", "triage-ticket")]
+
+
+def test_an_agent_that_names_no_agents_is_built_without_a_query():
     AgentFactory(id="concierge", tools=["word-count"])
+    stored = stored_agents.get("concierge")
+    stored.build()
 
-    answer = ask(stored_agents.get("concierge").build(), "Use word-count on this")
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        stored.build()
 
-    assert answer == "I am the demo model. word-count says 4."
+    assert len(queries) == 0

@@ -1,0 +1,24 @@
+"""What of an agent's parts comes with running it. A memory's target makes a capability of pydantic-ai."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents_app.registry import Entry, Kind, registry
+
+
+def last_messages() -> Any:
+    from runs_app.memory import LastMessages  # it imports pydantic-ai, which is heavy
+
+    return LastMessages()
+
+
+registry.add(
+    Entry(
+        Kind.MEMORY,
+        "last-messages",
+        "Last messages",
+        "The last twenty messages of the thread.",
+        target=last_messages,
+    )
+)

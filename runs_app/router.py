@@ -1,0 +1,136 @@
+"""From `{"provider", "name"}` to a model that answers.
+
+It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import httpx2
+from django.conf import settings
+from pydantic_ai.models import Model, create_async_httpx2_client
+
+from agentcms.wire import to_python, to_wire
+from runs_app import demo_model
+from runs_app.addresses import CheckedTransport, check_url
+from runs_app.faults import CannotBuild
+from runs_app.options import model_settings, read_defaults
+from runs_app.providers import CODE, DEMO, ModelProvider, Provider, table
+
+Dialect = ModelProvider.Dialect
+
+CONNECT_TIMEOUT = 10  # seconds
+NOT_SETTINGS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
+# Beside the options of a call; how long a request may take and which headers it has is not for an editor to say.
+ALLOWED = {"thinking", "parallel_tool_calls", "service_tier", "logit_bias", "citations", "extra_body"}
+OF_PROVIDERS = ("openai_", "anthropic_", "google_")
+
+
+def model_for(choice: Mapping[str, Any]) -> Model:
+    """The model that an agent chose. Raises CannotBuild where nobody offers it or it cannot be used."""
+    provider = provider_of(choice)
+    name = str(choice["name"])
+    if provider.dialect == DEMO:
+        return demo(name, choice)
+    if provider.dialect == CODE:
+        model: Model = provider.target(name, choice)
+        return model
+    check_url(provider.base_url)
+    return MAKERS[provider.dialect](provider, name)
+
+
+def settings_of(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What stands beside provider and name as settings of the model, and the names of what is none.
+
+    They are written as in the options of a call, or as pydantic-ai names them, with a provider's own among them:
+    `topP`, `thinking`, `openai_reasoning_effort`.
+    """
+    options, issues = read_defaults(choice)
+    found = model_settings(options)
+    faulty = {issue.field.partition(".")[0].partition("[")[0] for issue in issues}
+    unknown = [*faulty]
+    for name, value in choice.items():
+        setting = to_python(name)
+        if name in NOT_SETTINGS or name in faulty or to_wire(name) in options:
+            continue
+        if setting in ALLOWED or setting.startswith(OF_PROVIDERS):
+            found[setting] = value
+        else:
+            unknown.append(name)
+    return found, unknown
+
+
+def provider_of(choice: Mapping[str, Any]) -> Provider:
+    """The provider of a choice, ready to be asked."""
+    named, name = choice.get("provider"), choice.get("name")
+    if not named or not name:
+        raise CannotBuild("The model needs a provider and a name. Choose both.", "model_missing")
+    providers = table()
+    provider = providers.find(str(named))
+    if provider is None:
+        known = ", ".join(sorted(providers.providers))
+        raise CannotBuild(f"No model provider is known as '{named}'. Choose one of {known}.", "provider_unknown")
+    if not provider.is_available:
+        message = f"The model provider '{named}' cannot be used. {provider.reason}"
+        raise CannotBuild(message, "provider_unavailable")
+    return provider
+
+
+def demo(name: str, choice: Mapping[str, Any]) -> Model:
+    if name not in demo_model.NAMES:
+        known = " and ".join(demo_model.NAMES)
+        raise CannotBuild(f"The demo provider has no model '{name}'. It has {known}.", "model_unknown")
+    return demo_model.demo_model(name, choice)
+
+
+def openai(provider: Provider, name: str) -> Model:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    access = OpenAIProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
+    return OpenAIResponsesModel(name, provider=access)
+
+
+def compatible(provider: Provider, name: str) -> Model:
+    """A server that speaks OpenAI's older dialect, which everybody else speaks too."""
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    # A server of one's own may ask for no key; the client wants some text all the same.
+    secret = provider.secret or "none"
+    access = OpenAIProvider(base_url=provider.base_url, api_key=secret, http_client=http_client())
+    return OpenAIChatModel(name, provider=access)
+
+
+def anthropic(provider: Provider, name: str) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    access = AnthropicProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
+    return AnthropicModel(name, provider=access)
+
+
+def google(provider: Provider, name: str) -> Model:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    access = GoogleProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
+    return GoogleModel(name, provider=access)
+
+
+MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
+    Dialect.OPENAI: openai,
+    Dialect.COMPATIBLE: compatible,
+    Dialect.ANTHROPIC: anthropic,
+    Dialect.GOOGLE: google,
+}
+
+
+@cache
+def http_client() -> httpx2.AsyncClient:
+    """One client for all models of this process; it follows no redirect to where nobody looked."""
+    timeout = httpx2.Timeout(settings.RUN_TIMEOUT, connect=CONNECT_TIMEOUT)
+    return create_async_httpx2_client(timeout=timeout, transport=CheckedTransport())

@@ -1,0 +1,142 @@
+"""The built-in model: it needs no key, says the same to the same, and calls what it is asked to call."""
+
+import asyncio
+import time
+
+import pytest
+from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+
+from runs_app.building import build
+from runs_app.demo_calls import fitting, spelled
+from tests.runs_app.conftest import running
+
+pytestmark = pytest.mark.django_db
+
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+
+
+def built(**configuration):
+    return build({"name": "Concierge", "model": DEMO, **configuration})
+
+
+def called(result):
+    parts = [part for message in result.all_messages() for part in message.parts]
+    return [(part.tool_name, part.args_as_dict()) for part in parts if isinstance(part, ToolCallPart)]
+
+
+@pytest.mark.parametrize("name", ["echo", "storyteller"])
+def test_it_says_what_it_is_and_the_same_to_the_same(name, ask):
+    agent = built(model={**DEMO, "name": name})
+
+    answers = {ask(agent, "Lighthouses") for _ in range(2)}
+
+    assert len(answers) == 1
+    (answer,) = answers
+    assert answer.startswith(f"I am the demo model '{name}'.")
+    assert "Lighthouses" in answer
+
+
+def test_versions_with_other_instructions_answer_otherwise(ask):
+    answers = [
+        ask(built(instructions=text), "Hello") for text in ("Greet guests.", "Greet guests by name.\nBe brief.")
+    ]
+
+    assert answers[0].endswith("My instructions begin: Greet guests.")
+    assert answers[1].endswith("My instructions begin: Greet guests by name.")
+
+
+def test_it_remembers_what_stands_in_the_history(ask):
+    history = [ModelRequest([UserPromptPart("My name is Ada.")]), ModelResponse([TextPart("Hello Ada.")])]
+
+    assert "Before that: My name is Ada." in ask(built(), "And yours?", history=history)
+
+
+@pytest.mark.parametrize(
+    ("message", "calls"),
+    [
+        ('Use word-count {"text": "one two"}', [("word-count", {"text": "one two"})]),
+        ("Call word-count with {\"text\": \"one\"} please", [("word-count", {"text": "one"})]),
+        ("Use word-count: one two three", [("word-count", {"text": "one two three"})]),
+        ("WORD-COUNT", [("word-count", {"text": "WORD-COUNT"})]),
+        ("calculator 6*7, current-time", [("calculator", {"expression": "6*7, current-time"}), ("current-time", {})]),
+        ("Ask proofreader to mend this", [("agent-proofreader", {"prompt": "to mend this"})]),
+        ("No word-counting here", []),
+        ("Hello", []),
+    ],
+)  # fmt: skip
+def test_it_calls_what_a_message_names(message, calls, run):
+    agent = built(tools=["word-count", "calculator", "current-time"], agents=["proofreader"])
+
+    assert called(run(agent, message)) == calls
+
+
+def test_it_calls_a_workflow_by_its_key(run):
+    agent = built(workflows=["summarise-thread"])
+
+    assert called(run(agent, "Run summarise-thread on this")) == [
+        ("workflow-summarise-thread", {"messages": ["on this"]})
+    ]
+
+
+def test_it_answers_with_what_the_tools_said(ask):
+    answer = ask(
+        built(tools=["word-count", "calculator"]), 'word-count {"text": "a b"} calculator {"expression": "1+1"}'
+    )
+
+    assert answer == "I am the demo model 'echo'. word-count says 2; calculator says 2.0."
+
+
+def test_it_does_not_insist_where_a_tool_refuses_its_arguments(run):
+    result = run(built(tools=["word-count"]), 'Use word-count {"words": 3}')
+
+    assert "Field required" in result.output
+    assert result.usage.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "made"),
+    [
+        ({"type": "integer"}, 12),
+        ({"type": "number"}, 12.5),
+        ({"type": "boolean"}, True),
+        ({"type": "array", "items": {"type": "string"}}, ["about 12.5 of them"]),
+        ({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"n": 12}),
+        ({"type": "null"}, None),
+        ({"enum": ["low", "high"]}, "low"),
+        ({}, "about 12.5 of them"),
+    ],
+)
+def test_arguments_fit_their_schema(schema, made):
+    wanted = {"type": "object", "properties": {"it": schema, "more": {}}, "required": ["it"]}
+
+    assert fitting(wanted, "about 12.5 of them") == {"it": made}
+
+
+@pytest.mark.parametrize("text", ['{"a": ', "[1]", 'then {"a": 1}', "nothing"])
+def test_only_an_object_that_follows_is_taken_as_arguments(text):
+    assert spelled(text) is None
+
+
+def test_it_streams_word_by_word():
+    agent = built().agent
+
+    async def chunks():
+        async with agent.run_stream("one two three", deps=running()) as stream:
+            return [chunk async for chunk in stream.stream_text(delta=True, debounce_by=None)]
+
+    assert asyncio.run(chunks())[-3:] == ["one ", "two ", "three"]
+
+
+def test_a_delay_that_is_no_number_is_the_usual_one(ask):
+    began = time.monotonic()
+
+    ask(built(model={**DEMO, "delay": "long"}), "Hi")
+
+    assert time.monotonic() - began > 0.05
+
+
+def test_it_reports_a_plausible_usage(run):
+    usage = run(built(instructions="Greet."), "Hello there").usage
+
+    assert usage.requests == 1
+    assert usage.output_tokens > 5

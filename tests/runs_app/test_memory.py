@@ -1,0 +1,195 @@
+"""The memory of the last messages of a thread."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from pydantic_ai import (
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from runs_app import threads
+from runs_app.building import build
+from runs_app.memory import usable
+from runs_app.models import Message, Thread
+from tests.factories import UserFactory
+from tests.runs_app.conftest import answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+REMEMBERING = {"name": "Concierge", "model": DEMO, "memory": "last-messages"}
+
+
+@pytest.fixture
+def thread():
+    return Thread.objects.create(key="t1", user=UserFactory(), agent_key="concierge")
+
+
+def kept(thread):
+    """What a thread has, as (number, kind, first text)."""
+    messages = ModelMessagesTypeAdapter.validate_python([message.data for message in thread.messages.all()])
+    numbers = thread.messages.values_list("number", flat=True)
+    return [(number, each.kind, each.parts[0].content) for number, each in zip(numbers, messages, strict=True)]
+
+
+def test_an_agent_remembers_what_was_said_in_the_thread(ask, thread):
+    built = build(REMEMBERING)
+
+    ask(built, "I am Ada.", thread_id=thread.pk)
+    answer = ask(built, "Who am I?", thread_id=thread.pk)
+
+    assert "Before that: I am Ada." in answer
+
+
+def test_both_sides_are_kept_in_order(ask, thread):
+    built = build(REMEMBERING)
+
+    ask(built, "One", thread_id=thread.pk)
+    ask(built, "Two", thread_id=thread.pk)
+
+    assert kept(thread) == [
+        (1, "request", "One"),
+        (2, "response", "I am the demo model 'echo'. You said: One"),
+        (3, "request", "Two"),
+        (4, "response", "I am the demo model 'echo'. You said: Two Before that: One"),
+    ]
+
+
+def test_without_a_memory_or_a_thread_nothing_is_kept(ask, thread):
+    ask(build({"model": DEMO}), "One", thread_id=thread.pk)
+    ask(build(REMEMBERING), "Two")
+
+    assert not Message.objects.exists()
+
+
+def test_threads_know_nothing_of_each_other(ask, thread):
+    other = Thread.objects.create(key="t2", user=thread.user, agent_key="concierge")
+    built = build(REMEMBERING)
+
+    ask(built, "I am Ada.", thread_id=thread.pk)
+
+    assert "Before that" not in ask(built, "Who am I?", thread_id=other.pk)
+
+
+def test_the_last_twenty_messages_are_enough(ask, thread):
+    built = build(REMEMBERING)
+    for number in range(12):
+        ask(built, f"Message {number}", thread_id=thread.pk)
+
+    said = asyncio.run(answer(built, "Last", thread_id=thread.pk)).all_messages()
+
+    assert len(said) == 20 + 2
+    assert said[0].parts[0].content == "Message 2"
+
+
+def test_calls_of_tools_are_remembered_with_their_results(ask, thread):
+    built = build({**REMEMBERING, "tools": ["word-count"]})
+
+    ask(built, 'Use word-count {"text": "a b"}', thread_id=thread.pk)
+    result = asyncio.run(answer(built, "And?", thread_id=thread.pk))
+
+    kinds = [type(part).__name__ for message in result.all_messages() for part in message.parts]
+    assert kinds == ["UserPromptPart", "ToolCallPart", "ToolReturnPart", "TextPart", "UserPromptPart", "TextPart"]
+
+
+def test_what_is_remembered_is_new_to_no_run(thread):
+    built = build(REMEMBERING)
+    asyncio.run(answer(built, "One", thread_id=thread.pk))
+
+    result = asyncio.run(answer(built, "Two", thread_id=thread.pk))
+
+    assert len(result.new_messages()) == 2
+
+
+def test_processors_see_a_message_once(ask, thread):
+    built = build({**REMEMBERING, "inputProcessors": [{"key": "mask-email"}]})
+
+    ask(built, "I am ada@example.org", thread_id=thread.pk)
+    answer = ask(built, "Who?", thread_id=thread.pk)
+
+    assert "Before that: I am [e-mail]" in answer
+    assert kept(thread)[0] == (1, "request", "I am [e-mail]")
+
+
+def test_history_that_a_caller_sends_is_not_kept_again(ask, thread):
+    history = [ModelRequest([UserPromptPart("Sent before")]), ModelResponse([TextPart("Yes.")])]
+
+    ask(build(REMEMBERING), "Now", history=history, thread_id=thread.pk)
+
+    assert [text for _, _, text in kept(thread)][0:1] == ["Now"]
+    assert len(kept(thread)) == 2
+
+
+def test_instructions_are_not_remembered(ask, thread):
+    ask(build({**REMEMBERING, "instructions": "Be secret."}), "Hi", thread_id=thread.pk)
+
+    assert [message.data.get("instructions") for message in thread.messages.all()] == [None, None]
+
+
+def test_a_run_that_fails_leaves_nothing_behind(thread, registered):
+    from agents_app.registry import Entry, Kind
+
+    def broken(name, choice):
+        from pydantic_ai.models.function import FunctionModel
+
+        async def speak(messages, info):
+            yield "Half"
+            raise RuntimeError("The line went dead.")
+
+        return FunctionModel(stream_function=speak)
+
+    registered(Entry(Kind.MODEL_PROVIDER, "broken", "Broken", target=broken))
+    built = build({**REMEMBERING, "model": {"provider": "broken", "name": "any"}})
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(answer(built, "Hi", thread_id=thread.pk))
+
+    assert kept(thread) == []
+
+
+def test_a_run_is_kept_once(thread):
+    run_id = uuid4()
+
+    threads.remember(thread.pk, [{"kind": "request"}], run_id)
+    threads.remember(thread.pk, [{"kind": "request"}], run_id)
+
+    assert thread.messages.count() == 1
+
+
+def test_a_thread_that_is_gone_stays_gone(ask, thread):
+    built = build(REMEMBERING)
+    gone = thread.pk
+    thread.delete()
+
+    assert "You said: Hi" in ask(built, "Hi", thread_id=gone)
+    assert not Thread.objects.exists()
+
+
+PROMPT = ModelRequest([UserPromptPart("Weather?")])
+CALL = ModelResponse([ToolCallPart("weather", {}, "c1")])
+RESULT = ModelRequest([ToolReturnPart("weather", "Rain", "c1")])
+ANSWER = ModelResponse([TextPart("Rain.")])
+
+
+@pytest.mark.parametrize(
+    ("remembered", "said", "left"),
+    [
+        ([PROMPT, CALL, RESULT, ANSWER], [PROMPT], [PROMPT, CALL, RESULT, ANSWER]),
+        ([CALL, RESULT, ANSWER, PROMPT, ANSWER], [PROMPT], [PROMPT, ANSWER]),
+        ([ANSWER], [PROMPT], []),
+        ([PROMPT, ANSWER, PROMPT, CALL], [PROMPT], [PROMPT, ANSWER, PROMPT]),
+        ([PROMPT, ANSWER, PROMPT, CALL], [PROMPT, CALL, RESULT], [PROMPT, ANSWER]),
+        ([PROMPT, CALL, RESULT], [PROMPT], [PROMPT, CALL, RESULT]),
+        ([], [PROMPT], []),
+    ],
+    ids=["whole", "cut off", "no prompt", "open call", "call brought along", "result last", "nothing"],
+)
+def test_only_what_providers_take_is_remembered(remembered, said, left):
+    assert usable(remembered, said) == left

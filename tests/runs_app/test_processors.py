@@ -1,0 +1,139 @@
+"""Functions before and after the model: what it sees, and what everybody else sees of it."""
+
+import asyncio
+
+import pytest
+from django.core.exceptions import ValidationError
+from pydantic_ai import ModelRequest, ModelResponse, PartStartEvent, TextPart, ThinkingPart, UserPromptPart
+from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
+
+from agents_app.registry import Entry, Kind, processor, registry
+from runs_app.building import build
+from runs_app.faults import RunFault
+from tests.runs_app.conftest import running
+
+pytestmark = pytest.mark.django_db
+
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+MASK = [{"key": "mask-email"}]
+
+
+@pytest.fixture
+def added():
+    """The keys of processors that a test registers, to be removed again."""
+    keys = []
+    yield keys
+    for key in keys:
+        registry.remove(Kind.PROCESSOR, key)
+
+
+@pytest.fixture
+def thinking(registered):
+    """A provider whose model thinks of an address before it tells it."""
+
+    async def speak(messages, info):
+        yield {0: DeltaThinkingPart(content="ada@example.org, I believe.")}
+        for word in ("Write to ", "ada@example", ".org, please. "):
+            yield word
+
+    model = FunctionModel(stream_function=speak)
+    registered(Entry(Kind.MODEL_PROVIDER, "thinker", "Thinker", target=lambda name, choice: model))
+    return {"provider": "thinker", "name": "any"}
+
+
+def streamed(built):
+    """Every event of an answer."""
+
+    async def listen():
+        async with built.agent.run_stream_events("Whom?", deps=running()) as events:
+            return [event async for event in events]
+
+    return asyncio.run(listen())
+
+
+def test_the_model_sees_what_input_processors_leave(ask):
+    answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "I am ada@example.org")
+
+    assert "You said: I am [e-mail]" in answer
+
+
+def test_the_history_that_a_caller_sends_is_processed_too(ask):
+    history = [ModelRequest([UserPromptPart("I am ada@example.org")]), ModelResponse([TextPart("Hello.")])]
+
+    answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "And now?", history=history)
+
+    assert "Before that: I am [e-mail]" in answer
+
+
+def test_everybody_sees_what_output_processors_leave(thinking):
+    events = streamed(build({"model": thinking, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
+
+    assert events[-1].result.output == "Write to [e-mail], please."
+    told = [event.part for event in events if isinstance(event, PartStartEvent)]
+    assert told == [TextPart("Write to [e-mail], please.")]
+
+
+def test_nothing_unprocessed_is_streamed(thinking):
+    events = streamed(build({"model": thinking, "outputProcessors": MASK}))
+
+    assert "ada@example" not in str(events[:-1])
+
+
+def test_without_output_processors_a_stream_flows(thinking):
+    events = streamed(build({"model": thinking}))
+
+    assert any(isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart) for event in events)
+    assert len(events) > 6
+
+
+def test_processors_run_in_the_order_of_the_agent(added, ask):
+    @processor("exclaim")
+    def exclaim(text: str, sign: str = "!") -> str:
+        return text + sign
+
+    added.append("exclaim")
+
+    chosen = [{"key": "exclaim", "sign": "?"}, {"key": "exclaim"}, {"key": "exclaim", "sign": ".", "colour": "red"}]
+
+    assert "You said: What?!." in ask(build({"model": DEMO, "inputProcessors": chosen}), "What")
+
+
+def test_a_processor_may_be_asynchronous(added, ask):
+    @processor("whisper")
+    async def whisper(text: str) -> str:
+        return text.lower()
+
+    added.append("whisper")
+
+    assert "You said: hush" in ask(build({"model": DEMO, "inputProcessors": [{"key": "whisper"}]}), "HUSH")
+
+
+@pytest.mark.parametrize(
+    ("does", "sentence"),
+    [
+        (ValidationError("Speak of this."), "The processor 'guard' stopped the run. Speak of this."),
+        (KeyError("sk-secret"), "The processor 'guard' failed, so the run was stopped."),
+        (7, "The processor 'guard' did not make a text, so the run was stopped."),
+    ],
+    ids=["refusal", "fault", "no text"],
+)  # fmt: skip
+@pytest.mark.parametrize("side", ["inputProcessors", "outputProcessors"])
+def test_what_a_processor_does_not_let_through_goes_nowhere(added, ask, does, sentence, side):
+    @processor("guard")
+    def guard(text: str) -> str:
+        if isinstance(does, Exception):
+            raise does
+        return does
+
+    added.append("guard")
+
+    with pytest.raises(RunFault) as stopped:
+        ask(build({"model": DEMO, side: [{"key": "guard"}]}), "Hello")
+
+    assert stopped.value.message == sentence
+
+
+def test_tools_are_called_behind_output_processors(run):
+    built = build({"model": DEMO, "tools": ["word-count"], "outputProcessors": MASK})
+
+    assert run(built, 'Use word-count {"text": "a b"}').output.endswith("word-count says 2.")

@@ -1,0 +1,160 @@
+"""Who offers models, and what is missing where one cannot be used."""
+
+import pytest
+from django.db import connection
+
+from agents_app.registry import Entry, Kind
+from runs_app import providers
+from runs_app.faults import CannotBuild
+from runs_app.models import ModelProvider
+from runs_app.router import provider_of
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "sk-live-3f9a0c77d1b24e"
+
+
+def keep(**fields):
+    secret = fields.pop("secret", "")
+    row = ModelProvider(**{"key": "house", "title": "House", "base_url": "https://models.example.org/v1", **fields})
+    row.set_secret(secret)
+    row.full_clean()
+    row.save()
+    return row
+
+
+def found(name):
+    return providers.table().find(name)
+
+
+def test_the_demo_needs_no_key():
+    assert found("demo").is_available
+
+
+@pytest.mark.parametrize("key", ["openai", "anthropic", "google", "mistral"])
+def test_a_built_in_provider_without_a_key_names_the_setting(key):
+    provider = found(key)
+
+    assert not provider.is_available
+    assert provider.missing == f"{key.upper()}_API_KEY"
+    assert provider.missing in provider.reason
+
+
+def test_a_key_in_the_environment_makes_it_available(settings):
+    settings.MODEL_KEYS = {"openai": SECRET}
+
+    provider = found("openai")
+
+    assert provider.is_available
+    assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
+
+
+def test_the_environment_says_where_it_listens(settings):
+    settings.MODEL_URLS = {"mistral": "https://gateway.example.org/v1"}
+
+    assert found("mistral").base_url == "https://gateway.example.org/v1"
+
+
+def test_staff_keep_providers_of_their_own():
+    keep(secret=SECRET, aliases=["local"], names=["llama"])
+
+    provider = found("house")
+
+    assert provider.is_available
+    assert (provider.secret, provider.names, provider.source) == (SECRET, ("llama",), "staff")
+    assert found("local") == provider
+
+
+def test_a_server_of_ones_own_may_do_without_a_key():
+    keep()
+
+    assert found("house").is_available
+
+
+def test_a_kept_provider_replaces_a_built_in_one(settings):
+    settings.MODEL_KEYS = {"openai": "the environment's"}
+    keep(key="openai", dialect="openai", base_url="", secret=SECRET)
+
+    provider = found("openai")
+
+    assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"is_enabled": False}, "It is switched off in the admin."),
+        ({"base_url": ""}, "It has no base URL. Enter one in the admin."),
+        ({"dialect": "anthropic", "base_url": ""}, "It has no key. Enter one in the admin."),
+    ],
+)
+def test_a_kept_provider_says_what_it_lacks(fields, reason):
+    keep(**fields)
+
+    assert found("house").reason == reason
+
+
+def test_a_key_is_nowhere_to_be_read():
+    row = keep(secret=SECRET)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM runs_app_modelprovider")
+        stored = str(cursor.fetchall())
+
+    assert SECRET not in stored
+    assert SECRET not in repr(found("house")) + repr(vars(row))
+
+
+def test_another_secret_of_the_installation_cannot_read_a_key(settings):
+    keep(secret=SECRET)
+    settings.PROVIDER_KEY_SECRET = "another"
+    providers.forget()
+
+    provider = found("house")
+
+    assert provider.secret == ""
+    assert provider.missing == "PROVIDER_KEY_SECRET"
+
+
+def test_every_change_makes_another_revision():
+    revisions = [providers.table().revision]
+
+    row = keep()
+    revisions.append(providers.table().revision)
+    row.set_secret("another")
+    row.save()
+    revisions.append(providers.table().revision)
+    row.delete()
+    revisions.append(providers.table().revision)
+
+    assert len(set(revisions)) == 3
+    assert revisions[0] == revisions[-1]
+
+
+def test_code_can_register_a_provider(registered):
+    registered(Entry(Kind.MODEL_PROVIDER, "attic", "Attic", target=lambda name, choice: name))
+
+    assert found("attic").is_available
+
+
+def test_code_that_registers_nothing_to_run_is_told_so(registered):
+    registered(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
+
+    assert found("attic").reason == "Nothing that runs was registered for it."
+
+
+@pytest.mark.parametrize(
+    ("choice", "code", "words"),
+    [
+        ({}, "model_missing", "needs a provider and a name"),
+        ({"provider": "openai"}, "model_missing", "needs a provider and a name"),
+        ({"provider": "nobody", "name": "m"}, "provider_unknown", "Choose one of anthropic, demo, google"),
+        ({"provider": "openai", "name": "m"}, "provider_unavailable", "Set OPENAI_API_KEY"),
+    ],
+)
+def test_a_model_that_nobody_can_ask_is_an_error(choice, code, words):
+    with pytest.raises(CannotBuild) as refused:
+        provider_of(choice)
+
+    assert refused.value.code == code
+    assert words in refused.value.message

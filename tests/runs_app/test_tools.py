@@ -1,0 +1,222 @@
+"""What an agent calls: tools, integration tools, workflows and sub-agents."""
+
+import time
+from typing import Any
+
+import pytest
+from pydantic_ai import ToolReturnPart
+
+from agents_app.registry import Kind, registry, tool
+from agents_app.shapes import to_body
+from runs_app.building import build
+from runs_app.resolution import stored_agents
+from runs_app.tools import tool_name
+from tests.factories import AgentFactory
+
+pytestmark = pytest.mark.django_db
+
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+
+
+@pytest.fixture
+def added():
+    """The keys of tools that a test registers, to be removed again."""
+    keys = []
+    yield keys
+    for key in keys:
+        registry.remove(Kind.TOOL, key)
+
+
+@pytest.fixture
+def calling(run):
+    """What an agent's tool answers when it is asked for, and whether it did what it should."""
+
+    def call(text, **configuration):
+        result = run(build({"name": "Concierge", "model": DEMO, **configuration}), text)
+        parts = [part for message in result.all_messages() for part in message.parts]
+        (answer,) = [part for part in parts if isinstance(part, ToolReturnPart)]
+        return answer.content, answer.outcome
+
+    return call
+
+
+def test_a_tool_is_called_with_its_arguments(calling):
+    assert calling('Use calculator {"expression": "6 * 7"}', tools=["calculator"]) == (42.0, "success")
+
+
+def test_an_integration_tool_is_called(calling):
+    said = calling('Use text_case_upper {"text": "quiet"}', integrationTools=["text_case_upper"])
+
+    assert said == ("QUIET", "success")
+
+
+def test_a_workflow_is_called(calling):
+    text = 'Use workflow-triage-ticket {"subject": "Urgent billing", "body": ""}'
+
+    assert calling(text, workflows=["triage-ticket"]) == ({"queue": "billing", "priority": "high"}, "success")
+
+
+def test_a_sub_agent_is_asked(calling):
+    said = calling('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
+
+    assert said == ("proofreader was asked: Mend this", "success")
+
+
+def test_a_stored_sub_agent_says_what_it_is_for():
+    AgentFactory(id="clerk", description="Files letters.")
+    AgentFactory(id="concierge", agents=["clerk"])
+
+    built = stored_agents.get("concierge").build()
+
+    (offered,) = built.agent.toolsets[-1].tools.values()
+    assert (offered.name, built.warnings) == ("agent-clerk", ())
+    assert "Files letters." in offered.description
+
+
+def test_a_sub_agent_of_another_owner_does_not_exist():
+    AgentFactory(id="clerk", owner_id="press")
+    AgentFactory(id="concierge", agents=["clerk"], owner_id="support")
+
+    built = stored_agents.get("concierge").build()
+
+    assert [warning.message for warning in built.warnings] == ["No agent is registered as 'clerk'."]
+
+
+def test_a_tool_is_found_by_its_id_where_no_key_is_like_it(added, calling):
+    @tool("clock-tower", id="tower")
+    def strike(times: int) -> str:
+        return "dong " * times
+
+    added.append("clock-tower")
+
+    assert calling('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
+
+
+def test_a_tool_may_be_asynchronous(added, calling):
+    @tool("dove")
+    async def dove() -> str:
+        return "coo"
+
+    added.append("dove")
+
+    assert calling("Use dove", tools=["dove"]) == ("coo", "success")
+
+
+def test_a_tool_that_fails_tells_the_model(calling):
+    content, outcome = calling('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
+
+    assert outcome == "failed"
+    assert content == "ValueError: Only numbers, + - * / % and parentheses are understood."
+
+
+def test_a_sub_agent_that_fails_tells_the_model(run):
+    async def failing(key, prompt, call_id):
+        raise RuntimeError("It fell over.")
+
+    result = run(build({"model": DEMO, "agents": ["proofreader"]}), "Use agent-proofreader", ask_sub_agent=failing)
+
+    assert "RuntimeError: It fell over." in result.output
+
+
+def test_a_tool_that_takes_too_long_is_given_up(added, run, settings):
+    settings.RUN_TOOL_TIMEOUT = 0.05
+
+    @tool("sloth")
+    def sloth() -> str:
+        time.sleep(0.5)
+        return "done"
+
+    added.append("sloth")
+
+    result = run(build({"model": DEMO, "tools": ["sloth"]}), "Use sloth")
+
+    assert "Timed out after 0.05 seconds" in str(result.all_messages())
+
+
+def test_a_tool_that_needs_approval_does_nothing(calling):
+    content, outcome = calling('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
+
+    assert outcome == "failed"
+    assert "needs the approval of a person" in content
+    assert "Nothing was done" in content
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]})],
+    ids=["infinity", "bytes", "set"],
+)
+def test_what_a_tool_returns_becomes_json(added, calling, returned, told):
+    @tool("oddity")
+    def oddity() -> Any:
+        return returned
+
+    added.append("oddity")
+
+    assert calling("Use oddity", tools=["oddity"]) == (told, "success")
+
+
+def test_a_tool_that_returns_too_much_fails(added, calling):
+    @tool("library")
+    def library() -> str:
+        return "book " * 100_000
+
+    added.append("library")
+
+    assert calling("Use library", tools=["library"]) == (
+        "The result is larger than 256 kB. Ask for less at once.",
+        "failed",
+    )
+
+
+@pytest.mark.parametrize("key", ["word-count", "a" * 64, "_private"])
+def test_a_key_that_providers_take_is_the_name(key):
+    assert tool_name(key) == key
+
+
+@pytest.mark.parametrize("key", ["Wörter zählen", "a" * 65, "7up", "a.b", "日本"])
+def test_any_other_key_becomes_a_name_of_its_own(key):
+    name = tool_name(key)
+
+    assert name.isascii()
+    assert len(name) <= 64
+    assert name[0].isalpha() or name[0] == "_"
+    assert name == tool_name(name) != tool_name(f"{key}!")
+
+
+def test_the_tools_of_an_agent_are_known_by_a_stable_id():
+    built = build({"model": DEMO, "tools": ["word-count"]})
+
+    assert "agent-tools" in [toolset.id for toolset in built.agent.toolsets]
+
+
+@pytest.mark.parametrize(
+    ("options", "called"),
+    [
+        ({"toolChoice": "none"}, 0),
+        ({"toolChoice": "auto"}, 1),
+        ({"activeTools": ["calculator"]}, 0),
+        ({"activeTools": ["word-count"]}, 1),
+    ],
+)
+def test_the_options_say_which_tools_may_be_called(run, options, called):
+    built = build({"model": DEMO, "tools": ["word-count", "calculator"]})
+
+    result = run(built, "Use word-count", options=options)
+
+    assert result.usage.tool_calls == called
+
+
+def test_a_demand_for_a_tool_holds_for_the_first_step(run):
+    built = build({"model": DEMO, "tools": ["word-count", "current-time"]})
+
+    result = run(built, "Hello", options={"toolChoice": {"type": "tool", "toolName": "current-time"}})
+
+    assert result.usage.tool_calls == 1
+    assert "current-time" in result.output
+
+
+def test_an_agent_in_code_is_built_like_any_other(ask):
+    entry = registry.get(Kind.AGENT, "proofreader")
+
+    assert "teh cat" in ask(build(to_body(entry.target)), "teh cat")
