@@ -1,8 +1,13 @@
-"""How often somebody may try to sign in, per address and per username: counted in the cache, else in the database."""
+"""How often somebody may try to sign in: counted in the cache, else in the database.
+
+Guessing one person's password from one place ends soon, without keeping that person out elsewhere. The bound on a
+username from everywhere is far higher: it stops many places that guess together, and takes many places to reach.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import logging
 import time
 from dataclasses import dataclass
@@ -18,8 +23,9 @@ from access_app.models import SignInTries
 log = logging.getLogger(__name__)
 
 WINDOW = 300  # seconds
-MOST_PER_USERNAME = 10
+MOST_PER_PAIR = 10  # for one username from one address
 MOST_PER_ADDRESS = 50
+MOST_PER_USERNAME = 500
 CACHE_IS_AWAY = (RedisError, OSError)
 
 
@@ -31,19 +37,39 @@ class Throttle:
     username: str
 
     def take(self) -> int:
-        """Count a try; the seconds to wait where there were too many, else 0."""
-        return max(
-            over(key("address", self.address), MOST_PER_ADDRESS),
-            over(key("username", self.username), MOST_PER_USERNAME),
+        """Count a try; the seconds to wait where there were too many, else 0.
+
+        A try that is refused by one bound does not count for the next: nobody locks a name for others by going on.
+        """
+        bounds = (
+            (self.pair, MOST_PER_PAIR),
+            (key("address", network(self.address)), MOST_PER_ADDRESS),
+            (key("username", self.username), MOST_PER_USERNAME),
         )
+        return next((wait for name, most in bounds if (wait := over(name, most))), 0)
+
+    @property
+    def pair(self) -> str:
+        return key("pair", f"{network(self.address)} {self.username}")
 
     def forgive(self) -> None:
-        """Forget the tries for a username whose password was right; the address still counts."""
-        name = key("username", self.username)
+        """Forget the tries of this address for a username whose password was right; the other bounds still count."""
+        name = self.pair
         try:
             cache.delete(name)
         except CACHE_IS_AWAY:
             SignInTries.objects.filter(key=name).delete()
+
+
+def network(address: str) -> str:
+    """An address as one place: of IPv6, a subscriber has a whole /64."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return address
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
 def key(kind: str, value: str) -> str:

@@ -63,7 +63,7 @@ def test_the_admin_has_no_door_of_its_own(client):
 
 
 def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeypatch):
-    for _ in range(throttle.MOST_PER_USERNAME):
+    for _ in range(throttle.MOST_PER_PAIR):
         assert sign_in(client, password="wrong").status_code == 422
     monkeypatch.setattr(get_user_model(), "check_password", lambda *args: pytest.fail("hashed"))
 
@@ -82,8 +82,36 @@ def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
     assert sign_in(Client(REMOTE_ADDR="10.0.0.9")).status_code == 302
 
 
+def test_guessing_a_name_keeps_nobody_out_elsewhere(client, user):
+    for _ in range(throttle.MOST_PER_PAIR + throttle.MOST_PER_USERNAME):
+        sign_in(client, password="wrong")
+
+    assert sign_in(client).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="10.0.0.9")).status_code == 302
+
+
+def test_many_places_that_guess_together_come_to_an_end(client, user, monkeypatch):
+    monkeypatch.setattr(throttle, "MOST_PER_USERNAME", 20)
+    for number in range(20):
+        assert sign_in(Client(REMOTE_ADDR=f"10.0.{number}.1"), password="wrong").status_code == 422
+
+    answer = sign_in(Client(REMOTE_ADDR="10.1.0.1"))
+
+    assert (answer.status_code, sign_in(Client(REMOTE_ADDR="10.1.0.1"), "bob").status_code) == (429, 422)
+    assert int(answer["Retry-After"]) <= throttle.WINDOW
+
+
+def test_a_subscriber_of_ipv6_is_one_place_however_many_addresses_it_has(client, user):
+    for number in range(throttle.MOST_PER_PAIR):
+        sign_in(Client(REMOTE_ADDR=f"2001:db8::{number:x}"), password="wrong")
+
+    assert sign_in(Client(REMOTE_ADDR="2001:db8::ffff:1")).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="2001:db8:0:1::1")).status_code == 302
+    assert sign_in(Client(REMOTE_ADDR="::ffff:10.0.0.1")).status_code == 302
+
+
 def test_a_right_password_forgives_the_tries_before_it(client, user):
-    for _ in range(throttle.MOST_PER_USERNAME - 1):
+    for _ in range(throttle.MOST_PER_PAIR - 1):
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 302
@@ -96,13 +124,13 @@ def test_without_the_cache_tries_are_counted_in_the_database(client, user, monke
 
     monkeypatch.setattr(cache, "add", away)
     monkeypatch.setattr(cache, "delete", away)
-    for _ in range(throttle.MOST_PER_USERNAME):
+    for _ in range(throttle.MOST_PER_PAIR):
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 429
     SignInTries.objects.all().delete()
     assert sign_in(client).status_code == 302
-    assert SignInTries.objects.filter(key__contains="username").count() == 0
+    assert SignInTries.objects.filter(key__contains="pair").count() == 0
 
 
 def test_signing_out_takes_a_post(client, user):
