@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
+
 from access_app.roles import SHARED
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from agents_app.shapes import to_body
+from runs_app import providers
+from runs_app.kept import Kept
 from runs_app.models import AgentRun
 from versions_app.models import AgentVersion
 
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
     from runs_app.building import Built
 
 Target = AgentRun.Target
+MOST_BUILT = 256  # agents that a process keeps
+
+_kept: Kept[Built] = Kept(MOST_BUILT)
+
 POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
 
 
@@ -63,18 +71,31 @@ class StoredAgent:
         return cls(agent.pk, name, description, agent.owner_id, said, "stored", target, *version)
 
     def build(self) -> Built:
-        """The agent that runs. Raises CannotBuild."""
-        from runs_app.building import build
+        """The agent that runs. Raises CannotBuild.
 
-        return build(self.configuration, known_agents=self.known_agents())
+        Live and draft ones are kept under their version, which never changes, and whatever else they are made of: so
+        no process needs to be told when something moves. One that somebody asked for by its version is built anew.
+        """
+        known = self._known_agents()
+        if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
+            return self._built(known)
+        key = (self.version_id, registry.fingerprint, providers.table().revision, *sorted(known.items()))
+        return _kept.get(key, lambda: self._built(known))
 
-    def known_agents(self) -> dict[str, str]:
-        """The stored agents among those it names that it may ask, with their descriptions."""
+    def _built(self, known: Mapping[str, Any]) -> Built:
+        from runs_app.building import build  # it imports pydantic-ai, which is heavy
+
+        texts = AgentVersion.objects.in_bulk(known.values()) if known else {}
+        descriptions = {key: str(texts[live].snapshot["description"]) for key, live in known.items() if live in texts}
+        return build(self.configuration, known_agents=descriptions)
+
+    def _known_agents(self) -> dict[str, Any]:
+        """The stored agents among those it names that it may ask, with their live versions."""
         named = self.configuration.get("agents")
         if not named:
             return {}
-        usable = Agent.objects.among(named).filter(owner_id__in=(self.owner_id, SHARED))
-        return dict(usable.order_by("pk").values_list("pk", "description"))
+        usable = Agent.objects.among(named).filter(owner_id__in=(self.owner_id, SHARED), active_version__isnull=False)
+        return dict(usable.order_by("pk").values_list("pk", "active_version_id"))
 
 
 class StoredAgents:
@@ -143,15 +164,22 @@ class StoredAgents:
         given = {"pk": version_id, "version_number": version_number}
         named = {name: value for name, value in given.items() if value is not None}
         if agent is not None:
-            if named:
-                return StoredAgent.of(agent, Target.VERSION, AgentVersion.objects.get(agent=agent, **named))
-            return StoredAgent.of(*self._pointed(agent, status))
+            return self._versioned(agent, named) if named else StoredAgent.of(*self._pointed(agent, status))
         entry = registry.get(Kind.AGENT, agent_id)
         if entry is None:
             raise Agent.DoesNotExist(f"There is no agent '{agent_id}'.")
         if named:
             raise AgentVersion.DoesNotExist(f"Agent '{agent_id}' lives in code and has no versions.")
         return StoredAgent.in_code(entry)
+
+    def _versioned(self, agent: Agent, named: dict[str, Any]) -> StoredAgent:
+        try:
+            version = AgentVersion.objects.filter(agent=agent, **named).first()
+        except (ValidationError, ValueError, OverflowError):  # it can be no id, or no number
+            version = None
+        if version is None:
+            raise AgentVersion.DoesNotExist(f"Agent '{agent.pk}' has no such version.")
+        return StoredAgent.of(agent, Target.VERSION, version)
 
     def _seen(self, user: Any) -> Any:
         return Agent.objects.all() if user is None else Agent.objects.for_user(user)

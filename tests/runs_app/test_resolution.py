@@ -1,0 +1,212 @@
+"""Which configuration of an agent runs, and which built agents are kept."""
+
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from access_app.roles import Role
+from agents_app.changes import change
+from agents_app.models import Agent
+from agents_app.registry import Entry, Kind
+from runs_app.kept import Kept
+from runs_app.models import ModelProvider
+from runs_app.resolution import StoredAgent, stored_agents
+from tests.factories import AgentFactory, member
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    """Live at version 1, with version 2 as a draft ahead."""
+    agent = AgentFactory(id="concierge", instructions="Greet guests.", model={"provider": "demo", "name": "echo"})
+    with change(publish=False):
+        agent.edit({"instructions": "Greet guests by name."})
+    return agent
+
+
+def said(**asked):
+    found = stored_agents.get("concierge", **asked)
+    return found.configuration["instructions"], found.target, found.version_number
+
+
+def test_live_is_what_runs(agent):
+    assert said() == ("Greet guests.", "live", 1)
+
+
+def test_a_draft_runs_when_it_is_asked_for(agent):
+    assert said(status="draft") == ("Greet guests by name.", "draft", 2)
+
+
+def test_a_version_runs_by_its_number_or_its_id(agent):
+    version = agent.versions.get(version_number=2)
+
+    assert said(version_number=2) == said(version_id=version.pk) == said(version_id=str(version.pk))
+    assert said(version_number=2) == ("Greet guests by name.", "version", 2)
+
+
+def test_raw_is_the_configuration_alone(agent):
+    assert stored_agents.get("concierge", raw=True) == agent.active_version.snapshot
+
+
+def test_what_comes_out_says_where_it_is_from(agent):
+    found = stored_agents.get("concierge")
+
+    assert (found.id, found.name, found.owner_id, found.source) == ("concierge", "Concierge", "", "stored")
+    assert found.version_id == agent.active_version_id
+
+
+def test_the_text_of_an_editor_runs_too(agent):
+    configuration = {**agent.active_version.snapshot, "name": "Porter", "instructions": "Carry bags."}
+
+    found = StoredAgent.unsaved(agent, configuration)
+
+    assert (found.name, found.target, found.version_id) == ("Porter", "unsaved", None)
+    assert found.build().agent.name == "Porter"
+
+
+def test_an_agent_in_code_is_found_by_its_key():
+    found = stored_agents.get("proofreader")
+
+    assert (found.source, found.target, found.version_id) == ("code", "code", None)
+    assert found.configuration["model"] == {"provider": "demo", "name": "echo"}
+
+
+def test_a_stored_agent_comes_before_one_in_code():
+    AgentFactory(id="proofreader", name="Our own")
+
+    assert stored_agents.get("proofreader").source == "stored"
+
+
+def test_the_version_of_another_agent_is_none_of_this_one(agent):
+    other = AgentFactory(id="porter")
+
+    with pytest.raises(AgentVersion.DoesNotExist):
+        stored_agents.get("concierge", version_id=other.active_version_id)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"version_number": 9}, {"version_number": 10**30}, {"version_id": "no id"}, {"version_id": "0"}],
+    ids=["number", "huge number", "text", "digit"],
+)
+def test_a_version_that_is_not_there_is_told_so(agent, asked):
+    with pytest.raises(AgentVersion.DoesNotExist):
+        stored_agents.get("concierge", **asked)
+
+
+def test_an_agent_in_code_has_no_versions():
+    with pytest.raises(AgentVersion.DoesNotExist, match="lives in code"):
+        stored_agents.get("proofreader", version_id=uuid4())
+
+
+def test_an_agent_that_is_not_there_is_told_so():
+    with pytest.raises(Agent.DoesNotExist):
+        stored_agents.get("nobody")
+
+
+def test_a_user_finds_what_it_may_see(agent):
+    AgentFactory(id="secret", owner_id="press")
+    viewer = member(Role.VIEWER)
+
+    assert stored_agents.get("concierge", user=viewer).id == "concierge"
+    with pytest.raises(Agent.DoesNotExist):
+        stored_agents.get("secret", user=viewer)
+    assert [each.id for each in stored_agents.list(viewer)] == ["concierge", "proofreader"]
+
+
+def test_code_finds_everything(agent):
+    AgentFactory(id="secret", owner_id="press")
+
+    assert {each.id for each in stored_agents.list()} == {"concierge", "secret", "proofreader"}
+    assert {each.version_number for each in stored_agents.list(status="draft")} == {1, 2, None}
+
+
+def test_a_sub_agent_means_one_of_the_owner_or_of_the_shared_space(agent):
+    AgentFactory(id="clerk", owner_id="press")
+
+    assert stored_agents.sub_agent("concierge", "press").id == "concierge"
+    assert stored_agents.sub_agent("clerk", "press").id == "clerk"
+    assert stored_agents.sub_agent("proofreader", "press").source == "code"
+    with pytest.raises(Agent.DoesNotExist):
+        stored_agents.sub_agent("clerk", "support")
+
+
+# --- What is kept
+
+
+def test_a_built_agent_is_kept_for_the_next_run(agent):
+    assert stored_agents.get("concierge").build() is stored_agents.get("concierge").build()
+    assert stored_agents.get("concierge", status="draft").build() is not stored_agents.get("concierge").build()
+
+
+def test_what_is_made_live_runs_at_once(agent):
+    before = stored_agents.get("concierge").build()
+
+    agent.versions.get(version_number=2).activate()
+
+    assert stored_agents.get("concierge").build() is not before
+    assert said()[2] == 2
+
+
+def test_a_given_version_and_an_unsaved_text_are_built_anew(agent):
+    by_version = [stored_agents.get("concierge", version_number=1).build() for _ in range(2)]
+    unsaved = [StoredAgent.unsaved(agent, agent.active_version.snapshot).build() for _ in range(2)]
+
+    assert len({id(built) for built in (*by_version, *unsaved)}) == 4
+
+
+def test_what_is_registered_makes_another_agent(agent, registered):
+    before = stored_agents.get("concierge").build()
+
+    registered(Entry(Kind.TOOL, "new-tool", "New"))
+
+    assert stored_agents.get("concierge").build() is not before
+
+
+def test_another_provider_makes_another_agent(agent):
+    before = stored_agents.get("concierge").build()
+
+    ModelProvider.objects.create(key="house", title="House", base_url="https://models.example.org")
+
+    assert stored_agents.get("concierge").build() is not before
+
+
+def test_a_sub_agent_that_comes_or_goes_makes_another_agent():
+    AgentFactory(id="boss", agents=["clerk"])
+    alone = stored_agents.get("boss").build()
+
+    clerk = AgentFactory(id="clerk")
+    helped = stored_agents.get("boss").build()
+    clerk.delete()
+
+    assert [warning.key for warning in alone.warnings] == ["clerk"]
+    assert helped.warnings == ()
+    assert stored_agents.get("boss").build() is alone
+
+
+def test_what_is_kept_asks_the_database_nothing(agent):
+    stored = stored_agents.get("concierge")
+    stored.build()
+
+    with CaptureQueriesContext(connection) as queries:
+        stored.build()
+
+    assert len(queries) == 0
+
+
+def test_only_so_many_are_kept_and_the_oldest_go():
+    kept = Kept(2)
+    made = []
+
+    def make(key):
+        return kept.get(key, lambda: made.append(key) or key)
+
+    for key in (1, 2, 1, 3, 1, 2):
+        make(key)
+
+    assert made == [1, 2, 3, 2]
+    assert len(kept) == 2
