@@ -19,6 +19,7 @@ from agentcms.prepared import Prepared
 
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
+KNOWN_ROLES = {"", *Role.values}
 
 
 def printable_id(value: str) -> None:
@@ -108,7 +109,7 @@ class ApiKey(models.Model):
     @property
     def is_valid(self) -> bool:
         expired = self.expires_at is not None and self.expires_at <= timezone.now()
-        cut_to_known_role = self.role in {"", *Role.values}
+        cut_to_known_role = self.role in KNOWN_ROLES
         return self.revoked_at is None and not expired and cut_to_known_role and self.user.is_active
 
     def revoke(self) -> None:

@@ -28,7 +28,7 @@ class Role(models.TextChoices):
 
     @property
     def rank(self) -> int:
-        return list(Role).index(self)
+        return RANKS[self]
 
     def covers(self, other: Role) -> bool:
         """Whether this role may do what the other may."""
@@ -37,6 +37,9 @@ class Role(models.TextChoices):
     @classmethod
     def at_least(cls, role: Role) -> list[Role]:
         return [each for each in cls if each.covers(role)]
+
+
+RANKS = {role: rank for rank, role in enumerate(Role)}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, UnreadablePostError
 from django.utils.functional import Promise
 from rest_framework import exceptions as drf
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -119,6 +120,16 @@ class JSONRenderer(BaseRenderer):
         if isinstance(data, RawJSON):
             return data.content
         return b"" if data is None else encode(data)
+
+
+class Negotiation(DefaultContentNegotiation):
+    """DRF's own; who takes anything, or what a view answers anyway, needs no reading of the `Accept` header."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        first = renderers[0]
+        if request.META.get("HTTP_ACCEPT", "*/*") in ("*/*", first.media_type):
+            return first, first.media_type
+        return super().select_renderer(request, renderers, format_suffix)
 
 
 # --- Errors

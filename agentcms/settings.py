@@ -69,10 +69,13 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "agentcms.observe.ObserveMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "agentcms.compression.PageGZipMiddleware",
     "agentcms.csp.ContentSecurityPolicyMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "access_app.cors.CorsMiddleware",
+    "agents_app.middleware.ChangeMiddleware",
+    "agentcms.programs.ProgramsMiddleware",
+    # What stands below is for pages.
+    "agentcms.compression.PageGZipMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -80,7 +83,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "agents_app.middleware.ChangeMiddleware",
 ]
 
 ROOT_URLCONF = "agentcms.urls"
@@ -251,6 +253,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_PARSER_CLASSES": ["agentcms.rest.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["agentcms.rest.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "agentcms.rest.Negotiation",
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.CallThrottle"],
     "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",

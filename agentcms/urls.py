@@ -18,18 +18,19 @@ handler404 = "agentcms.handlers.handler404"
 handler500 = "agentcms.handlers.handler500"
 
 api_urlpatterns: list[Any] = [
+    # First what is asked for most.
+    path("", include("agents_app.urls_api")),
+    path("", include("versions_app.urls_api")),
     path("schema", SchemaView.as_view(), name="api-schema"),
     path("docs", DocsView.as_view(), name="api-docs"),
     path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
     path("", include("jobs_app.urls_api")),
-    path("", include("agents_app.urls_api")),
-    path("", include("versions_app.urls_api")),
     re_path(r"", NoSuchRoute.as_view()),
 ]
 
 urlpatterns = [
-    path("metrics", FiguresView.as_view(), name="metrics"),
     path("api/", include(api_urlpatterns)),
+    path("metrics", FiguresView.as_view(), name="metrics"),
     path("sign-in", SignIn.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),  # one door, one throttle

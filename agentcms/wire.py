@@ -209,9 +209,11 @@ def to_python(name: str) -> str:
 
 def wire_time(moment: datetime) -> str:
     """A time as the wire has it: ISO 8601 in UTC, cut to milliseconds, with a Z. A naive time is a ValueError."""
-    if moment.tzinfo is None:
-        raise ValueError("A time without a zone cannot go on the wire.")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    if moment.tzinfo is not UTC:  # what a database gives is
+        if moment.tzinfo is None:
+            raise ValueError("A time without a zone cannot go on the wire.")
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -232,4 +234,4 @@ def splice(*objects: str) -> str:
 
     The texts are canonical (no space around them) and share no key: `splice(before, snapshot, after)`.
     """
-    return "{" + ",".join(text[1:-1] for text in objects if text != "{}") + "}"
+    return "{" + ",".join([text[1:-1] for text in objects if text != "{}"]) + "}"

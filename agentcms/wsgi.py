@@ -1,5 +1,6 @@
 """The application that the web server serves."""
 
+import gc
 import os
 
 from django.core.wsgi import get_wsgi_application
@@ -11,7 +12,13 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from agentcms.chunked import measured
 
-# Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
-application = wrap_wsgi_with_proxy_headers(
-    measured(get_wsgi_application()), [str(network) for network in settings.TRUSTED_PROXIES]
-)
+application = measured(get_wsgi_application())
+
+if settings.TRUSTED_PROXIES:
+    # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
+    application = wrap_wsgi_with_proxy_headers(application, [str(network) for network in settings.TRUSTED_PROXIES])
+
+# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects.
+gc.collect()
+gc.freeze()
+gc.set_threshold(50_000, 20, 20)

@@ -73,8 +73,12 @@ class Fold(NamedTuple):
 
 def same(before: Any, after: Any) -> bool:
     """Whether two values are the same JSON: `true` is not `1`, and the order of keys does not count."""
-    # What Python tells apart is apart; what it calls equal may still be `true` and `1`.
-    return before is after or (before == after and (isinstance(before, str) or canonical(before) == canonical(after)))
+    # What Python tells apart is apart; what it calls equal may still be `true` and `1`, unless it is text or nothing.
+    if before is after or before != after:
+        return before is after
+    if type(before) is type(after) and (isinstance(before, str) or not before):
+        return True
+    return canonical(before) == canonical(after)
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:

@@ -15,15 +15,19 @@ def policy(answer):
     return dict(part.split(" ", 1) for part in answer["Content-Security-Policy"].split("; "))
 
 
-@pytest.mark.parametrize(
-    "path", ["/sign-in", "/", "/new-agent", "/account/keys", "/no-such-page", "/api/stored/agents"]
-)
+@pytest.mark.parametrize("path", ["/sign-in", "/", "/new-agent", "/account/keys", "/no-such-page", "/api/docs"])
 def test_scripts_run_by_nonce_alone(path):
     sent = policy(browser(UserFactory(is_superuser=True, is_staff=True)).get(path))
 
     assert re.fullmatch(r"'nonce-[\w-]{20,}'", sent["script-src"])
     assert sent["frame-ancestors"] == sent["default-src"] == sent["base-uri"] == "'none'"
     assert "unsafe" not in str(sent)
+
+
+def test_data_runs_nothing_at_all():
+    sent = policy(browser(UserFactory(is_superuser=True)).get("/api/stored/agents"))
+
+    assert sent == {"default-src": "'none'", "frame-ancestors": "'none'"}
 
 
 def test_each_answer_has_a_nonce_of_its_own_and_its_scripts_carry_it(client):
