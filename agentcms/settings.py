@@ -120,6 +120,7 @@ def database() -> dict[str, Any]:
     config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
     if config["ENGINE"].endswith("sqlite3"):
         return sqlite(config["NAME"])
+    config["ENGINE"] = "agentcms.databases.postgresql"
     config["DISABLE_SERVER_SIDE_CURSORS"] = not DATABASE_PREPARE  # such a pooler loses them between two fetches
     config["OPTIONS"] = {
         **config.get("OPTIONS", {}),
@@ -134,7 +135,7 @@ def database() -> dict[str, Any]:
 
 def sqlite(name: str) -> dict[str, Any]:
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "agentcms.databases.sqlite3",
         "NAME": name,
         "CONN_MAX_AGE": None,
         "OPTIONS": {

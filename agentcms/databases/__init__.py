@@ -1,0 +1,1 @@
+"""Django's two databases, each with one thing that ours needs."""

@@ -1,0 +1,39 @@
+"""PostgreSQL as Django has it, with times read by psycopg's own loader."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from functools import cache
+from typing import Any
+
+import psycopg
+from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import get_adapters_template
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import Format
+
+TIME = psycopg.adapters.types["timestamptz"].oid
+
+
+@cache
+def adapters(timezone: tzinfo) -> AdaptersMap:
+    """Django's, with psycopg's own loader of times."""
+    known = AdaptersMap(get_adapters_template(True, timezone))
+    if loader := psycopg.adapters.get_loader(TIME, Format.TEXT):
+        known.register_loader("timestamptz", loader)
+    return known
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Connections that are in UTC, as all of ours are, so that no time has to be moved into another zone.
+
+    Django's loader does that in Python: it took a third of the time of reading a list.
+    """
+
+    def get_connection_params(self) -> dict[str, Any]:
+        return {**super().get_connection_params(), "context": adapters(self.timezone)}
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        if name:  # outside a transaction such a cursor must outlive the statement
+            return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
+        return self.connection.cursor()

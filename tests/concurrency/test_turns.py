@@ -1,0 +1,107 @@
+"""SQLite's writers wait in line: in the order of asking, not for ever, and behind nobody who died."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from django.db import OperationalError
+from django.db.utils import ConnectionHandler
+
+from agentcms.children import PROJECT
+from agentcms.databases.sqlite3.base import Turn
+from agentcms.rest import api_error
+from agentcms.settings import sqlite
+from tests.served import wait_until
+
+HOLD = """
+import sys
+from agentcms.databases.sqlite3.base import Turn
+Turn(sys.argv[1]).take(10)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "queue")
+
+
+def waiting(path):
+    """How many wait for a lock on the file."""
+    inode = f":{os.stat(path).st_ino} "
+    with open("/proc/locks") as locks:
+        return sum(inode in line and "->" in line for line in locks)
+
+
+def test_writers_get_their_turn_in_the_order_of_asking(path):
+    first = Turn(path)
+    first.take(10)
+    served = []
+
+    def write(number):
+        turn = Turn(path)
+        turn.take(30)
+        served.append(number)
+        turn.give_back()
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(8)]
+    for number, thread in enumerate(threads, 1):
+        thread.start()
+        wait_until(lambda number=number: waiting(path) == number, what="one more in line")
+    first.give_back()
+    for thread in threads:
+        thread.join(30)
+
+    assert served == list(range(8))
+
+
+def test_who_waits_too_long_is_told_to_come_again(path):
+    Turn(path).take(10)
+
+    with pytest.raises(OperationalError) as refused:
+        Turn(path).take(0.05)
+
+    assert api_error(refused.value).status == 503
+
+
+def test_who_gave_up_stands_in_nobodys_way(path):
+    first, second, third = Turn(path), Turn(path), Turn(path)
+    first.take(10)
+    with pytest.raises(OperationalError):
+        second.take(0.05)
+
+    first.give_back()
+
+    third.take(10)
+    third.give_back()
+    second.take(10)
+
+
+def test_the_turn_of_a_killed_process_is_free(path):
+    command = [sys.executable, "-c", HOLD, path]
+    with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(OperationalError):
+            Turn(path).take(0.05)
+
+        os.kill(holder.pid, signal.SIGKILL)
+
+        Turn(path).take(10)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("end", ["commit", "rollback", "close"])
+def test_a_transaction_gives_its_turn_back_however_it_ends(tmp_path, end):
+    connection = ConnectionHandler({"default": sqlite(str(tmp_path / "agents.sqlite3"))})["default"]
+
+    connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+    path = connection.turn.path
+    with pytest.raises(OperationalError):
+        Turn(path).take(0.05)
+    getattr(connection, end)()
+
+    Turn(path).take(10)
