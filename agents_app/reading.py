@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One field that is set; its kind says how it is shown: text, words, keys or json."""
+    """One field that is set; its kind says how it is shown: text, words, keys, facts or json."""
 
     field: str
     label: str
@@ -55,6 +55,10 @@ def part(field: str, value: Any, missing: Collection[tuple[str, str]]) -> Part:
         return Part(field, LABELS[field], "text" if field == "instructions" else "words", value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return Part(field, LABELS[field], "keys", [named(field, key, missing) for key in value])
+    if field == "model" and not any(isinstance(each, dict | list) for each in value.values()):
+        first = {"provider": value.get("provider"), **value}
+        facts = [(name, each if isinstance(each, str) else json.dumps(each)) for name, each in first.items()]
+        return Part(field, LABELS[field], "facts", facts)
     return Part(field, LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
 

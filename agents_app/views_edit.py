@@ -19,7 +19,7 @@ from agents_app import shapes
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms_create import CreateForm
-from agents_app.forms_page import EditForm, OpenedForm, configuration_of
+from agents_app.forms_page import EditForm, OpenedForm, configuration_of, found
 from agents_app.models import Agent
 from agents_app.pages import find, hold, is_htmx, may, may_copy, owners_for, rights
 from agents_app.reading import parts, unset
@@ -106,7 +106,8 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
             return show(request, agent, form, status=422)
 
     if stale:
-        more = {"stale": stale, "publishes": publishes, "mine": as_text(form.changed_fields())}
+        begun_on = found(agent, form.cleaned_data.get("head"))
+        more = {"stale": stale, "begun_on": begun_on, "publishes": publishes, "mine": as_text(form.changed_fields())}
         response = show(request, find(request, agent.pk), form, status=409, **more)
         return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
     return saved(request, find(request, agent.pk), version, form)
