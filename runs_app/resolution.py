@@ -91,7 +91,7 @@ class StoredAgent:
 
     def _known_agents(self) -> dict[str, Any]:
         """The stored agents among those it names that it may ask, with their live versions."""
-        named = self.configuration.get("agents")
+        named = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
         if not named:
             return {}
         usable = Agent.objects.among(named).filter(owner_id__in=(self.owner_id, SHARED), active_version__isnull=False)

@@ -6,7 +6,7 @@ It imports pydantic-ai, which is heavy: import this module where an agent is bui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import httpx2
@@ -88,37 +88,27 @@ def demo(name: str, choice: Mapping[str, Any]) -> Model:
 
 def openai(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
 
-    access = OpenAIProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
-    return OpenAIResponsesModel(name, provider=access)
+    return OpenAIResponsesModel(name, provider=openai_client(provider.base_url, provider.secret))
 
 
 def compatible(provider: Provider, name: str) -> Model:
     """A server that speaks OpenAI's older dialect, which everybody else speaks too."""
     from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
 
-    # A server of one's own may ask for no key; the client wants some text all the same.
-    secret = provider.secret or "none"
-    access = OpenAIProvider(base_url=provider.base_url, api_key=secret, http_client=http_client())
-    return OpenAIChatModel(name, provider=access)
+    return OpenAIChatModel(name, provider=openai_client(provider.base_url, provider.secret))
 
 
 def anthropic(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    access = AnthropicProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
-    return AnthropicModel(name, provider=access)
+    return AnthropicModel(name, provider=anthropic_client(provider.base_url, provider.secret))
 
 
 def google(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
 
-    access = GoogleProvider(base_url=provider.base_url, api_key=provider.secret, http_client=http_client())
-    return GoogleModel(name, provider=access)
+    return GoogleModel(name, provider=google_client(provider.base_url, provider.secret))
 
 
 MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
@@ -127,6 +117,30 @@ MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
     Dialect.ANTHROPIC: anthropic,
     Dialect.GOOGLE: google,
 }
+
+# Clients are kept: to make one costs up to 200 ms.
+
+
+@lru_cache(maxsize=64)
+def openai_client(base_url: str, secret: str) -> Any:
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    # A server of one's own may ask for no key; the client wants some text all the same.
+    return OpenAIProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
+
+
+@lru_cache(maxsize=64)
+def anthropic_client(base_url: str, secret: str) -> Any:
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
+
+
+@lru_cache(maxsize=64)
+def google_client(base_url: str, secret: str) -> Any:
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
 
 
 @cache
