@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
+
 from access_app.models import Membership
 from access_app.roles import SHARED, Role, effective_role, may_all, owners
 
@@ -29,6 +31,16 @@ def highest_role(user: Any) -> Role | None:
 def managed_owners(user: Any) -> list[str]:
     """The owners whose members the person keeps."""
     return known_owners(user, Role.MANAGER)
+
+
+def can_be_owner(owner_id: str) -> bool:
+    """Whether there could be a team of this name: the field of a membership decides."""
+    field = Membership._meta.get_field("owner_id")
+    try:
+        field.run_validators(owner_id)
+    except ValidationError:
+        return False
+    return True
 
 
 def orphans_team(membership: Membership, role: str) -> bool:

@@ -9,7 +9,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
@@ -18,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.roles import Role, may_all, require_role
-from access_app.teams import managed_owners, orphans_team
+from access_app.teams import can_be_owner, managed_owners, orphans_team
 
 
 class SignIn(LoginView):
@@ -49,7 +50,7 @@ class PasswordChange(SuccessMessageMixin, PasswordChangeView):
 
 @never_cache
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def keys(request: HttpRequest) -> HttpResponse:
     """One's own keys. A new one is shown in this answer and never again, so it is not behind a redirect."""
     form = KeyForm(request.POST or None)
@@ -77,14 +78,15 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest) -> HttpResponse:
-    """The members of one owner that the person manages; for those who manage none, where they are members."""
+    """The members of one of the owners that the person manages; for those who manage none, where they are members."""
     owners = managed_owners(request.user)
     if not owners and "owner" not in request.GET:
-        mine = Membership.objects.filter(user=request.user.pk)
-        return render(request, "account/memberships.html", {"memberships": mine, "nav": "team"})
+        return render(request, "account/memberships.html", {"memberships": elsewhere(request, owners), "nav": "team"})
     owner_id = request.GET.get("owner", owners[0] if owners else "")
+    if not can_be_owner(owner_id):
+        raise Http404
     require_role(request.user, Role.MANAGER, owner_id)
 
     form = MemberForm(request.POST or None, owner_id=owner_id)
@@ -92,9 +94,23 @@ def team(request: HttpRequest) -> HttpResponse:
         added = form.save()
         messages.success(request, f"{added.user} is now {added.get_role_display().lower()}.")
         return redirect(team_address(owner_id))
-    members = Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username")
-    context = {"form": form, "owner_id": owner_id, "owners": owners, "members": members, "roles": Role, "nav": "team"}
+    context = {
+        "nav": "team",
+        "form": form,
+        "owner_id": owner_id,
+        "owners": sorted({*owners, owner_id}),
+        "may_name": may_all(request.user, Role.MANAGER),
+        "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
+        "elsewhere": elsewhere(request, owners),
+        "roles": Role,
+    }
     return render(request, "account/team.html", context, status=422 if form.is_bound else 200)
+
+
+def elsewhere(request: HttpRequest, managed: list[str]) -> QuerySet[Membership]:
+    """The person's own roles for owners whose members somebody else keeps."""
+    mine = Membership.objects.filter(user=request.user.pk)
+    return mine.exclude(owner_id__in=managed).order_by("owner_id")
 
 
 @login_required

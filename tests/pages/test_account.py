@@ -1,5 +1,7 @@
 """One's own keys and password, and the members of a team."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -130,3 +132,40 @@ def test_who_manages_no_team_sees_where_they_are_members(ann):
 
     assert "Shared space" in answer.content.decode()
     assert "Publisher" in answer.content.decode()
+
+
+def offered(client, address):
+    """The teams that the page leads to."""
+    text = client.get(address).content.decode()
+    return re.findall(r'<option value="([^"]*)"', text.partition('id="team"')[2].partition("</select>")[0])
+
+
+def test_a_manager_of_several_teams_finds_each_and_reads_the_own_roles_elsewhere(manager):
+    MembershipFactory(user=manager, owner_id="newsroom", role=Role.MANAGER)
+    MembershipFactory(user=manager, owner_id="lab", role=Role.EDITOR)
+    client = browser(manager)
+
+    shown = client.get(team("newsroom")).content.decode()
+
+    assert offered(client, team("newsroom")) == ["newsroom", "support"]
+    assert "Team of newsroom" in shown
+    assert "<dt>lab</dt><dd>Editor</dd>" in shown
+    assert 'id="team"' not in browser(member(Role.MANAGER, "lab")).get(team("lab")).content.decode()
+
+
+def test_a_superuser_finds_every_team_and_begins_a_new_one(manager, ann):
+    MembershipFactory(owner_id="newsroom")
+    client = browser(UserFactory(is_superuser=True))
+
+    assert offered(client, reverse("account:team")) == ["", "newsroom", "support"]
+    assert "No members yet" in client.get(team("brand-new")).content.decode()
+    client.post(team("brand-new"), {"username": "ann", "role": "manager"})
+    assert offered(client, team("brand-new")) == ["", "brand-new", "newsroom", "support"]
+
+
+@pytest.mark.parametrize("owner_id", ["a%00b", "x" * 129, "%20"])
+def test_what_cannot_be_an_owner_has_no_team(owner_id, ann):
+    client = browser(UserFactory(is_superuser=True))
+
+    assert client.get(team(owner_id)).status_code == 404
+    assert client.post(team(owner_id), {"username": "ann", "role": "viewer"}).status_code == 404
