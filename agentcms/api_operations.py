@@ -21,6 +21,9 @@ class Operation(NamedTuple):
 
 AGENT = "/api/stored/agents/{agentId}"
 VERSION = f"{AGENT}/versions/{{versionId}}"
+RUNNING = "/api/agents/{agentId}"
+RUN = "/api/runs/{runId}"
+WHICH = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 
 OPERATIONS = (
@@ -43,7 +46,7 @@ OPERATIONS = (
         201,
         (409,),
     ),
-    Operation("get", AGENT, "getAgent", "An agent, resolved", "Agent", query=("status", "versionId", "versionNumber")),
+    Operation("get", AGENT, "getAgent", "An agent, resolved", "Agent", query=WHICH),
     Operation(
         "patch", AGENT, "updateAgent", "Change the named fields", "Agent", "AgentChange", ("strict",), errors=(412,)
     ),
@@ -110,5 +113,25 @@ OPERATIONS = (
     Operation("get", "/api/stored/agent-schema", "getAgentSchema", "The JSON Schema of an agent", "Anything"),
     Operation("get", "/api/jobs/{jobId}", "getJob", "How far a job is", "Job"),
     Operation("get", "/api/jobs/{jobId}/file", "getJobFile", "What an export wrote", "Lines"),
+    Operation("get", "/api/agents", "listRunnableAgents", "Agents by id", "Runnables", query=(*PAGING, "partial")),
+    Operation("get", "/api/agents/providers", "listProviders", "Providers of models", "Providers"),
+    Operation("get", RUNNING, "getRunnableAgent", "An agent with what it uses", "Runnable", query=WHICH),
+    Operation(
+        "post", f"{RUNNING}/generate", "generate", "Ask and wait", "Generated", "Call", WHICH, errors=(409, 422, 424)
+    ),
+    Operation("post", f"{RUNNING}/stream", "stream", "Ask and read along", "Events", "Call", WHICH, errors=(409, 422)),
+    Operation("post", f"{RUNNING}/observe", "observe", "Read a run again", "Events", "Observe"),
+    Operation(
+        "get",
+        "/api/runs",
+        "listRuns",
+        "Runs, newest first",
+        "RunPage",
+        query=(*PAGING, "agentId", "runStatus", "children"),
+    ),
+    Operation("get", RUN, "getRun", "A run", "Run"),
+    Operation("get", f"{RUN}/events", "listEvents", "Its events so far", "EventPage", query=("after", "perPage")),
+    Operation("get", f"{RUN}/stream", "followRun", "Its events as they come", "Events", query=("after",)),
+    Operation("post", f"{RUN}/cancel", "cancelRun", "Stop it", "Run"),
     Operation("get", "/api/schema", "getSchema", "This description", "Anything"),
 )

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from pydantic import BaseModel
 
 from agentcms.api_operations import OPERATIONS, Operation
+from agentcms.api_schema_runs import RUN_STATES, runs
+from agentcms.api_schema_words import ANY, FLAG, ID, JSON, TEXT, TIME, WHOLE, closed, many, maybe, page, ref
 from agents_app.bodies import Copy, Identity, Ownership, Said
 from agents_app.shapes import AgentCreate, AgentShape, partial
+from runs_app.options import CallOptions
 from versions_app.bodies import Description, Undo
 
-JSON = dict[str, Any]
-
-
-TEXT: JSON = {"type": "string"}
-WHOLE: JSON = {"type": "integer"}
-FLAG: JSON = {"type": "boolean"}
-TIME: JSON = {"type": "string", "format": "date-time"}
-ID: JSON = {"type": "string", "format": "uuid"}
-ANY: JSON = {}
-
-
-def maybe(schema: JSON) -> JSON:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def ref(name: str) -> JSON:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def many(schema: JSON) -> JSON:
-    return {"type": "array", "items": schema}
-
-
-def closed(**fields: JSON) -> JSON:
-    """An object with these members, all of them always there."""
-    return {"type": "object", "required": list(fields), "properties": fields}
+# What is no JSON.
+KINDS = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
 
 
 def order(*fields: str) -> JSON:
@@ -69,7 +47,9 @@ QUERY: dict[str, JSON] = {
     "at": {"schema": TIME},
     "from": {"required": True, "schema": TEXT, "description": "The id of a version, live or head."},
     "to": {"required": True, "schema": TEXT, "description": "The id of a version, live or head."},
-    **{name: {"schema": FLAG} for name in ("strict", "force", "dryRun", "publish")},
+    **{name: {"schema": FLAG} for name in ("strict", "force", "dryRun", "publish", "partial", "children")},
+    "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATES], "default": "all"}},
+    "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
 
 MESSAGES = {
@@ -83,6 +63,7 @@ MESSAGES = {
     413: "Request body too large.",
     415: "Send application/json.",
     422: "The Idempotency-Key was used for another request.",
+    424: "The run failed; the sentence says why.",
     429: "Too many requests; Retry-After says when.",
     503: "A lock could not be had in time; Retry-After says when.",
 }
@@ -120,8 +101,8 @@ def described(operation: Operation) -> JSON:
     if operation.id == "getAgent":
         said["responses"]["304"] = {"description": "Known already, by If-None-Match."}
     if operation.body:
-        kind = "application/x-ndjson" if operation.body == "Lines" else "application/json"
-        needed = operation.body in ("AgentCreate", "Duplicate", "Lines")
+        kind = KINDS.get(operation.body, "application/json")
+        needed = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
         said["requestBody"] = {"required": needed, "content": {kind: {"schema": ref(operation.body)}}}
     return said
 
@@ -140,7 +121,7 @@ def errors(operation: Operation) -> set[int]:
 
 
 def answered(operation: Operation) -> JSON:
-    kind = "application/x-ndjson" if operation.answer == "Lines" else "application/json"
+    kind = KINDS.get(operation.answer, "application/json")
     return {"description": operation.summary, "content": {kind: {"schema": ref(operation.answer)}}}
 
 
@@ -150,7 +131,8 @@ def refused(status: int) -> JSON:
 
 def schemas() -> dict[str, JSON]:
     """The shapes of bodies and answers by name."""
-    found = answers() | pages()
+    found = answers() | pages() | runs()
+    add(found, "CallOptions", CallOptions)
     add(found, "AgentCreate", AgentCreate, Said)
     add(found, "AgentChange", partial(AgentShape), Ownership, Said)
     add(found, "Duplicate", Identity, Copy, Ownership)
@@ -281,7 +263,3 @@ def activation() -> JSON:
         reason=TEXT,
         createdAt=TIME,
     )
-
-
-def page(key: str, item: str) -> JSON:
-    return closed(**{key: many(ref(item))}, total=WHOLE, page=WHOLE, perPage=WHOLE, hasMore=FLAG)

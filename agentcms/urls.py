@@ -25,6 +25,7 @@ api_urlpatterns: list[Any] = [
     path("docs", DocsView.as_view(), name="api-docs"),
     path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
     path("", include("jobs_app.urls_api")),
+    path("", include("runs_app.urls_api")),
     re_path(r"", NoSuchRoute.as_view()),
 ]
 

@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 from django.conf import settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
+from agentcms import stopping
 from agentcms.chunked import measured
 
 application = measured(get_wsgi_application())
@@ -22,3 +23,5 @@ if settings.TRUSTED_PROXIES:
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)
+
+stopping.listen()

@@ -48,17 +48,23 @@ def answered(
     request: Request, said: str, act: Callable[[], HttpResponse], agent_id: str | None = None
 ) -> HttpResponse:
     """Act, or answer what was answered when the key came first; `said` is the request's path and body."""
-    key = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    key = key_of(request)
     if key is None:
         return act()
-    if not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable()):
-        raise ApiError(400, "An Idempotency-Key has 1 to 255 printable ASCII characters.", "invalid_key")
     mark = hashlib.sha256(said.encode()).hexdigest()
     with transaction.atomic():
         kept = claim(request, key, mark)
         if kept is not None:
             return keep(kept, act())
     return repeated(request, key, mark, act, agent_id)
+
+
+def key_of(request: Request) -> str | None:
+    """The `Idempotency-Key` of a request, checked, or None where it has none."""
+    key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if key is not None and (not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable())):
+        raise ApiError(400, "An Idempotency-Key has 1 to 255 printable ASCII characters.", "invalid_key")
+    return key
 
 
 def claim(request: Request, key: str, mark: str) -> KeptAnswer | None:

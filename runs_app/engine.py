@@ -10,11 +10,16 @@ from importlib import import_module
 from typing import Any, TypeVar
 from uuid import UUID
 
+from agentcms.stopping import on_stop
+from runs_app import streams
 from runs_app.aside import in_thread
 from runs_app.leases import holder_name
+from runs_app.wakeups import wakeups
 from runs_app.writer import Writer
 
 log = logging.getLogger(__name__)
+
+PATIENCE = 2.0  # seconds to write how the runs ended when the process is asked to stop
 
 Result = TypeVar("Result")
 
@@ -26,6 +31,9 @@ class Engine:
         self.holder = holder_name()
         self.writer = Writer(self.holder, self.cancel)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
+        self.is_stopping = False
+        wakeups.stop = self.cancel
+        wakeups.listen()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
 
@@ -58,6 +66,13 @@ class Engine:
         if (task := self.tasks.get(run_id)) is not None:
             task.cancel()
 
+    def stop(self) -> None:
+        """End every run with the reason that the process ends, and wait until that is written."""
+        self.is_stopping = True
+        for run_id in list(self.tasks):
+            self.cancel(run_id)
+        self.writer.settle(PATIENCE)
+
 
 _lock = threading.Lock()
 _engine: Engine | None = None
@@ -75,3 +90,11 @@ def engine() -> Engine:
 def running_engine() -> Engine | None:
     """The engine of this process where it has one."""
     return _engine
+
+
+@on_stop
+def stop() -> None:
+    """End the runs of this process, then let their readers go, and those of the runs of others."""
+    if _engine is not None:
+        _engine.stop()
+    streams.stop()

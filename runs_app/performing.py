@@ -70,7 +70,7 @@ async def perform(engine: Engine, run_id: UUID, family: Family | None = None) ->
             return None
         await within_time(performance, run, family or Family.of(run))
     except asyncio.CancelledError:
-        performance.close(chunk("abort"), status=Status.CANCELLED)
+        stopped(performance)
         raise
     except Exception as error:
         failed(performance, error)
@@ -109,10 +109,21 @@ async def succeeded(performance: Performance, run: AgentRun) -> None:
         await in_database(scoring.start, run)
 
 
+def stopped(performance: Performance) -> None:
+    """Somebody stopped the run, or the process ends."""
+    if performance.engine.is_stopping:
+        fail(performance, leases.LOST)
+    else:
+        performance.close(chunk("abort"), status=Status.CANCELLED)
+
+
 def failed(performance: Performance, error: Exception) -> None:
     if not failures.is_known(error):
         log.error("Run %s failed.", performance.run_id, exc_info=error)
-    told = storable(failures.sentence(error, performance.model))
+    fail(performance, storable(failures.sentence(error, performance.model)))
+
+
+def fail(performance: Performance, told: str) -> None:
     last = chunk("error", error={"name": "Error", "message": told})
     performance.close(last, status=Status.FAILED, finish_reason="error", error=told)
 

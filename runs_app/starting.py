@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access_app.roles import Role, require_role
-from agentcms.errors import ApiError, Unprocessable
+from agentcms.errors import ApiError, Unavailable, Unprocessable
 from agentcms.ids import uuid7
 from agentcms.wire import canonical, digest
 from agents_app.models import Agent
@@ -21,6 +21,7 @@ from runs_app.engine import engine
 from runs_app.history import read_messages
 from runs_app.models import LEASE, AgentRun, Thread
 from runs_app.resolution import StoredAgent
+from runs_app.wakeups import wakeups
 
 REPEATS = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # the namespace of runs that are asked for with a key
 RETRY_AFTER = 2  # seconds
@@ -129,6 +130,8 @@ def find_thread(stored: StoredAgent, user: Any, key: str, resource: str) -> Thre
 def insert(stored: StoredAgent, user: Any, asked: dict[str, Any], *, taken: bool = False, **columns: Any) -> AgentRun:
     """The row; this process carries it once it is committed, unless somebody has `taken` it."""
     holder = engine()
+    if holder.is_stopping:
+        raise Unavailable("This server is about to stop. Try again shortly.")
     run = AgentRun(
         agent_id=stored.id if stored.source == "stored" else None,
         agent_key=stored.id,
@@ -154,4 +157,4 @@ def cancel(run: AgentRun) -> None:
     """Ask whoever carries a run to stop it; one that is over stays as it is."""
     held = AgentRun.objects.filter(pk=run.pk, status__in=AgentRun.HELD, cancel_requested_at__isnull=True)
     held.update(cancel_requested_at=timezone.now())
-    engine().cancel(run.pk)
+    wakeups.tell_to_stop(run.pk)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -135,7 +134,7 @@ class EventStream:
         self.place.leave()
 
 
-def stop(**said: Any) -> None:
+def stop() -> None:
     """Let every reader of this process go."""
     stopping.set()
     wakeups.wake_all()

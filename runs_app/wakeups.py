@@ -9,8 +9,8 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 import redis
@@ -19,6 +19,7 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 PREFIX = "agent.stream."
+STOP = "stop"  # what is said of a run that is to end; of one that has more to read, nothing
 LOOK_AGAIN = 0.25  # seconds, where nobody tells this process what others write
 PAUSE = 5.0  # seconds before a Valkey that went away is asked again
 
@@ -33,6 +34,7 @@ class Wakeups:
         self.is_told = False  # whether Valkey tells us at this moment
         self.silent_until = 0.0
         self.sender: redis.Redis | None = None
+        self.stop: Callable[[UUID], None] | None = None  # who carries the runs of this process
 
     @contextmanager
     def waiting_for(self, run_id: UUID) -> Iterator[threading.Event]:
@@ -40,7 +42,7 @@ class Wakeups:
         woken, name = threading.Event(), str(run_id)
         with self.lock:
             self.waiting[name].add(woken)
-            self._listen()
+        self.listen()
         try:
             yield woken
         finally:
@@ -70,22 +72,33 @@ class Wakeups:
         names = [str(run_id) for run_id in run_ids]
         for name in names:
             self.wake(name)
+        self._publish(names, "")
+
+    def tell_to_stop(self, run_id: UUID) -> None:
+        """Have a run stopped at once by the process that carries it; the row says so too, to who hears nothing."""
+        if self.stop is not None:
+            self.stop(run_id)
+        self._publish([str(run_id)], STOP)
+
+    def _publish(self, names: Iterable[str], said: str) -> None:
         if not settings.REDIS_URL or time.monotonic() < self.silent_until:
             return
         try:
             self.sender = self.sender or connect()
             with self.sender.pipeline(transaction=False) as pipeline:
                 for name in names:
-                    pipeline.publish(PREFIX + name, "")
+                    pipeline.publish(PREFIX + name, said)
                 pipeline.execute()
         except redis.RedisError as error:
             self.silent_until = time.monotonic() + PAUSE
             log.warning("Readers in other processes look by themselves for %.0f s: %s", PAUSE, error)
 
-    def _listen(self) -> None:
-        if self.listener is None and settings.REDIS_URL:
-            self.listener = threading.Thread(target=self._listen_on, name="run-wakeups", daemon=True)
-            self.listener.start()
+    def listen(self) -> None:
+        """Hear what other processes tell, from now on."""
+        with self.lock:
+            if self.listener is None and settings.REDIS_URL:
+                self.listener = threading.Thread(target=self._listen_on, name="run-wakeups", daemon=True)
+                self.listener.start()
 
     def _listen_on(self) -> None:
         while True:
@@ -105,7 +118,14 @@ class Wakeups:
                     self.is_told = True
                     self.wake_all()  # something may have been missed while nobody listened
                 elif message["type"] == "pmessage":
-                    self.wake(message["channel"].decode().removeprefix(PREFIX))
+                    self._heard(message["channel"].decode().removeprefix(PREFIX), message["data"].decode())
+
+    def _heard(self, name: str, said: str) -> None:
+        if said != STOP:
+            self.wake(name)
+        elif self.stop is not None:
+            with suppress(ValueError):  # whoever else speaks on this channel
+                self.stop(UUID(name))
 
 
 def connect() -> redis.Redis:

@@ -68,7 +68,7 @@ class Writer:
             if self.thread is None:
                 self.thread = threading.Thread(target=self._write_on, name="run-writer", daemon=True)
                 self.thread.start()
-            self.changed.notify()
+            self.changed.notify_all()
 
     def add(self, run_id: UUID, data: Chunk) -> None:
         """Write a chunk soon."""
@@ -80,7 +80,7 @@ class Writer:
                 held.first_text_at = timezone.now()
             if not (len(held.waiting) > held.taken and grow(held.waiting[-1][0], data)):
                 held.waiting.append((data, timezone.now()))
-            self.changed.notify()
+            self.changed.notify_all()
 
     def close(self, run_id: UUID, **values: Any) -> Future[bool]:
         """Write how a run ended with all it said; the answer is whether it was still ours to write."""
@@ -91,13 +91,18 @@ class Writer:
                 gone.set_result(False)
                 return gone
             held.end = {"first_text_at": held.first_text_at, **values}
-            self.changed.notify()
+            self.changed.notify_all()
             return held.written
 
     def forget(self, run_id: UUID) -> None:
         """Expect nothing more of a run that another process carries."""
         with self.changed:
             self.held.pop(run_id, None)
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until every run has written its end; whether they have."""
+        with self.changed:
+            return self.changed.wait_for(lambda: not self.held, timeout=seconds)
 
     # --- The thread
 
@@ -192,6 +197,7 @@ class Writer:
                 if one.end is not None:
                     del self.held[run_id]
                     held.written.set_result(True)
+                    self.changed.notify_all()
         self._drop(run_id for run_id in taken if run_id not in kept)
 
     def _drop(self, run_ids: Any) -> None:
@@ -199,6 +205,7 @@ class Writer:
         for run_id in list(run_ids):
             with self.changed:
                 held = self.held.pop(run_id, None)
+                self.changed.notify_all()
             if held is not None:
                 held.written.set_result(False)
                 self.stop(run_id)

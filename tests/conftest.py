@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from agentcms import embedded
+from tests.runs import come_to_rest
 from tests.served import Served, serving
 
 DRILL = bool(os.environ.get("DRILL"))
@@ -56,6 +57,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def drilled() -> bool:
     """Whether the long figures are wanted."""
     return DRILL
+
+
+# --- Runs
+
+
+@pytest.fixture
+def engine_at_rest(transactional_db: None) -> Iterator[None]:
+    """A database that the engine's threads see too, and that they have left when the next test empties it."""
+    yield
+    come_to_rest()
 
 
 # --- Real processes

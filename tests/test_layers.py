@@ -12,7 +12,8 @@ FLOORS = ["agentcms floor", "access_app", "jobs_app", "agents_app", "versions_ap
 APPS = FLOORS[1:-1]
 # The modules of `agentcms` that wire everything together or run it. The others are the floor and know of no app.
 TOP = {"__init__", "apps", "celery", "checks", "settings", "urls", "wsgi"}
-TOP |= {"api_operations", "api_schema", "api_schema_views", "figures", "health", "metrics", "observe"}
+TOP |= {"api_operations", "api_schema", "api_schema_runs", "api_schema_views", "api_schema_words"}
+TOP |= {"figures", "health", "metrics", "observe"}
 TOP |= {"children", "embedded", "prepare", "run", "supervisor", "watchdog", "worker"}
 
 HTTP = ("rest_framework", "django.http", "django.shortcuts", "django.views", "django_htmx")
@@ -45,6 +46,17 @@ DOMAIN = [
     "versions_app.signals",
     "versions_app.tasks",
     "versions_app.triggers",
+    "runs_app.calls",
+    "runs_app.engine",
+    "runs_app.generated",
+    "runs_app.history",
+    "runs_app.listed",
+    "runs_app.performing",
+    "runs_app.scoring",
+    "runs_app.starting",
+    "runs_app.streams",
+    "runs_app.tasks",
+    "runs_app.writer",
 ]
 
 

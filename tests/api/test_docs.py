@@ -3,7 +3,10 @@
 import re
 import subprocess
 
+import pytest
+
 from agentcms.children import PROJECT
+from tests.factories import UserFactory
 from tests.operations.real import wait_for_jobs
 from tests.served import Served
 
@@ -20,9 +23,29 @@ def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
     [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
 
     assert done.returncode == 0, done.stderr
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     assert '"error":"' not in done.stdout, done.stdout
     assert "Stands at the door." in done.stdout
     assert (state, result["same"], result["refuse"]) == ("done", 1, 0)
     with own_served.client(key) as client:
         assert client.get("/api/stored/agents").json()["total"] == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("accepts", ["text/html,application/xhtml+xml,*/*;q=0.8", "text/html"])
+def test_a_browser_is_led_to_sign_in_and_back(client, accepts):
+    answer = client.get("/api/docs?x=1", headers={"Accept": accepts})
+
+    assert (answer.status_code, answer.url) == (302, "/sign-in?next=/api/docs%3Fx%3D1")
+    client.force_login(UserFactory())
+    assert b"<h1" in client.get("/api/docs", headers={"Accept": accepts}).content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "headers", [{}, {"Accept": "application/json"}, {"Accept": "*/*"}, {"Authorization": "Bearer x"}]
+)
+def test_a_program_without_a_key_gets_the_401(client, headers):
+    answer = client.get("/api/docs", headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")

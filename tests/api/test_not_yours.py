@@ -13,6 +13,7 @@ from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
 from jobs_app.models import Job
 from jobs_app.work import start
+from runs_app.models import AgentRun, SavedInput
 from tests.api.calls import AGENTS, Caller, agent_path
 from tests.api.test_permissions import AGENT_CASES, NEW
 from tests.factories import AgentFactory, api_key, member
@@ -109,8 +110,12 @@ def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(cli
     agent.edit({"name": "Two"})
     key = ApiKey.objects.issue(bob)[0]
     job = start("export_agents", requested_by=bob)
+    asked = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
+    run = AgentRun.objects.create(**asked, configuration={"name": "Two"}, input={"messages": []})
     ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}
     ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
+    kept = SavedInput.objects.create(user=bob, agent=agent, name="Two", text="Two")
+    ids |= {"run_id": run.pk, "input_id": kept.pk}
     api = Caller(api_key(ann))
     client.force_login(ann)
     before = state()
@@ -134,7 +139,7 @@ def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(cli
 
 def state():
     """All that somebody could have changed."""
-    models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership)
+    models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
 
 

@@ -66,6 +66,22 @@ OTHERS = {
     "api-schema": "test_schema.py",
     "api-docs": "test_schema.py",
     "api-agent-schema": "test_schema.py",
+    **dict.fromkeys(
+        (
+            "api-running-agents",
+            "api-running-agent",
+            "api-providers",
+            "api-generate",
+            "api-stream",
+            "api-observe",
+            "api-runs",
+            "api-run",
+            "api-run-events",
+            "api-run-stream",
+            "api-run-cancel",
+        ),
+        "../runs_app/test_run_rights.py",
+    ),
 }
 
 AGENT_CASES = [case for cases in CASES.values() for case in cases]

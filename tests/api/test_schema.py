@@ -74,7 +74,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 
 @pytest.fixture
-def root(transactional_db):
+def root(engine_at_rest):
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     caller.create()
     caller.patch(agent_path(), {"name": "Two"})

@@ -1,0 +1,55 @@
+"""What the API answers of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runs_app.models import AgentRun, RunEvent
+
+# What a list leaves in the database: it may be large, and one run alone shows it.
+NOT_LISTED = ("configuration", "input", "messages", "warnings", "output")
+
+
+def run_body(run: AgentRun) -> dict[str, Any]:
+    """A run as a list has it."""
+    return {
+        "id": run.pk,
+        "agentId": run.agent_key,
+        "ownerId": run.owner_id,
+        "parentId": run.parent_id,
+        "target": run.target,
+        "versionId": run.version_id,
+        "versionNumber": run.version_number,
+        "requestedBy": run.requested_by_name or None,
+        "status": run.status,
+        "finishReason": run.finish_reason or None,
+        "usage": run.usage,
+        "cost": None if run.cost is None else float(run.cost),
+        "error": run.error or None,
+        "isDemo": run.is_demo,
+        "createdAt": run.created_at,
+        "startedAt": run.started_at,
+        "firstTextAt": run.first_text_at,
+        "finishedAt": run.finished_at,
+    }
+
+
+def whole_run_body(run: AgentRun) -> dict[str, Any]:
+    """A run with all that is kept of it but its events."""
+    return {
+        **run_body(run),
+        "threadId": run.thread.key if run.thread else None,
+        "messages": run.input["messages"],
+        "options": run.input.get("options") or {},
+        "configuration": run.configuration,
+        "output": run.output,
+        "warnings": run.warnings,
+        "scores": [
+            {"scorer": each.scorer, "score": each.score, "error": each.error or None} for each in run.scores.all()
+        ],
+        "children": list(run.children.order_by("created_at").values_list("pk", flat=True)),
+    }
+
+
+def event_body(event: RunEvent) -> dict[str, Any]:
+    return {"number": event.number, "type": event.type, "data": event.data, "createdAt": event.created_at}

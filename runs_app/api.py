@@ -1,0 +1,126 @@
+"""Agents that run, over HTTP: as the published client asks for them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpResponse, StreamingHttpResponse
+from rest_framework.request import Request
+
+from agentcms.errors import ApiError, BadRequest, Conflict, NotFound, Unavailable
+from agentcms.json_views import JSONView
+from agentcms.query import Query
+from agentcms.rest import body_object
+from agents_app.api import no_version, version_id_of
+from agents_app.http import json_reply, missing
+from agents_app.models import Agent
+from agents_app.once import key_of
+from runs_app import starting, streams
+from runs_app.calls import read_call
+from runs_app.generated import generated
+from runs_app.http import EventStreamNegotiation, find_run, stream_reply, understands_ids
+from runs_app.listed import agent_body, listed
+from runs_app.models import AgentRun
+from runs_app.resolution import StoredAgent, stored_agents
+from versions_app.models import AgentVersion
+
+MOST_LISTED = 1000
+RUN_FAILED = 424  # not a 5xx: clients repeat those by themselves, and each repeat would be another run to pay for
+
+
+class AgentsView(JSONView):
+    """The agents that the caller may see, by id."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with Query(request) as query:
+            paging, partial = query.paging(MOST_LISTED), query.flag("partial")
+        return json_reply({each.id: agent_body(each, partial=partial) for each in listed(request.user, paging)})
+
+
+class AgentView(JSONView):
+    """One agent, with what it uses."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        return json_reply(agent_body(asked_for(request, agent_id)))
+
+
+class GenerateView(JSONView):
+    """Ask an agent and wait for the whole answer."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        run = streams.wait_for(started(request, agent_id).pk)
+        if run.status == AgentRun.Status.SUCCEEDED:
+            return json_reply(generated(run))
+        raise failure(run)
+
+
+class AnswerStreamView(JSONView):
+    """Ask an agent and read the answer as it comes. A reader that leaves does not end the run."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        run = started(request, agent_id)
+        return stream_reply(run.pk, 0, numbered=understands_ids(request))
+
+
+class ObserveView(JSONView):
+    """Read a run of an agent again, from the event at `offset`, which counts from 0."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        body = body_object(request)
+        offset = body.get("offset")
+        offset = 0 if offset is None else offset
+        if not isinstance(offset, int) or isinstance(offset, bool) or not 0 <= offset < 2**31:
+            raise BadRequest("request body", [("offset", "Give a whole number from 0.")])
+        run = find_run(request, str(body.get("runId")))
+        if run.agent_key != agent_id:
+            raise NotFound(f"Run with id {run.pk} not found")
+        return stream_reply(run.pk, offset, numbered=understands_ids(request))
+
+
+def started(request: Request, agent_id: str) -> AgentRun:
+    """Start the run that a request describes."""
+    stored = asked_for(request, agent_id)
+    call = read_call(body_object(request))
+    return starting.start(
+        stored,
+        user=request.user,
+        messages=call.messages,
+        options=call.options,
+        client_tools=call.client_tools,
+        thread=call.thread,
+        resource=call.resource,
+        key=key_of(request) or "",
+    )
+
+
+def asked_for(request: Request, agent_id: str) -> StoredAgent:
+    """The agent as the version that the query names: by id, by number, or by status."""
+    with Query(request) as query:
+        status = query.choice("status", ("published", "draft"), "published")
+        text, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
+    version_id: UUID | None = version_id_of(text) if text else None
+    try:
+        if text and version_id is None:
+            stored_agents.get(agent_id, user=request.user)  # no such agent comes before no such version
+            raise AgentVersion.DoesNotExist
+        return stored_agents.get(
+            agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
+        )
+    except Agent.DoesNotExist:
+        raise missing(agent_id) from None
+    except AgentVersion.DoesNotExist:
+        raise no_version(agent_id, text or str(number)) from None
+
+
+def failure(run: AgentRun) -> ApiError:
+    """Why a run has no answer; the run itself says more."""
+    headers = {"X-Run-ID": str(run.pk)}
+    if not run.is_over:
+        return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")
+    if run.status == AgentRun.Status.CANCELLED:
+        return Conflict("The run was stopped.", "run_cancelled", headers)
+    return ApiError(RUN_FAILED, run.error, "run_failed", headers=headers)

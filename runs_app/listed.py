@@ -1,0 +1,91 @@
+"""The agents that can run, as the published client reads them: by id, with what each of them uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentcms.query import Paging
+from agents_app.models import Agent
+from agents_app.references import find
+from agents_app.registry import Kind, registry
+from runs_app.models import AgentRun
+from runs_app.resolution import StoredAgent
+
+Body = dict[str, Any]
+
+
+def listed(user: Any, paging: Paging) -> list[StoredAgent]:
+    """A page of the agents that the user may see, as they are live, by name; those in code stand on the first."""
+    agents: Any = Agent.objects.for_user(user).filter(active_version__isnull=False).order_by("name", "pk")
+    rows = agents.select_related("active_version")[paging.start : paging.stop]
+    stored = [StoredAgent.of(row, AgentRun.Target.LIVE, row.active_version) for row in rows]
+    if paging.page:
+        return stored
+    in_code = [StoredAgent.in_code(entry) for entry in registry.entries(Kind.AGENT)]
+    taken = set(agents.filter(pk__in=[agent.id for agent in in_code]).values_list("pk", flat=True))
+    return [*stored, *(agent for agent in in_code if agent.id not in taken)]
+
+
+def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
+    """An agent as its configuration has it; `partial` leaves out the schemas of its tools."""
+    said = agent.configuration
+    model = said["model"]
+    return {
+        "id": agent.id,
+        "name": agent.name,
+        "description": agent.description,
+        "instructions": said.get("instructions") or "",
+        "provider": model["provider"],
+        "modelId": model["name"],
+        "modelVersion": "v2",
+        "modelList": None,
+        "tools": entries(Kind.TOOL, said.get("tools"), partial) | integration_tools(said.get("integrationTools")),
+        "workflows": entries(Kind.WORKFLOW, said.get("workflows"), partial),
+        "agents": {key: {"id": key, "name": named(Kind.AGENT, key)} for key in said.get("agents") or []},
+        "inputProcessors": processors(said.get("inputProcessors")),
+        "outputProcessors": processors(said.get("outputProcessors")),
+        "supportsMemory": bool(said.get("memory")),
+        "defaultOptions": said.get("defaultOptions") or {},
+        "defaultGenerateOptionsLegacy": {},
+        "defaultStreamOptionsLegacy": {},
+        "metadata": said.get("metadata") or {},
+        "skills": [],
+        "workspaceTools": [],
+        "browserTools": [],
+        "hasBrowser": False,
+        "source": agent.source,
+        "status": "draft" if agent.target == "draft" else "published",
+        "resolvedVersionId": agent.version_id,
+        "resolvedVersionNumber": agent.version_number,
+    }
+
+
+def entries(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, Body]:
+    """Registered things by key; what nothing registered is left out, as it is left out of the run."""
+    found = {key: find(kind, key) for key in keys or []}
+    return {
+        key: {
+            "id": key,
+            "name": entry.title,
+            "description": entry.description,
+            **({} if partial else {"inputSchema": entry.schema}),
+        }
+        for key, entry in found.items()
+        if entry is not None
+    }
+
+
+def integration_tools(keys: Iterable[str] | None) -> dict[str, Body]:
+    known = [key for key in keys or [] if find(Kind.INTEGRATION_PROVIDER, key) is not None]
+    return {key: {"id": key, "name": key, "description": ""} for key in known}
+
+
+def named(kind: Kind, key: str) -> str:
+    entry = find(kind, key)
+    return entry.title if entry else key
+
+
+def processors(given: Iterable[Mapping[str, Any]] | None) -> list[Body]:
+    keys = [each.get("key", each.get("id")) for each in given or []]
+    return [{"id": key, "name": named(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]
