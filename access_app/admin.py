@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.core.exceptions import PermissionDenied
+from django.db import models
 from django.db.models import QuerySet
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
 from access_app.models import ApiKey, Membership
 from access_app.roles import Role, has_role, may_all, owners
+from access_app.staff import StaffOnly
 
 User = get_user_model()
 
@@ -28,17 +30,7 @@ def managed(user: Any) -> QuerySet[Membership]:
     return Membership.objects.filter(owner_id__in=owners(user, Role.MANAGER))
 
 
-class StaffOnly:
-    """Whoever may open the admin sees the page; what is on it depends on roles, not on Django's permissions."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-
-class MembershipForm(ModelForm):
+class MembershipForm(forms.ModelForm):
     """A membership of an owner that the member of staff manages."""
 
     user: Any = None
@@ -88,9 +80,10 @@ class MembershipAdmin(ManagesMembers, admin.ModelAdmin):
         return super().get_form(request, obj, change, **{**kwargs, "form": form_for(request.user)})
 
 
-class MembershipInline(ManagesMembers, admin.TabularInline):
+class MembershipInline(ManagesMembers, admin.StackedInline):
     model = Membership
     extra = 0
+    fields = (("owner_id", "role"),)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         return super().get_formset(request, obj, **{**kwargs, "form": form_for(request.user)})
@@ -100,17 +93,13 @@ admin.site.unregister(User)
 
 
 @admin.register(User)
-class PeopleAdmin(UserAdmin):
+class PeopleAdmin(StaffOnly, UserAdmin):
     """Superusers keep the users; other staff see them and keep the memberships they manage."""
 
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
+    readonly_fields = ("last_login", "date_joined")
+    filter_horizontal = ()  # Django's double lists have no names for a screen reader
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
@@ -159,6 +148,13 @@ class ApiKeyAdmin(StaffOnly, admin.ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.readonly_fields if obj is None else ("user", "role", "expires_at", *self.readonly_fields)
+
+    formfield_overrides: ClassVar = {
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,  # Django's two fields for a date and a time have one label
+            "widget": forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        },
+    }
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if not request.user.is_superuser:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from access_app.roles import Role, has_role, may_anything
+from access_app.staff import StaffOnly
 from agents_app.admin_acts import TITLES, AgentActs
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
@@ -52,7 +53,7 @@ class DraftFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(AgentActs):
+class AgentAdmin(StaffOnly, AgentActs):
     """Every agent that a member of staff may see."""
 
     form = AgentAdminForm
@@ -90,9 +91,6 @@ class AgentAdmin(AgentActs):
     def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
         """The form as it is: what the pages' form declares is not to be narrowed to model fields."""
         return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
 
     def has_view_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         return self._may(request, Role.VIEWER, obj)

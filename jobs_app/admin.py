@@ -17,7 +17,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from access_app.read_only import ReadOnlyAdmin
+from access_app.staff import ReadOnlyAdmin
 from jobs_app import work
 from jobs_app.models import Job
 

@@ -15,8 +15,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.read_only import ReadOnlyAdmin
 from access_app.roles import Role, has_role, may_all, may_anything, owners
+from access_app.staff import ReadOnlyAdmin, StaffOnly
 from agents_app.changes import change
 from agents_app.models import Agent
 from agents_app.sub_agents import Circle
@@ -176,22 +176,19 @@ class AgentVersionAdmin(HistoryAdmin):
 
 @admin.register(Activation)
 class ActivationAdmin(HistoryAdmin):
-    list_display = (
-        "agent",
-        "from_version_number",
-        "to_version_number",
-        "author_name",
-        "source",
-        "reason",
-        "created_at",
-    )
+    list_display = ("agent", "moved", "author_name", "source", "reason", "created_at")
     list_filter = ("source", "created_at")
     search_fields = ("agent__id", "author_name", "reason")
     fields = list_display
 
+    @admin.display(description="Live")
+    def moved(self, activation: Activation) -> str:
+        before = f"v{activation.from_version_number} → " if activation.from_version_number else ""
+        return f"{before}v{activation.to_version_number}"
+
 
 @admin.register(RetentionRule)
-class RetentionRuleAdmin(admin.ModelAdmin):
+class RetentionRuleAdmin(StaffOnly, admin.ModelAdmin):
     """How much of the history each owner keeps; managers see and change the rules of their own."""
 
     list_display = ("owner", "versions", "days")
@@ -212,9 +209,6 @@ class RetentionRuleAdmin(admin.ModelAdmin):
             return owner_id
 
         return type("RetentionRuleForm", (form,), {"clean_owner_id": clean_owner_id})
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
 
     def has_view_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
         if not self.has_module_permission(request):

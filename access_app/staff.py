@@ -1,4 +1,4 @@
-"""Rows that staff read in the admin and never write there."""
+"""Which pages of the admin are open to all staff, and which of those are for reading alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):
-    """Open to all staff, for whom `get_queryset` chooses the rows; nothing is added, changed or deleted."""
+class StaffOnly:
+    """Whoever may open the admin sees the page; what is on it depends on roles, not on Django's permissions."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
+
+
+class ReadOnlyAdmin(StaffOnly, admin.ModelAdmin):
+    """Rows that nobody adds, changes or deletes in the admin; `get_queryset` chooses which of them staff see."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
