@@ -238,6 +238,8 @@ LOGGING: dict[str, Any] = {
         "django": {"handlers": [], "level": "INFO"},
         "django.request": {"level": "ERROR"},  # a 404 is the caller's matter
         "httpx": {"level": "WARNING"},
+        # The clients of models tell of every request.
+        **{name: {"level": "WARNING"} for name in ("httpx2", "openai", "anthropic", "google_genai")},
         "django.db.backends": {"level": "INFO"},  # its parameters are what callers wrote
     },
 }

@@ -23,6 +23,7 @@ from runs_app.providers import CODE, DEMO, ModelProvider, Provider, table
 Dialect = ModelProvider.Dialect
 
 CONNECT_TIMEOUT = 10  # seconds
+NO_KEY = "none"  # a server of one's own may ask for no key; the clients want some text all the same
 NOT_SETTINGS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
 # Beside the options of a call; how long a request may take and which headers it has is not for an editor to say.
 ALLOWED = {"thinking", "parallel_tool_calls", "service_tier", "logit_bias", "citations", "extra_body"}
@@ -96,7 +97,8 @@ def compatible(provider: Provider, name: str) -> Model:
     """A server that speaks OpenAI's older dialect, which everybody else speaks too."""
     from pydantic_ai.models.openai import OpenAIChatModel
 
-    return OpenAIChatModel(name, provider=openai_client(provider.base_url, provider.secret))
+    access = compatible_client(provider.key, provider.base_url, provider.secret)
+    return OpenAIChatModel(name, provider=access)
 
 
 def anthropic(provider: Provider, name: str) -> Model:
@@ -125,22 +127,35 @@ MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
 def openai_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    # A server of one's own may ask for no key; the client wants some text all the same.
-    return OpenAIProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
+    return OpenAIProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
+
+
+@lru_cache(maxsize=64)
+def compatible_client(key: str, base_url: str, secret: str) -> Any:
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    # What OpenAI added later is refused by servers that are strict about what they do not know.
+    older = OpenAIModelProfile(
+        openai_chat_supports_max_completion_tokens=False, openai_supports_strict_tool_definition=False
+    )
+    return OpenAICompatibleProvider(
+        key, base_url=base_url, api_key=secret or NO_KEY, http_client=http_client(), profile=older
+    )
 
 
 @lru_cache(maxsize=64)
 def anthropic_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    return AnthropicProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
+    return AnthropicProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
 def google_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.google import GoogleProvider
 
-    return GoogleProvider(base_url=base_url, api_key=secret or "none", http_client=http_client())
+    return GoogleProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
 
 
 @cache

