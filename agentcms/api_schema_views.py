@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpResponse
 from django.shortcuts import render
+from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
 
 from agentcms.api_operations import OPERATIONS
@@ -33,7 +35,15 @@ class AgentSchemaView(JSONView):
 
 
 class DocsView(JSONView):
-    """The reference for people."""
+    """The reference for people: a browser that nobody signed in with is led to do so and back."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return super().perform_content_negotiation(request, force=True)  # a page, whatever is accepted
+
+    def handle_exception(self, exception: Exception) -> Any:
+        if isinstance(exception, NotAuthenticated) and "text/html" in self.request.META.get("HTTP_ACCEPT", ""):
+            return redirect_to_login(self.request.get_full_path())
+        return super().handle_exception(exception)
 
     def get(self, request: Request) -> HttpResponse:
         shown = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]

@@ -268,19 +268,25 @@ def _host(exception: django.DisallowedHost) -> ApiError:
     return ApiError(400, "This host name is not served here.", "bad_host")
 
 
+# What SQLite says where the admin is asked for a regular expression that is none; PostgreSQL has a DataError for it.
+NO_PATTERN = "user-defined function raised exception"
+
+
 @api_error.register(OperationalError)
 @api_error.register(InterfaceError)
 def _database(exception: Exception) -> ApiError | None:
     """A lock or connection not to be had in time is a wait; a missing table is a bug."""
+    if str(exception) == NO_PATTERN:
+        return _unstorable(exception)
     if not _is_passing(exception):
         return None
     logger.warning("The database could not be had in time: %s", exception)
     return errors.Unavailable()
 
 
-@api_error.register
-def _unstorable(exception: DataError) -> ApiError:
-    """A value that PostgreSQL does not take, such as a NUL, where nobody looked before it was asked."""
+@api_error.register(DataError)
+def _unstorable(exception: Exception) -> ApiError:
+    """A value that the database does not take, such as a NUL, where nobody looked before it was asked."""
     logger.warning("The database refused a value.", exc_info=exception)
     return ApiError(400, "The request cannot be read.", "bad_request")
 

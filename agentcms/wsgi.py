@@ -11,9 +11,10 @@ from django.conf import settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from agentcms import stopping
+from agentcms.charsets import in_utf8
 from agentcms.chunked import measured
 
-application = measured(get_wsgi_application())
+application = in_utf8(measured(get_wsgi_application()))
 
 if settings.TRUSTED_PROXIES:
     # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.

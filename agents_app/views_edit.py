@@ -21,7 +21,7 @@ from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms_create import CreateForm
 from agents_app.forms_page import EditForm, OpenedForm, configuration_of, found
 from agents_app.models import Agent
-from agents_app.pages import find, hold, is_htmx, may, may_copy, owners_for, rights
+from agents_app.pages import GET_POST, find, hold, is_htmx, may, may_copy, owners_for, rights
 from agents_app.reading import parts, unset
 from agents_app.status import drafts_of, status_of, warnings_of
 from agents_app.sub_agents import Circle
@@ -30,7 +30,7 @@ BLANK = {**shapes.defaults(), "name": "", "instructions": "", "model": {"provide
 
 
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(GET_POST)
 def create(request: HttpRequest) -> HttpResponse:
     owners = owners_for(request, Role.EDITOR)
     if not owners:
@@ -57,7 +57,7 @@ def insert(form: CreateForm) -> Agent | None:
 
 
 @login_required
-@require_http_methods(["GET", "POST"])
+@require_http_methods(GET_POST)
 def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The editor; for those who may not edit, the same agent to be read."""
     agent = find(request, agent_id)

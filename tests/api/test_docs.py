@@ -42,10 +42,9 @@ def test_a_browser_is_led_to_sign_in_and_back(client, accepts):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    "headers", [{}, {"Accept": "application/json"}, {"Accept": "*/*"}, {"Authorization": "Bearer x"}]
-)
-def test_a_program_without_a_key_gets_the_401(client, headers):
-    answer = client.get("/api/docs", headers=headers)
+@pytest.mark.parametrize("accepts", ["", "application/json", "*/*"])
+@pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer x"}], ids=["no key", "a wrong key"])
+def test_a_program_without_a_key_gets_the_401(client, credentials, accepts):
+    answer = client.get("/api/docs", headers={"Accept": accepts, **credentials})
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")

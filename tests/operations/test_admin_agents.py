@@ -91,3 +91,11 @@ def test_an_agent_leads_to_its_page(client, staff):
     AgentFactory(id="porter")
 
     assert reverse("agents:edit", args=["porter"]) in client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize("query", ["name__regex=(", "id__iregex=[", "name__regex=%00", "created_at__year=x", "q=%00"])
+def test_a_list_asked_for_nonsense_is_no_failure(client, staff, query):
+    AgentFactory()
+    client.raise_request_exception = False
+
+    assert client.get(f"{LIST}?{query}").status_code in (200, 302, 400)

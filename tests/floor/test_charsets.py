@@ -1,0 +1,53 @@
+"""Forms come in UTF-8; any other charset is refused, and never a failure."""
+
+import httpx
+import pytest
+
+from tests.served import Served
+
+ODD = ["utf-7", "utf-16", "idna", "punycode", "rot13", "hex", "zip", "undefined", "unicode_escape", "latin-1", "UTF_8"]
+FORMS = {
+    "application/x-www-form-urlencoded": b"username=+2AA-&password=%ff",
+    "multipart/form-data; boundary=x": b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n+2AA-\r\n--x--\r\n',
+}
+
+
+@pytest.fixture(scope="module")
+def http(served: Served):
+    with httpx.Client(base_url=served.base_url) as client:
+        yield client
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_form_in_another_charset_is_refused_with_the_way_out(http, kind):
+    for charset in ODD:
+        for path in ("/sign-in", "/admin/access_app/membership/add/", "/api/stored/agents"):
+            answer = http.post(path, content=FORMS[kind], headers={"Content-Type": f'{kind}; Charset="{charset}"'})
+
+            assert (answer.status_code, answer.text) == (415, "Send forms in UTF-8.\n"), (charset, path)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_form_in_utf_8_is_read(http, kind):
+    for charset in ("utf-8", "UTF8"):
+        answer = http.post("/sign-in", content=FORMS[kind], headers={"Content-Type": f"{kind}; charset={charset}"})
+
+        assert answer.status_code == 403  # it brings no token
+
+
+def test_an_address_is_read_as_utf_8_whatever_the_body_is_said_to_be(http):
+    for charset in ODD:
+        for path, status in (("/sign-in?next=/%ff+2AA-", 200), ("/api/stored/agents?search=%C3%BC", 401)):
+            answer = http.get(path, headers={"Content-Type": f"text/plain; charset={charset}"})
+
+            assert answer.status_code == status, (charset, path)
+
+
+def test_a_json_body_in_another_charset_is_a_json_415(http, served):
+    served.create_user("charly", "--superuser")
+    headers = {"Authorization": f"Bearer {served.create_api_key('charly')}"}
+    for charset in ODD:
+        kind = {"Content-Type": f"application/json; charset={charset}"}
+        answer = http.post("/api/stored/agents", content=b"{}", headers=headers | kind)
+
+        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type"), charset

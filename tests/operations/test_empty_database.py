@@ -1,0 +1,36 @@
+"""A command on a database without tables says what to do first."""
+
+import subprocess
+import sys
+
+import pytest
+
+from agentcms.children import PROJECT
+from tests.served import Served, own_database
+
+COMMANDS = [
+    ["create_user", "ann"],
+    ["create_api_key", "ann"],
+    ["seed_demo"],
+    ["check_history"],
+    ["prune_versions", "--dry-run"],
+    ["record_versions"],
+]
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A copy that nobody ever started."""
+    with own_database() as database:
+        yield Served(tmp_path_factory.mktemp("empty") / "var", **database)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_command_says_to_make_the_tables_first(empty, command):
+    environment = {**empty.environment, "AGENTCMS_PASSWORD": "a-long-enough-password-7"}
+    arguments = [sys.executable, "manage.py", *command]
+
+    done = subprocess.run(arguments, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=60)
+
+    said = "The database has no tables yet, or not all. Run `make run`, or `manage.py migrate`, first.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
