@@ -112,10 +112,10 @@ def mask_email(text: str) -> str:
 
 for key, title, names in (
     ("demo", "Demo", ("echo", "storyteller")),
-    ("openai", "OpenAI", ("gpt-5.2", "gpt-5-mini", "gpt-4.1", "gpt-4o-mini")),
-    ("anthropic", "Anthropic", ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5")),
-    ("google", "Google", ("gemini-3-pro", "gemini-2.5-flash")),
-    ("mistral", "Mistral", ("mistral-large-latest", "mistral-small-latest")),
+    ("openai", "OpenAI", ("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna", "gpt-5.6-luna")),
+    ("anthropic", "Anthropic", ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")),
+    ("google", "Google", ("gemini-4-argon", "gemini-4-carbon", "gemini-3.8-flash")),
+    ("mistral", "Mistral", ("mistral-large-latest", "mistral-medium-latest", "mistral-small-latest")),
 ):
     registry.add(Entry(Kind.MODEL_PROVIDER, key, title, names=names))
 

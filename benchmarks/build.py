@@ -28,7 +28,13 @@ from django.core.management import call_command  # noqa: E402
 from agents_app.models import Agent  # noqa: E402
 from runs_app.resolution import stored_agents  # noqa: E402
 
-MODELS = ("demo/echo", "openai/gpt-5.2", "anthropic/claude-sonnet-4-5", "google/gemini-3-pro", "mistral/any")
+MODELS = (
+    "demo/echo",
+    "openai/gpt-6.1-sol",
+    "anthropic/claude-sonnet-5-5",
+    "google/gemini-4-argon",
+    "mistral/mistral-large-latest",
+)
 
 FULL: dict[str, Any] = {
     "name": "Concierge",

@@ -82,7 +82,7 @@ Do three things, in this order:
 3. Write a first answer of at most five sentences.
 
 Be warm and plain. Never promise a refund. Never ask for a password.""",
-            "model": {"provider": "openai", "name": "gpt-4o-mini", "temperature": 0.3},
+            "model": {"provider": "openai", "name": "gpt-5.6-luna", "temperature": 0.3},
             "tools": ["word-count"],
             "workflows": ["triage-ticket"],
             "metadata": {"team": "support", "language": "en", "reviewed": True},
@@ -100,7 +100,7 @@ Be warm and plain. Never promise a refund. Never ask for a password.""",
                 58,
                 MAYA,
                 "Newer model for the spring campaign",
-                model={"provider": "openai", "name": "gpt-5-mini", "temperature": 0.3},
+                model={"provider": "openai", "name": "gpt-6-luna", "temperature": 0.3},
             ),
             name(5, "Spring campaign", pinned=True),
             edit(
@@ -133,7 +133,7 @@ Be warm and plain. Never promise a refund. Never ask for a password.""",
 Use the facts in the ticket and in the knowledge base, and nothing else. Where a fact is missing, leave a gap in square brackets and say what belongs there.
 
 Tone: like a helpful colleague at the next desk.""",
-            "model": {"provider": "anthropic", "name": "claude-sonnet-4-5", "temperature": 0.4},
+            "model": {"provider": "anthropic", "name": "claude-sonnet-5-5", "temperature": 0.4},
             "tools": ["text-search"],
             "agents": ["support-triage", "proofreader"],
             "memory": "last-messages",
@@ -177,7 +177,7 @@ Tone: like a helpful colleague at the next desk.""",
 
 The policy in short: 30 days, unused, with the receipt. Faulty goods: 2 years.
 You prepare; a person decides. Say so whenever money is mentioned.""",
-            "model": {"provider": "openai", "name": "gpt-5-mini"},
+            "model": {"provider": "openai", "name": "gpt-6-luna"},
             "tools": ["calculator", "current-time", "send-notice"],
             "input_processors": [{"key": "trim-whitespace"}, {"key": "mask-email"}],
             "metadata": {"team": "support", "risk": "money"},
@@ -199,7 +199,7 @@ You prepare; a person decides. Say so whenever money is mentioned.""",
 
 Each takes another angle: the person, the number, the place, the question, the consequence.
 At most 60 characters each. No puns on names. Nothing that the article does not say.""",
-            "model": {"provider": "anthropic", "name": "claude-haiku-4-5", "temperature": 0.9},
+            "model": {"provider": "anthropic", "name": "claude-haiku-5-5", "temperature": 0.9},
             "tools": ["word-count"],
             "metadata": {"desk": "online", "languages": ["en"]},
         },
@@ -210,7 +210,7 @@ At most 60 characters each. No puns on names. Nothing that the article does not 
                 "No clickbait",
                 add="Never tease: whoever reads only the headline should be rightly informed.",
             ),
-            edit(96, ADA, "Colder", model={"provider": "anthropic", "name": "claude-haiku-4-5", "temperature": 0.7}),
+            edit(96, ADA, "Colder", model={"provider": "anthropic", "name": "claude-haiku-5-5", "temperature": 0.7}),
             edit(
                 77, MAYA, "Room for the regional edition", replace=("At most 60 characters", "At most 70 characters")
             ),
@@ -218,7 +218,7 @@ At most 60 characters each. No puns on names. Nothing that the article does not 
                 54,
                 MAYA,
                 "The bigger model writes better questions",
-                model={"provider": "anthropic", "name": "claude-sonnet-4-5", "temperature": 0.7},
+                model={"provider": "anthropic", "name": "claude-sonnet-5-5", "temperature": 0.7},
             ),
             name(5, "Election night", pinned=True),
             edit(31, MAYA, "Two languages", metadata={"desk": "online", "languages": ["en", "sv"]}),
@@ -238,7 +238,7 @@ At most 60 characters each. No puns on names. Nothing that the article does not 
 
 For each: the sentence, the kind of claim (number, name, date, quote, cause), and the source that would prove it.
 Do not judge whether it is true. Do not rewrite the text.""",
-            "model": {"provider": "google", "name": "gemini-3-pro", "temperature": 0},
+            "model": {"provider": "google", "name": "gemini-4-argon", "temperature": 0},
             "tools": ["extract-links", "text-search"],
             "scorers": {"cites-source": {"sampling": {"type": "ratio", "rate": 1}}},
             "default_options": {"maxSteps": 8},
@@ -291,7 +291,7 @@ Say, in this order:
 3. What is good, briefly.
 
 Do not comment on formatting. If nothing is wrong, say so in one sentence.""",
-            "model": {"provider": "anthropic", "name": "claude-opus-4-5", "temperature": 0.2, "maxTokens": 4000},
+            "model": {"provider": "anthropic", "name": "claude-opus-5-5", "temperature": 0.2, "maxTokens": 4000},
             "tools": ["text-search"],
             "default_options": {"maxSteps": 12, "toolChoice": "auto"},
             "metadata": {"repositories": {"api": {"strict": True}, "site": {"strict": False}}},
@@ -331,7 +331,7 @@ Do not comment on formatting. If nothing is wrong, say so in one sentence.""",
                 13,
                 ADA,
                 "More room",
-                model={"provider": "anthropic", "name": "claude-opus-4-5", "temperature": 0.2, "maxTokens": 8000},
+                model={"provider": "anthropic", "name": "claude-opus-5-5", "temperature": 0.2, "maxTokens": 8000},
             ),
         ],
     ),
@@ -347,7 +347,7 @@ Do not comment on formatting. If nothing is wrong, say so in one sentence.""",
 
 During it: one line per event with the time in UTC, who, and what. Ask when a time is missing.
 After it: the report, with impact, timeline, cause, and what we change. Name systems, not people.""",
-            "model": {"provider": "openai", "name": "gpt-5.2"},
+            "model": {"provider": "openai", "name": "gpt-6.1-sol"},
             "tools": ["current-time", "send-notice"],
             "workflows": ["summarise-thread"],
             "input_processors": [{"key": "mask-email"}],
@@ -374,7 +374,7 @@ After it: the report, with impact, timeline, cause, and what we change. Name sys
             "instructions": """Turn the question into one SELECT for PostgreSQL, then explain it line by line.
 
 Never write to the database. Always LIMIT 100. Say which indexes help.""",
-            "model": {"provider": "openai", "name": "gpt-4.1", "temperature": 0},
+            "model": {"provider": "openai", "name": "gpt-6.1-terra", "temperature": 0},
             "tools": ["calculator", "run-sql"],
             "metadata": {"schema": "warehouse"},
         },
@@ -398,7 +398,7 @@ Never write to the database. Always LIMIT 100. Say which indexes help.""",
             "instructions": """From the transcript, write three lists: decisions, tasks (who, what, by when), open questions.
 
 Leave out everything else. Where nobody took a task, write "nobody yet".""",
-            "model": {"provider": "openai", "name": "gpt-5-mini", "temperature": 0.2},
+            "model": {"provider": "openai", "name": "gpt-6-luna", "temperature": 0.2},
             "workflows": ["summarise-thread"],
             "metadata": {"languages": ["en", "de"]},
         },

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.django_db
 
 NAMES = {
     "openai": "gpt-4.1",
-    "anthropic": "claude-sonnet-4-5",
-    "google": "gemini-2.5-flash",
+    "anthropic": "claude-haiku-4-5",
+    "google": "gemini-3.8-flash",
     "mistral": "mistral-small-latest",
 }
 PATHS = {
     "openai": "/v1/responses",
     "anthropic": "/v1/messages",
-    "google": "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+    "google": "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
     "mistral": "/v1/chat/completions",
 }
 NO_RETRY = {"max_retries": 0}
