@@ -46,9 +46,7 @@ class Prepared:
         if limit is not None:
             values["limit"], values["offset"] = limit
         parameters = [each.of(values) if isinstance(each, _Slot) else each for each in template]
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            rows: list[Row] = cursor.fetchall()
+        rows: list[Row] = connection.rows(sql, parameters)  # type: ignore[attr-defined]
         return [_converted(row, converters) for row in rows] if converters else rows
 
     def _compiled(self, variant: Hashable) -> tuple[str, list[Any], list[tuple[int, Any, Any]]]:

@@ -68,6 +68,14 @@ def digest(canonical_text: str) -> str:
     return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
+def same(before: Any, after: Any) -> bool:
+    """Whether two values are the same JSON: `true` is not `1`, and the order of keys does not count."""
+    # What is equal may still be `true` and `1`, what is not may be one number to JSON; but not texts, nor nothing.
+    if type(before) is type(after) and (isinstance(before, str) or not (before or after)):
+        return bool(before == after)
+    return before is after or canonical(before) == canonical(after)
+
+
 def normalise(value: Any) -> Any:
     """The same JSON value with one Python number per JSON number; the very object given if nothing had to change.
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 from django.db import connection, models
 from django.db.models.expressions import RawSQL
 
-from agentcms.wire import canonical
+from agentcms import rows
+from agentcms.wire import canonical, same
 from agents_app.words import Term, indexed, terms
 
 SEARCHED = ("name", "description", "instructions")
@@ -89,12 +90,11 @@ def columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
 def keep(agent: Any, before: Mapping[str, Any] | None) -> None:
     """Let the index follow an agent whose pointers moved; `before` is what its only state said, if it had one."""
     head = agent.head_version
-    rows = AgentIndex.objects.filter(agent_id=agent.pk)
     if before is not None and not agent.has_draft:
         kept = ("metadata", "agents", *SEARCHED)
-        if all(canonical(before[name]) == canonical(head.snapshot[name]) for name in kept):
+        if all(same(before[name], head.snapshot[name]) for name in kept):
             return
-        if rows.update(**columns(agent.pk, head.snapshot)):
+        if rows.update(AgentIndex, "agent_id", agent.pk, columns(agent.pk, head.snapshot)):
             return
     rebuild(agent)
 

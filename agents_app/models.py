@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
+from agentcms import rows
 from agentcms.ids import random_key
-from agentcms.wire import canonical
+from agentcms.wire import canonical, same
 from agents_app import shapes
 from agents_app.changes import change, current
 from agents_app.index import AgentIndex
@@ -137,9 +138,13 @@ class Agent(models.Model):
         self._stored_owner_id = self.owner_id
         self._read_computed(shapes.FIELDS)
 
-    def _write(self, fields: Iterable[str], using: str | None = None) -> None:
+    def _write(self, fields: Collection[str], using: str | None = None) -> None:
         """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
         self.clean()
+        if using is None and not self._computed(fields):
+            if fields and not rows.save(self, fields):
+                raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.")
+            return
         try:
             super().save(force_update=True, update_fields=fields, using=using)
         except DatabaseError as error:
@@ -148,9 +153,13 @@ class Agent(models.Model):
             raise
         self._read_computed(fields)
 
+    def _computed(self, names: Iterable[str]) -> list[str]:
+        """Those that are expressions for the database."""
+        return [name for name in names if hasattr(vars(self).get(name), "resolve_expression")]
+
     def _read_computed(self, saved: Iterable[str]) -> None:
         """Read and check what the database computed for the fields that were saved as expressions."""
-        if computed := [name for name in saved if hasattr(vars(self).get(name), "resolve_expression")]:
+        if computed := self._computed(saved):
             self.refresh_from_db(fields=computed)
             self.clean()
 
@@ -195,7 +204,7 @@ class Agent(models.Model):
 
     def differs(self, fields: dict[str, Any]) -> bool:
         """Whether any of the named values is another JSON value than the row's."""
-        return any(canonical(value) != canonical(getattr(self, name)) for name, value in fields.items())
+        return not all(same(value, getattr(self, name)) for name, value in fields.items())
 
     def hand_over(self, owner_id: str) -> None:
         """Give the agent to another owner: no version, because a snapshot says nothing of owners."""

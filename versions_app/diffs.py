@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-from agentcms.wire import canonical
+from agentcms.wire import same as same_json
 from agents_app.shapes import WIRE_NAMES
 
 # A table of opcodes costs one bit per pair; beyond this the changed middle is shown as replaced whole.
@@ -72,13 +72,8 @@ class Fold(NamedTuple):
 
 
 def same(before: Any, after: Any) -> bool:
-    """Whether two values are the same JSON: `true` is not `1`, and the order of keys does not count."""
-    # What Python tells apart is apart; what it calls equal may still be `true` and `1`, unless it is text or nothing.
-    if before is after or before != after:
-        return before is after
-    if type(before) is type(after) and (isinstance(before, str) or not before):
-        return True
-    return canonical(before) == canonical(after)
+    """Whether two values of snapshots are the same JSON; what Python tells apart there is apart."""
+    return before is after or (before == after and same_json(before, after))
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:

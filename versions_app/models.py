@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
+from agentcms import rows
 from agentcms.ids import uuid7
 from agentcms.wire import canonical, digest
 from agents_app import shapes
@@ -54,7 +55,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             if head is None or digest(text) != head.snapshot_hash:
                 version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
                 move(row, head=version, live=version if goes_live(row) else None, reason=PUBLISHED if head else "")
-                version.save(force_insert=True)
+                rows.insert(version)
             elif row.has_draft and current().publish:
                 move(row, live=head, reason="Published the draft")
         show(agent, row, POINTERS)
@@ -73,7 +74,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT)
         version.pinned = pinned
         move(row, head=version)
-        version.save(force_insert=True)
+        rows.insert(version)
         return version
 
     def discard_draft(self, agent: Agent) -> bool:
@@ -109,7 +110,6 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             created_at=said.time,
             **author(),
         )
-        version.is_appended = True
         version.references = references(version.snapshot)
         version.changed_fields = changed_fields(based_on.snapshot if based_on else {}, version.snapshot)
         return version
@@ -156,8 +156,6 @@ class AgentVersion(models.Model):
     source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    is_appended = False  # by `append`, which handed out the number under the agent's lock
-
     objects = AgentVersionQuerySet.as_manager()
 
     class Meta:
@@ -171,7 +169,7 @@ class AgentVersion(models.Model):
         return f"{self.agent_id} v{self.version_number}" + (f" ({self.name})" if self.name else "")
 
     def save(self, **options: Any) -> None:
-        if self._state.adding and not self.is_appended:
+        if self._state.adding:  # what `append` numbered under the agent's lock is inserted beneath
             raise TypeError(f"save() {PAST_HISTORY}")
         super().save(**options)
 
@@ -222,7 +220,7 @@ class AgentVersion(models.Model):
             row, self.snapshot_text, based_on=row.head_version, message=message, source=Source.RESTORE
         )
         move(row, head=version, live=None if current().publish is False else version)
-        version.save(force_insert=True)
+        rows.insert(version)
         return version
 
     def refuse_circle(self) -> None:
@@ -246,7 +244,7 @@ class AgentVersion(models.Model):
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)
         move(row, live=version, reason=PUBLISHED)
-        version.save(force_insert=True)
+        rows.insert(version)
         return version
 
     def remove(self) -> None:

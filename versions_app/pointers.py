@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
+from agentcms import rows
 from agentcms.wire import digest
 from agents_app import shapes
 from agents_app.changes import Source, change, current
@@ -103,9 +104,10 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         if digest(row.snapshot_text) != head.snapshot_hash:
             picture = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
             values |= {name: picture[wire] for name, wire in shapes.WIRE_NAMES.items()}
-    Agent.objects.filter(pk=row.pk).write(**values)
     for name, value in values.items():
         setattr(row, name, value)
+    columns = [f"{name}_id" if name.endswith("_version") else name for name in values]
+    rows.update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
     keep(row, said)
     if live is not None and live != before:
         note_activation(row, before, live, reason, at)
@@ -119,7 +121,7 @@ def moment(*moved: AgentVersion | None) -> datetime:
 def note_activation(
     row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str, at: datetime | None = None
 ) -> None:
-    Activation.objects.create(
+    moved = Activation(
         agent=row,
         from_version_id=before.pk if before else None,
         from_version_number=before.version_number if before else None,
@@ -130,6 +132,7 @@ def note_activation(
         reason=current().message or reason or live.change_message,
         **author(),
     )
+    rows.insert(moved)
 
 
 def author() -> dict[str, Any]:

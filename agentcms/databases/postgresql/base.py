@@ -12,6 +12,7 @@ from django.db.backends.postgresql.psycopg_any import get_adapters_template
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import Format
 
+FEW = 20  # rows of an answer that may stay in memory until the next
 TIME = psycopg.adapters.types["timestamptz"].oid
 
 
@@ -37,3 +38,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if name:  # outside a transaction such a cursor must outlive the statement
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
+
+    def rows(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """What a statement answers that is asked again and again, by a cursor that the connection keeps for it.
+
+        A new cursor learns anew what the parameters and columns are, which takes longer than the statement.
+        """
+        if self.queries_logged or self.execute_wrappers:  # whoever watches, watches Django's cursors
+            with self.cursor() as watched:
+                watched.execute(sql, parameters)
+                return watched.fetchall()
+        self.ensure_connection()
+        self.validate_no_broken_transaction()
+        kept: dict[str, Any] = vars(self.connection).setdefault("kept_cursors", {})
+        with self.wrap_database_errors:
+            cursor = kept.pop(sql, None) or self.connection.cursor()
+            cursor.execute(sql, parameters)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+        if len(found) <= FEW:
+            kept[sql] = cursor
+        return found

@@ -87,3 +87,10 @@ class DatabaseWrapper(Base):
     def _give_back(self) -> None:
         if self.turn is not None:
             self.turn.give_back()
+
+    def rows(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """What a statement answers that is asked again and again; SQLite remembers statements by itself."""
+        with self.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found

@@ -1,0 +1,125 @@
+"""Rows that are written with SQL built once are the rows that Django writes."""
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Model
+from django.db.models.signals import post_save, pre_save
+from django.test.utils import CaptureQueriesContext
+
+from agentcms import rows
+from agents_app.changes import Source
+from agents_app.models import Agent, AgentIndex
+from tests.factories import AgentFactory, UserFactory
+from versions_app.models import Activation, AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+ODD = {"é": [1, 1.5, True, None, "\u2028", {"deep": []}], "big": 2**60}
+
+
+@pytest.fixture
+def heard():
+    """What the signals of a save tell."""
+    told = []
+
+    def listen(sender, instance, signal, **said):
+        told.append((sender, "post" if signal is post_save else "pre", said))
+
+    pre_save.connect(listen)
+    post_save.connect(listen)
+    yield told
+    pre_save.disconnect(listen)
+    post_save.disconnect(listen)
+
+
+def version(agent, number):
+    return AgentVersion(
+        agent=agent,
+        version_number=number,
+        snapshot_text='{"name":"é"}',
+        snapshot_hash="0" * 64,
+        references=ODD,
+        changed_fields=["name"],
+        author=UserFactory(username=f"ann{number}"),
+        source=Source.API,
+    )
+
+
+def stored(row):
+    kept = dict(type(row).objects.filter(pk=row.pk).values().get())
+    return {name: value for name, value in kept.items() if name not in ("id", "version_number", "author_id")}
+
+
+def test_an_inserted_row_is_the_saved_one(heard):
+    agent = AgentFactory()
+    mine, django = version(agent, 901), version(agent, 902)
+    django.created_at = mine.created_at
+    heard.clear()
+
+    Model.save(django, force_insert=True)
+    said_by_django = [each for each in heard if each[0] is AgentVersion]
+    heard.clear()
+    rows.insert(mine)
+
+    assert stored(mine) == stored(django)
+    assert [each for each in heard if each[0] is AgentVersion] == said_by_django
+    assert not mine._state.adding
+    assert mine._state.db == django._state.db
+
+
+def test_a_number_from_the_database_is_shown():
+    agent = AgentFactory()
+    moved = Activation(agent=agent, to_version_id=agent.active_version_id, to_version_number=1)
+
+    rows.insert(moved)
+
+    assert Activation.objects.get(pk=moved.pk).to_version_id == agent.active_version_id
+
+
+def test_a_row_that_is_there_already_is_refused():
+    agent = AgentFactory()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        rows.insert(version(agent, 1))
+
+
+def test_an_update_writes_what_was_given_and_says_how_many_there_were():
+    agent = AgentFactory()
+
+    assert rows.update(AgentIndex, "agent_id", agent.pk, {"metadata": ODD, "name": "New"}) == 1
+    assert rows.update(AgentIndex, "agent_id", "nobody", {"name": "New"}) == 0
+
+    assert AgentIndex.objects.values_list("metadata", "name").get(agent=agent) == (ODD, "New")
+
+
+def test_a_row_that_vanished_is_not_saved(heard):
+    agent = AgentFactory()
+    Agent.objects.filter(pk=agent.pk).delete()
+    heard.clear()
+
+    assert not rows.save(agent, ["name"])
+
+    assert [kind for _, kind, _ in heard] == ["pre"]
+
+
+@pytest.mark.postgres_only
+def test_a_statement_is_heard_by_who_watches_and_answered_alike_when_nobody_does():
+    AgentFactory(id="a")
+    asked = "SELECT id FROM agents_app_agent WHERE id = %s"
+
+    with CaptureQueriesContext(connection) as captured:
+        watched = connection.rows(asked, ["a"])
+
+    assert len(captured) == 1
+    assert watched == connection.rows(asked, ["a"]) == connection.rows(asked, ["a"]) == [("a",)]
+    assert connection.rows(asked, ["b"]) == []
+
+
+@pytest.mark.postgres_only
+def test_a_statement_that_failed_can_be_asked_again():
+    asked = "SELECT 1 / %s::int"
+
+    with pytest.raises(Exception, match="division by zero"), transaction.atomic():
+        connection.rows(asked, [0])
+
+    assert connection.rows(asked, [1]) == [(1,)]
