@@ -183,7 +183,7 @@ class ActivationAdmin(HistoryAdmin):
 
     @admin.display(description="Live")
     def moved(self, activation: Activation) -> str:
-        before = f"v{activation.from_version_number} → " if activation.from_version_number else ""
+        before = f"v{activation.from_version_number}\u00a0→\u00a0" if activation.from_version_number else ""
         return f"{before}v{activation.to_version_number}"
 
 

@@ -1,0 +1,28 @@
+"""An address that a button posts to says so when it is opened, as after signing in again."""
+
+import pytest
+from django.urls import reverse
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        reverse("agents:selected"),
+        reverse("exchange:export"),
+        reverse("account:revoke_key", args=[1]),
+        reverse("versions:review", args=["any"]),
+        reverse("versions:undo", args=["any", 1]),
+    ],
+)
+def test_opening_it_does_nothing_and_says_so(publisher, address):
+    answer = publisher.get(address)
+
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "POST"
+    assert "Nothing was done" in answer.content.decode()
+
+
+def test_other_methods_are_answered_as_ever(publisher, agent):
+    assert publisher.put(reverse("versions:undo", args=[agent.pk, 1])).content == b""
