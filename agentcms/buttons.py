@@ -1,4 +1,4 @@
-"""Addresses that a button posts to, when somebody opens them: after signing in again, or out of the browser's history."""
+"""Addresses that a button posts to, when somebody opens them: after signing in again, or from the history."""
 
 from __future__ import annotations
 
