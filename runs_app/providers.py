@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
 from agents_app.registry import Entry, Kind, registry
+from runs_app.addresses import check_url
 from runs_app.secrets import decrypt, encrypt
 
 DEMO, CODE = "demo", "code"  # dialects that no staff may choose
@@ -37,7 +39,7 @@ class ModelProvider(models.Model):
     )
     title = models.CharField(max_length=100)
     dialect = models.CharField(max_length=32, choices=Dialect, default=Dialect.COMPATIBLE)
-    base_url = models.URLField(
+    base_url = models.CharField(
         "base URL", max_length=500, blank=True, default="", help_text="Blank is the provider's own."
     )
     encrypted_key = models.TextField(blank=True, default="", editable=False)
@@ -60,6 +62,30 @@ class ModelProvider(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.updated_at = timezone.now()
         super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        """Raises ValidationError by field."""
+        super().clean()
+        faults: dict[str, Any] = {}
+        if self.base_url:
+            try:
+                check_url(self.base_url)
+            except ValidationError as error:
+                faults["base_url"] = error
+        for name in ("aliases", "names"):
+            value = getattr(self, name)
+            if not (isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value)):
+                faults[name] = 'Write a list of texts: ["one", "two"].'
+        if "aliases" not in faults and (taken := self._taken_aliases()):
+            faults["aliases"] = f"{', '.join(taken)} already means another provider. Choose another alias."
+        if faults:
+            raise ValidationError(faults)
+
+    def _taken_aliases(self) -> list[str]:
+        others = ModelProvider.objects.exclude(pk=self.pk)
+        known = {key for other in others for key in (other.key, *other.aliases)}
+        known |= {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} | {self.key}
+        return sorted({*self.aliases} & known)
 
     def set_secret(self, text: str) -> None:
         """Keep another key; an empty one is none."""

@@ -15,7 +15,8 @@ from pydantic_ai.models import Model, create_async_httpx2_client
 
 from agentcms.wire import to_python, to_wire
 from runs_app import demo_model
-from runs_app.addresses import CheckedTransport, check_url
+from runs_app.addresses import check_url
+from runs_app.connections import CheckedTransport
 from runs_app.faults import CannotBuild
 from runs_app.options import model_settings, read_defaults
 from runs_app.providers import CODE, DEMO, ModelProvider, Provider, table

@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "base_url",
-                    models.URLField(
+                    models.CharField(
                         blank=True,
                         default="",
                         help_text="Blank is the provider's own.",

@@ -9,7 +9,8 @@ from socket import AF_INET, SOCK_STREAM
 import httpx2
 import pytest
 
-from runs_app.addresses import CheckedTransport, check_url, is_allowed
+from runs_app.addresses import check_url, is_allowed
+from runs_app.connections import CheckedTransport
 from runs_app.faults import CannotBuild, RunFault, fault_in
 
 PRIVATE = [
@@ -54,10 +55,20 @@ def test_a_network_that_is_named_is_allowed(settings):
     assert not is_allowed(ip_address("192.168.1.1"))
 
 
-@pytest.mark.parametrize("url", ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://", "http://[::1", "http://a:b"],
+)
 def test_only_http_is_spoken(url):
     with pytest.raises(CannotBuild, match="must begin with http"):
         check_url(url)
+
+
+def test_no_password_stands_in_an_address():
+    with pytest.raises(CannotBuild, match="Leave user and password out") as refused:
+        check_url("https://ada:sesame@models.example.org")
+
+    assert "sesame" not in str(refused.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])

@@ -1,0 +1,5 @@
+"""What staff see of running agents."""
+
+from runs_app import admin_providers
+
+__all__ = ["admin_providers"]

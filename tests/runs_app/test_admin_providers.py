@@ -1,0 +1,126 @@
+"""The providers of models in Django admin: superusers keep them, and their keys never come out again."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.urls import reverse
+
+from access_app.roles import Role
+from runs_app import providers
+from runs_app.models import ModelProvider
+from tests.factories import UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "sk-live-3f9a0c77d1b24e"
+ADD = reverse("admin:runs_app_modelprovider_add")
+FIELDS = {
+    "key": "house",
+    "title": "House",
+    "dialect": "openai-compatible",
+    "base_url": "https://models.example.org/v1",
+    "secret": SECRET,
+    "aliases": '["local"]',
+    "names": '["llama"]',
+    "is_enabled": "on",
+}
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+@pytest.fixture
+def house(staff):
+    staff.post(ADD, FIELDS)
+    return ModelProvider.objects.get(key="house")
+
+
+def address(row):
+    return reverse("admin:runs_app_modelprovider_change", args=[row.pk])
+
+
+def errors(answer):
+    return {name: list(found) for name, found in answer.context["adminform"].form.errors.items()}
+
+
+def secret_of(key):
+    providers.forget()
+    return providers.table().find(key).secret
+
+
+def test_a_superuser_keeps_a_provider_with_its_key(house):
+    assert secret_of("house") == SECRET
+    assert SECRET not in house.encrypted_key
+
+
+def test_a_key_is_on_no_page_and_in_no_log(staff, house):
+    pages = [staff.get(address(house)), staff.get(reverse("admin:runs_app_modelprovider_changelist"))]
+    pages.append(staff.post(address(house), {**FIELDS, "title": ""}))
+
+    assert [page.status_code for page in pages] == [200, 200, 200]
+    assert not any(SECRET in page.content.decode() or house.encrypted_key in page.content.decode() for page in pages)
+    assert SECRET not in str(list(LogEntry.objects.values()))
+
+
+def test_an_empty_field_keeps_the_key(staff, house):
+    staff.post(address(house), {**FIELDS, "secret": "", "title": "Our house"})
+
+    assert ModelProvider.objects.get().title == "Our house"
+    assert secret_of("house") == SECRET
+
+
+def test_a_key_can_be_changed_and_forgotten(staff, house):
+    staff.post(address(house), {**FIELDS, "secret": "another"})
+    assert secret_of("house") == "another"
+
+    staff.post(address(house), {**FIELDS, "secret": "", "forget_secret": "on"})
+    assert secret_of("house") == ""
+
+
+@pytest.mark.parametrize("moved", [{"base_url": "https://elsewhere.example.org"}, {"dialect": "anthropic"}])
+def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
+    answer = staff.post(address(house), {**FIELDS, "secret": "", **moved})
+
+    assert errors(answer) == {
+        "secret": ["The provider listens elsewhere now. Enter its key again, or forget the stored one."]
+    }
+    assert staff.post(address(house), {**FIELDS, **moved}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("fault", "field", "words"),
+    [
+        ({"key": "No Spaces"}, "key", "Use small letters"),
+        ({"base_url": "ftp://models.example.org"}, "base_url", "must begin with http"),
+        ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
+        ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Name its network in MODEL_NETWORKS"),
+        ({"aliases": '"local"'}, "aliases", "Write a list of texts"),
+        ({"aliases": '["openai"]'}, "aliases", "openai already means another provider"),
+        ({"aliases": '["house"]'}, "aliases", "house already means another provider"),
+        ({"names": "[1]"}, "names", "Write a list of texts"),
+    ],
+)
+def test_what_cannot_be_is_said_at_its_field(staff, fault, field, words):
+    answer = staff.post(ADD, {**FIELDS, **fault})
+
+    assert [*errors(answer)] == [field]
+    assert words in errors(answer)[field][0]
+
+
+def test_the_list_says_which_can_be_used(staff, house):
+    ModelProvider.objects.create(key="attic", title="Attic", is_enabled=False)
+
+    page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
+
+    assert "Ready" in page
+    assert "It is switched off in the admin." in page
+
+
+def test_nobody_but_a_superuser_sees_them(client, house):
+    client.force_login(member(Role.MANAGER, "", is_staff=True))
+
+    assert client.get(address(house)).status_code == 403
+    assert client.post(ADD, {**FIELDS, "key": "mine"}).status_code == 403
+    assert "Model providers" not in client.get(reverse("admin:index")).content.decode()
