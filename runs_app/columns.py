@@ -171,10 +171,7 @@ def why_not_model(name: str) -> str:
     provider = table().find(name)
     if provider is None:
         return f"No provider of models is known as '{name}'. Choose another one in the editor."
-    if provider.is_available:
-        return ""
-    where = "in the administration" if provider.source == "staff" else "in the environment of the server"
-    return f"{provider.title} cannot be asked yet: {provider.missing} is not set {where}."
+    return "" if provider.is_available else f"{provider.title} cannot be asked. {provider.reason}"
 
 
 def refused(sentence: str) -> shapes.ShapeError:

@@ -17,7 +17,7 @@ class MessageForm(forms.Form):
         widget=forms.Textarea(
             attrs={
                 "rows": 3,
-                "placeholder": "Ask something, as somebody would who meets this agent",
+                "placeholder": "Write what somebody would who meets this agent",
                 "data-search": True,
             }
         ),

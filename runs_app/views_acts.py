@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -13,9 +13,9 @@ from django.views.decorators.http import require_POST, require_safe
 from agentcms.errors import Unavailable
 from agents_app.pages import is_htmx
 from runs_app.columns import number_of
+from runs_app.http import stream_reply
 from runs_app.pages import find_run
 from runs_app.starting import cancel
-from runs_app.streams import EventStream
 
 
 @require_safe
@@ -25,11 +25,9 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = find_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        events = EventStream(run.pk, number_of(f"v{heard}"), numbered=True)
+        return stream_reply(run.pk, number_of(f"v{heard}"), numbered=True)
     except Unavailable as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
-    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)
 
 
 @require_POST

@@ -76,6 +76,7 @@
   // --- what is heard
 
   function hear(state, { type, payload = {} }) {
+    if (!state.heard) showRunning(state);
     if (type === "text-start") begin(state, "text");
     else if (type === "text-delta") add(state, "text", payload.text);
     else if (type === "reasoning-start") begin(state, "thought");
@@ -83,6 +84,14 @@
     else if (type === "tool-call") showCall(state, payload);
     else if (type === "tool-result" || type === "tool-error") showResult(state, payload);
     else if (type === "step-finish") showTokens(state, payload.output?.usage);
+  }
+
+  function showRunning(state) {
+    state.heard = true;
+    const chip = $(".page-header [data-run-status='queued']");
+    if (!chip) return;
+    chip.dataset.runStatus = "running";
+    chip.lastChild.data = "Running";
   }
 
   function begin(state, kind) {
@@ -162,6 +171,32 @@
     if (stop) setTimeout(() => (stop.disabled = true));
   });
 
+  // --- asking: one after the other, each from what the page shows when its turn comes
+
+  let asking = false;
+  on("htmx:config:request", (event) => {
+    if (!event.detail.ctx.sourceElement.matches("[data-try]")) return;
+    if (asking) event.preventDefault(); // once is enough, however often the key is pressed
+    asking = true;
+  });
+  on("htmx:finally:request", ({ detail }) => {
+    if (detail.ctx.sourceElement.matches("[data-try]")) asking = false;
+  });
+  on("htmx:before:request", ({ detail: { ctx } }) => {
+    const { form, body } = ctx.request;
+    if (!form?.matches("[data-try]") || !(body instanceof URLSearchParams)) return;
+    const now = new FormData(form);
+    const isRun = ctx.sourceElement === form;
+    if (isRun) renew(body, now, "column");
+    if (body.getAll("column").length === now.getAll("run").length) renew(body, now, "run");
+    if (ctx.target?.id) ctx.target = document.getElementById(ctx.target.id) ?? ctx.target;
+  });
+
+  function renew(body, now, name) {
+    body.delete(name);
+    now.getAll(name).forEach((value) => body.append(name, value));
+  }
+
   // --- the message: a saved one, and an empty field where a conversation goes on
 
   on("click", (event) => {
@@ -238,5 +273,5 @@
     return carryText();
   }
   on("htmx:after:swap", start);
-  if (start()) addEventListener("load", askAgain, { once: true }); // htmx has begun by then
+  if (start()) setTimeout(askAgain); // htmx, loaded before this, begins with a timer of its own
 })();

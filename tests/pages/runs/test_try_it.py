@@ -221,7 +221,7 @@ def test_a_provider_without_a_key_names_the_setting(editor, settings):
 
     answer = editor.get(address(agent))
 
-    sentence = "OpenAI cannot be asked yet: OPENAI_API_KEY is not set in the environment of the server."
+    sentence = "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
     assert answer.context["reasons"] == [sentence]
     assert f"Cannot run. {sentence}" in words(answer)
 
