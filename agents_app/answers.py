@@ -17,7 +17,7 @@ from access_app.roles import SHARED, Role, StandIn, may_all
 from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
-from agents_app.references import warnings
+from agents_app.references import Warning, unregistered, warnings
 from agents_app.registry import registry
 
 
@@ -127,10 +127,21 @@ def agent_text(row: Row, warned: str) -> str:
     return splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
 
 
-@lru_cache(maxsize=4096)
 def warning_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
-    """The warnings of a version as JSON; `fingerprint` is the registry's, so that what is kept stays true."""
-    found = warnings(json.loads(references), known)
+    """The warnings of a version as JSON; `fingerprint` is the registry's."""
+    text = unregistered_text(references, fingerprint, known)
+    if '"field":"model"' in text:  # staff may keep the provider, since a moment ago or until one
+        return warnings_text(warnings(json.loads(references), known))
+    return text
+
+
+@lru_cache(maxsize=4096)
+def unregistered_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+    """What the code alone says; `fingerprint` changes with it, so that what is kept here stays true."""
+    return warnings_text(unregistered(json.loads(references), known))
+
+
+def warnings_text(found: Iterable[Warning]) -> str:
     return json.dumps([warning._asdict() for warning in found], ensure_ascii=False, separators=(",", ":"))
 
 

@@ -191,7 +191,7 @@ class EditForm(forms.Form):
 
     @property
     def providers(self) -> Sequence[Any]:
-        return registry.entries(Kind.MODEL_PROVIDER)
+        return registry.offered(Kind.MODEL_PROVIDER)
 
     @property
     def processors(self) -> Sequence[Any]:

@@ -70,11 +70,17 @@ def place(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
 
 
 def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
-    """A warning for each key that nothing registered.
+    """A warning for each key that nothing registered and that staff do not keep.
 
     `known_agents` are the stored agents that the agent may use: those of its owner and of the shared space. Any other
     looks exactly like one that does not exist.
     """
+    found = unregistered(references, known_agents)
+    return [warning for warning in found if not registry.is_kept(KINDS[warning.field], warning.key)]
+
+
+def unregistered(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
+    """The same whatever staff keep: it changes with the code alone."""
     known = set(known_agents)
     return [
         Warning(field, key, f"No {KINDS[field].value} is registered as '{key}'.")

@@ -65,6 +65,8 @@ class Registry:
     def __init__(self) -> None:
         self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
         self._fingerprint = ""
+        # What staff keep of a kind, by every name of it; it changes while we run, so it is asked for each time.
+        self.kept: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
 
     def add(self, entry: Entry) -> Entry:
         """Register an entry; one key of a kind belongs to one thing."""
@@ -89,6 +91,15 @@ class Registry:
     def entries(self, kind: Kind) -> list[Entry]:
         """The entries of a kind, by title."""
         return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
+
+    def offered(self, kind: Kind) -> list[Entry]:
+        """The entries of a kind and those that staff keep, which replace a registered one of the same key."""
+        kept = {entry.key: entry for entry in self.kept[kind]().values()} if kind in self.kept else {}
+        return [*(entry for entry in self.entries(kind) if entry.key not in kept), *kept.values()]
+
+    def is_kept(self, kind: Kind, key: str) -> bool:
+        """Whether staff keep something under a key or another name of it."""
+        return kind in self.kept and key in self.kept[kind]()
 
     @property
     def fingerprint(self) -> str:

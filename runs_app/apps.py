@@ -8,4 +8,7 @@ class RunsConfig(AppConfig):
     verbose_name = "Runs"
 
     def ready(self) -> None:
-        from runs_app import checks, signals, workflows  # noqa: F401  importing them registers what they hold
+        from agents_app.registry import Kind, registry
+        from runs_app import checks, providers, signals, workflows  # noqa: F401  importing them registers what they hold
+
+        registry.kept[Kind.MODEL_PROVIDER] = providers.kept_entries

@@ -202,6 +202,16 @@ def read() -> Table:
     return Table(found, hashlib.sha256(f"{registry.fingerprint}\n{said}".encode()).hexdigest()[:12])
 
 
+def kept_entries() -> dict[str, Entry]:
+    """The providers that staff keep, by key and by alias: no agent that names one is warned of it."""
+    return {
+        name: Entry(Kind.MODEL_PROVIDER, each.key, each.title, names=each.names, source="staff")
+        for each in table()
+        if each.source == "staff"
+        for name in (each.key, *each.aliases)
+    }
+
+
 _read: tuple[float, Table] | None = None
 
 

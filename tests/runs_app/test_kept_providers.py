@@ -1,0 +1,71 @@
+"""Providers that staff keep are as good as registered ones: nobody is warned of them, and the editor offers them."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.roles import Role
+from runs_app.models import ModelProvider
+from tests.factories import AgentFactory, api_key, member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(model={"provider": "house", "name": "llama"})
+
+
+@pytest.fixture
+def house():
+    return ModelProvider.objects.create(
+        key="house", title="House", base_url="https://models.example.org", names=["llama"], aliases=["local"]
+    )
+
+
+@pytest.fixture
+def warned(client):
+    """What the API warns of."""
+    secret = api_key(member(Role.EDITOR))
+
+    def ask(agent):
+        answer = client.get(f"/api/stored/agents/{agent.pk}", headers={"Authorization": f"Bearer {secret}"})
+        return [warning["message"] for warning in answer.json()["warnings"]]
+
+    return ask
+
+
+def test_a_provider_that_nobody_knows_is_warned_of(agent, warned):
+    assert warned(agent) == ["No model provider is registered as 'house'."]
+
+
+def test_a_provider_that_staff_keep_is_not(agent, house, warned):
+    assert warned(agent) == []
+    assert warned(AgentFactory(model={"provider": "local", "name": "llama"})) == []
+
+
+def test_it_is_again_once_staff_drop_it(agent, house, warned):
+    assert warned(agent) == []
+
+    house.delete()
+
+    assert warned(agent) == ["No model provider is registered as 'house'."]
+
+
+def test_the_editor_offers_it_with_its_models(agent, house, client):
+    client.force_login(member(Role.EDITOR))
+
+    page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    assert "House" in page
+    assert "llama" in page
+    assert "No model provider is registered" not in page
+
+
+def test_a_kept_one_stands_in_the_editor_for_the_built_in_one(agent, client):
+    ModelProvider.objects.create(key="openai", title="OpenAI of ours", dialect="openai", names=["our-model"])
+    client.force_login(member(Role.EDITOR))
+
+    page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    assert "OpenAI of ours" in page
+    assert "our-model" in page
