@@ -59,6 +59,7 @@ def seed_demo_data() -> bool:
     if "seed_demo" not in get_commands() or not environment.flag("DEMO_DATA", default=True):
         return False
     call_command("seed_demo")
+    call_command("seed_demo_runs")
     return True
 
 

@@ -450,5 +450,14 @@ Begin in the middle. End before the end. 🌒""",
             "model": {"provider": "demo", "name": "storyteller"},
             "tools": ["word-count", "current-time"],
         },
+        [
+            edit(
+                4,
+                TOM,
+                "Keep an eye on the length",
+                scorers={"answer-length": {"sampling": {"type": "ratio", "rate": 1}}},
+            ),
+            draft(0.6, MAYA, "Let somebody read it over", agents=["proofreader"]),
+        ],
     ),
 ]

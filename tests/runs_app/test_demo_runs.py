@@ -1,0 +1,43 @@
+"""The demo's questions: asked through the engine that answers everybody, and once only."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from runs_app.models import AgentRun
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+def seed():
+    said = StringIO()
+    call_command("seed_demo", stderr=said)
+    call_command("seed_demo_runs", stderr=said)
+    return said.getvalue()
+
+
+def test_the_demo_agent_answered_questions_with_a_tool_and_a_sub_agent():
+    said = seed()
+
+    runs = AgentRun.objects.filter(parent=None)
+    assert "Asked storyteller 4 questions." in said
+    assert set(runs.values_list("status", "is_demo")) == {("succeeded", True)}
+    assert set(runs.values_list("requested_by_name", flat=True)) == {"ada", "maya", "tom"}
+    assert AgentRun.objects.get(parent__isnull=False).agent_key == "proofreader"
+    called = [event.data["payload"]["toolName"] for run in runs for event in run.events.filter(type="tool-call")]
+    assert sorted(called) == ["agent-proofreader", "word-count"]
+
+
+def test_seeding_again_asks_nothing():
+    seed()
+    before = AgentRun.objects.count()
+
+    assert seed() == ""
+    assert AgentRun.objects.count() == before
+
+
+def test_without_the_demo_nothing_is_asked():
+    call_command("seed_demo_runs")
+
+    assert not AgentRun.objects.exists()
