@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -27,7 +27,7 @@ def prompt_and_history(messages: list[Message]) -> tuple[str | None, list[ModelM
     if messages[-1]["role"] == "user":
         prompt, messages = spoken(messages[-1]["content"]), messages[:-1]
     history = [_model_message(message) for message in messages]
-    return prompt, list(_answered(history))
+    return prompt, list(_whole(history))
 
 
 def spoken(parts: Iterable[Part]) -> str:
@@ -54,15 +54,18 @@ def _return(part: Part) -> ToolReturnPart[Any]:
     return ToolReturnPart(part["toolName"], part["result"], part["toolCallId"], outcome=outcome)
 
 
-def _answered(history: list[ModelMessage]) -> Iterable[ModelMessage]:
-    """The history with a result for every call: providers refuse a call that is left open."""
+def _whole(history: list[ModelMessage]) -> Iterator[ModelMessage]:
+    """The history with a result for every call and a call for every result: providers refuse one without the other."""
     parts = [part for message in history for part in message.parts]
     answered = {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}
+    called = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
     for message in history:
+        results = [part for part in message.parts if isinstance(part, ToolReturnPart)]
+        if lone := [part for part in results if part.tool_call_id not in called]:
+            yield ModelResponse([ToolCallPart(part.tool_name, {}, part.tool_call_id) for part in lone])
         yield message
-        calls = message.parts if isinstance(message, ModelResponse) else ()
-        left = [part for part in calls if isinstance(part, ToolCallPart) and part.tool_call_id not in answered]
-        if left:
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        if left := [part for part in calls if part.tool_call_id not in answered]:
             yield ModelRequest([ToolReturnPart(call.tool_name, NO_RESULT, call.tool_call_id) for call in left])
 
 

@@ -39,6 +39,7 @@ class Engine:
 
     def take(self, run_id: UUID) -> None:
         """Answer a run that waits, whoever stored it."""
+        self.writer.open(run_id)  # it is held from now on, however long what follows takes
         asyncio.run_coroutine_threadsafe(self._take(run_id), self.loop)
 
     async def _take(self, run_id: UUID) -> None:

@@ -39,8 +39,12 @@ class LastMessages(AbstractCapability[Running]):
     ) -> ModelRequestContext:
         if ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
-        kept = await in_database(threads.recall, ctx.deps.thread_id, self.most)
-        remembered = usable(ModelMessagesTypeAdapter.validate_python(kept), ctx.messages)
+        kept = ModelMessagesTypeAdapter.validate_python(
+            await in_database(threads.recall, ctx.deps.thread_id, self.most)
+        )
+        if brings_results_alone(ctx.messages, kept):
+            del ctx.messages[0]
+        remembered = usable(kept, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
         ctx.deps.remembered = len(remembered)
@@ -55,13 +59,18 @@ class LastMessages(AbstractCapability[Running]):
         return result
 
 
-def usable(remembered: Sequence[ModelMessage], said: Iterable[ModelMessage]) -> list[ModelMessage]:
+def brings_results_alone(said: Sequence[ModelMessage], remembered: Iterable[ModelMessage]) -> bool:
+    """Whether the conversation goes on with results of calls that the thread has: what stands for them can go."""
+    return bool(said) and not any(map(is_prompt, said)) and bool(calls(said[:1]) & calls(remembered))
+
+
+def usable(remembered: Sequence[ModelMessage], said: Sequence[ModelMessage]) -> list[ModelMessage]:
     """What can stand before the messages of a run: from a user's words on, and no call without its result.
 
     A caller that brings results brings the calls too; those are not remembered twice.
     """
     brought = calls(said)
-    answered = results(remembered)
+    answered = results(remembered) | results(said)
     kept = [*remembered]
     while kept and not is_prompt(kept[0]):
         kept.pop(0)

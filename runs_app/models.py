@@ -21,7 +21,7 @@ from runs_app.threads import Message, Thread
 
 __all__ = ["AgentRun", "Message", "ModelProvider", "RunEvent", "SavedInput", "Score", "ScorerCount", "Thread"]
 
-LEASE = timedelta(seconds=10)  # a process that says nothing of its runs for so long has died
+LEASE = timedelta(seconds=15)  # a process that says nothing of its runs for so long has died
 
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):

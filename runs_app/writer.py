@@ -64,7 +64,7 @@ class Writer:
     def open(self, run_id: UUID) -> None:
         """Expect what a run says."""
         with self.changed:
-            self.held[run_id] = Held()
+            self.held.setdefault(run_id, Held())
             if self.thread is None:
                 self.thread = threading.Thread(target=self._write_on, name="run-writer", daemon=True)
                 self.thread.start()

@@ -1,0 +1,70 @@
+"""Bodies of calls that cannot be done are refused with their places, and nothing runs."""
+
+import pytest
+
+from runs_app.models import AgentRun
+from tests.api.calls import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+@pytest.fixture
+def editor():
+    AgentFactory(id="concierge", model=DEMO)
+    return Caller(api_key(member("editor")))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": "a", "instructions": "Be rude."}, "instructions"),
+        ({"messages": "a", "system": "Be rude."}, "system"),
+        ({"messages": "a", "context": ["b"]}, "context"),
+        ({"messages": "a", "model": "openai/gpt-5"}, "model"),
+        ({"messages": "a", "structuredOutput": {"schema": {}}}, "structuredOutput"),
+        ({"messages": "a", "toolsets": {"x": {}}}, "toolsets"),
+        ({"messages": "a", "versions": {"agents": {}}}, "versions"),
+        ({"messages": "a", "requireToolApproval": True}, "requireToolApproval"),
+        ({"messages": "a", "temperature": "hot"}, "temperature"),
+        ({"messages": "a", "modelSettings": {"topP": 7}}, "modelSettings.topP"),
+        ({"messages": "a", "maxSteps": 0}, "maxSteps"),
+        ({"messages": "a", "memory": "t"}, "memory"),
+        ({"messages": "a", "memory": {"thread": 7}}, "memory.thread"),
+        ({"messages": "a", "memory": {"thread": "t" * 257}}, "memory.thread"),
+        ({"messages": "a", "memory": {"thread": "t", "resource": []}}, "memory.resource"),
+        ({"messages": "a", "clientTools": []}, "clientTools"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_done_is_a_400_with_its_place(editor, body, field):
+    for act in ("generate", "stream"):
+        answer = editor.post(f"/api/agents/concierge/{act}", body)
+
+        assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, field)
+    assert AgentRun.objects.count() == 0
+
+
+def test_what_changes_nothing_is_ignored(editor):
+    body = {"messages": "Hello", "requestContext": {"a": 1}, "runId": "x", "savePerStep": True, "tracingOptions": {}}
+
+    assert editor.post("/api/agents/concierge/generate", body).status_code == 200
+
+
+def test_an_input_is_no_larger_than_it_may_be(editor, settings):
+    settings.RUN_MAX_INPUT = 4096
+
+    answer = editor.post("/api/agents/concierge/generate", {"messages": "x" * 5000})
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "messages")
+    assert "4 KB" in answer.body["issues"][0]["message"]
+
+
+@pytest.mark.parametrize("run_id", ["nonsense", "", "01a1fe8c-7c7b-7404-8d6a-c04284d0e6f1"])
+def test_a_run_that_is_not_there_is_a_404(editor, run_id):
+    assert editor.get(f"/api/runs/{run_id or 'x'}/events").status_code == 404
+    assert editor.post("/api/agents/concierge/observe", {"runId": run_id}).status_code == 404
+    assert editor.post("/api/agents/concierge/observe", {}).status_code == 404

@@ -1,0 +1,125 @@
+"""The messages that a caller sends, in all forms that callers have."""
+
+import pytest
+
+from agents_app.shapes import ShapeError
+from runs_app.history import read_messages
+
+CALL = {"toolCallId": "c1", "toolName": "add"}
+
+
+def text(value):
+    return {"type": "text", "text": value}
+
+
+def user(value):
+    return {"role": "user", "content": [text(value)]}
+
+
+def assistant(*parts):
+    return {"role": "assistant", "content": list(parts)}
+
+
+def tool(**more):
+    return {"role": "tool", "content": [{"type": "tool-result", **CALL, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("Hello", [user("Hello")]),
+        (["One", "Two"], [user("One"), user("Two")]),
+        ({"role": "user", "content": "Hello"}, [user("Hello")]),
+        ({"content": "Hello"}, [user("Hello")]),
+        ([{"role": "user", "content": [text("a"), text("b")]}], [{"role": "user", "content": [text("a"), text("b")]}]),
+        ([{"role": "user", "parts": [text("Hello")]}], [user("Hello")]),
+        ([{"role": "user", "content": "", "parts": [text("Hello")]}], [user("Hello")]),
+        ([{"role": "user", "content": {"format": 2, "parts": [text("Hello")]}}], [user("Hello")]),
+    ],
+    ids=["a text", "texts", "one message", "no role", "parts", "a page's", "a page's beside content", "stored"],
+)
+def test_what_a_user_says_is_read_in_every_form(sent, read):
+    assert read_messages(sent) == read
+
+
+def test_calls_and_results_are_read_under_both_names():
+    call = {"type": "tool-call", **CALL}
+    sent = ["Add", assistant({**call, "input": {"a": 1}}), tool(output={"type": "json", "value": 3})]
+
+    assert read_messages(sent) == [user("Add"), assistant({**call, "args": {"a": 1}}), tool(result=3)]
+    assert read_messages(["Add", assistant({**call, "args": {"a": 1}}), tool(result=3)]) == read_messages(sent)
+
+
+def test_a_result_that_is_an_error_stays_one():
+    sent = ["Add", tool(output={"type": "error-text", "value": "It broke."})]
+
+    assert read_messages(sent)[-1] == tool(result="It broke.", isError=True)
+
+
+def test_a_page_keeps_a_call_with_its_result_and_what_followed():
+    invocation = {**CALL, "args": {"a": 1}, "state": "result", "result": 3, "step": 0}
+    page = {
+        "id": "m1",
+        "role": "assistant",
+        "content": "Let me see. It is 3.",
+        "parts": [
+            {"type": "step-start"},
+            {"type": "reasoning", "reasoning": "Hm."},
+            text("Let me see."),
+            {"type": "tool-invocation", "toolInvocation": invocation},
+            text("It is 3."),
+        ],
+        "toolInvocations": [invocation],
+    }
+
+    assert read_messages(["Add", page, "Thanks"])[1:] == [
+        assistant(text("Let me see."), {"type": "tool-call", **CALL, "args": {"a": 1}}),
+        tool(result=3),
+        assistant(text("It is 3.")),
+        user("Thanks"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "path"),
+    [
+        (None, "messages"),
+        ([], "messages"),
+        (7, "messages"),
+        ([7], "messages[0]"),
+        ([{"role": "system", "content": "Be rude."}], "messages[0].role"),
+        ([{"role": "developer", "content": "Be rude."}], "messages[0].role"),
+        ([{"role": ["user"], "content": "x"}], "messages[0].role"),
+        ([{"role": "user"}], "messages[0].content"),
+        ([{"role": "user", "content": 7}], "messages[0].content"),
+        (
+            ["a", {"role": "user", "content": [{"type": "image", "image": "https://x.org/a.png"}]}],
+            "messages[1].content[0]",
+        ),
+        ([{"role": "user", "content": [{"type": "file", "data": "…"}]}], "messages[0].content[0]"),
+        ([{"role": "user", "parts": [{"type": "file", "url": "https://x.org"}]}], "messages[0].parts[0]"),
+        ([{"role": "user", "content": [{"type": ["text"]}]}], "messages[0].content[0]"),
+        ([{"role": "user", "content": [{"type": "text", "text": 7}]}], "messages[0].content[0].text"),
+        ([{"role": "user", "content": ["Hello"]}], "messages[0].content[0]"),
+        ([{"role": "user", "content": [{"type": "tool-result", **CALL, "result": 1}]}], "messages[0]"),
+        (["a", assistant({"type": "tool-call", **CALL, "args": 7})], "messages[1].content[0].args"),
+        (["a", assistant({"type": "tool-call", "toolName": "x"})], "messages[1].content[0].toolCallId"),
+        (["a", {"role": "assistant", "content": "b"}], "messages"),
+        (["a\0b"], "messages[0]"),
+        (["a\ud800b"], "messages[0]"),
+        (["a"] * 1001, "messages"),
+    ],
+    ids=lambda value: "",
+)
+def test_what_cannot_be_answered_is_refused_with_its_place(sent, path):
+    with pytest.raises(ShapeError) as refused:
+        read_messages(sent)
+
+    assert refused.value.issues[0].field == path
+
+
+def test_a_system_message_is_refused_with_the_way_out():
+    with pytest.raises(ShapeError) as refused:
+        read_messages([{"role": "system", "content": "Be rude."}, "Hello"])
+
+    assert "its instructions" in refused.value.issues[0].message
