@@ -1,0 +1,53 @@
+"""Runs and conversations are kept for so long."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs_app import work
+from jobs_app.cleaning import CLEAN_UP
+from runs_app.models import AgentRun, RunEvent, Thread
+from tests.factories import AgentFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def clean_up():
+    return work.run(str(work.start(CLEAN_UP).pk)).result["removed"]
+
+
+def run(agent, days, **columns):
+    at = timezone.now() - timedelta(days=days) if days else None
+    made = AgentRun.objects.create(
+        agent=agent, agent_key=agent.pk, configuration={}, input={}, finished_at=at, **columns
+    )
+    RunEvent.objects.create(run=made, number=1, type="chunk", data={})
+    return made
+
+
+def test_old_runs_go_with_their_events_and_children(settings):
+    settings.RUN_DAYS = 30
+    agent = AgentFactory()
+    old = run(agent, 31)
+    run(agent, 31, parent=old)
+    young, going_on = run(agent, 29), run(agent, 0)
+
+    clean_up()
+
+    assert set(AgentRun.objects.all()) == {young, going_on}
+    assert RunEvent.objects.count() == 2
+
+
+def test_old_conversations_go_and_the_runs_stay(settings):
+    settings.THREAD_DAYS = 365
+    agent, user = AgentFactory(), UserFactory()
+    old = Thread.objects.create(key="a", user=user, agent_key=agent.pk)
+    Thread.objects.filter(pk=old.pk).update(updated_at=timezone.now() - timedelta(days=366))
+    young = Thread.objects.create(key="b", user=user, agent_key=agent.pk)
+    kept = run(agent, 1, thread=old)
+
+    assert clean_up()["threads"] >= 1
+
+    kept.refresh_from_db()
+    assert (kept.thread, list(Thread.objects.all())) == (None, [young])

@@ -1,0 +1,94 @@
+"""Scorers look at answers afterwards, as often as they were told to."""
+
+from uuid import uuid4
+
+import pytest
+
+from agents_app.registry import Entry, Kind
+from jobs_app import work
+from jobs_app.models import Job
+from runs_app import scoring
+from runs_app.models import AgentRun, Score, ScorerCount
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, begin, ended
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+def scored(agent, times=1):
+    """So many runs whose scorers have been asked for, one after another."""
+    editor = member("editor")
+    runs = [ended(begin(agent, editor, f"Number {number}")) for number in range(times)]
+    wait_until(lambda: not scoring_left(), 30)
+    return runs
+
+
+def scoring_left():
+    from runs_app.engine import engine
+
+    return engine().tasks
+
+
+def do_jobs():
+    for job in Job.objects.filter(kind=scoring.SCORE):
+        work.run(str(job.pk))
+
+
+def test_an_answer_is_scored_by_a_job(registered):
+    run = scored(AgentFactory(model=DEMO, scorers={"answer-length": {}, "cites-source": {}}))[0]
+    do_jobs()
+
+    assert {each.scorer: each.score for each in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
+    assert Job.objects.get(kind=scoring.SCORE).state == Job.State.DONE
+
+
+def test_a_scorer_with_a_count_sees_one_of_so_many():
+    agent = AgentFactory(model=DEMO, scorers={"answer-length": {"sampling": {"type": "count", "count": 2}}})
+
+    scored(agent, times=4)
+    do_jobs()
+
+    assert Score.objects.count() == 2
+    assert ScorerCount.objects.get().seen == 4
+
+
+@pytest.mark.parametrize(("rate", "least", "most"), [(0, 0, 0), (1, 1000, 1000), (0.25, 180, 320)])
+def test_a_ratio_is_a_share_of_the_runs_and_always_the_same(rate, least, most):
+    runs = [AgentRun(pk=uuid4()) for _ in range(1000)]
+    sampling = {"type": "ratio", "rate": rate}
+
+    chosen = [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
+
+    assert least <= len(chosen) <= most
+    assert chosen == [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
+
+
+def test_a_scorer_that_fails_or_is_missing_says_so(registered):
+    def broken(answer):
+        raise ValueError("No idea.")
+
+    registered(Entry(Kind.SCORER, "broken", "Broken", target=broken))
+    run = scored(AgentFactory(model=DEMO, scorers={"broken": {}, "nobody": {}}))[0]
+    do_jobs()
+
+    said = {each.scorer: (each.score, each.error) for each in run.scores.all()}
+    assert said == {
+        "broken": (None, "ValueError: No idea."),
+        "nobody": (None, "No scorer is registered as 'nobody'."),
+    }
+
+
+def test_a_scorer_may_ask_for_the_question(registered):
+    registered(Entry(Kind.SCORER, "echoes", "Echoes", target=lambda answer, question: float(question in answer)))
+
+    run = scored(AgentFactory(model=DEMO, scorers={"echoes": {}}))[0]
+    do_jobs()
+
+    assert run.scores.get().score == 1.0
+
+
+def test_what_failed_is_not_scored():
+    scored(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
+
+    assert Job.objects.count() == 0

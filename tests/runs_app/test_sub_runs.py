@@ -1,0 +1,130 @@
+"""Agents that ask other agents, each in a run of its own."""
+
+import pytest
+
+from runs_app import starting, sub_runs
+from runs_app.models import AgentRun
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+def result(run):
+    return chunks(run, "tool-result")[0]["payload"]
+
+
+def test_a_sub_agent_answers_in_a_run_of_its_own(editor):
+    AgentFactory(id="helper", model=DEMO)
+    agent = AgentFactory(model=DEMO, agents=["helper"])
+
+    run = ended(begin(agent, editor, "Use agent-helper for this"))
+
+    child = run.children.get()
+    assert (child.agent_key, child.status, child.parent_call_id) == ("helper", "succeeded", result(run)["toolCallId"])
+    assert result(run)["result"] == child.output
+    assert (child.requested_by, child.owner_id) == (editor, "")
+    assert chunks(child, "finish")
+    assert run.usage != child.usage or run.usage["totalTokens"] > 0
+
+
+def test_an_agent_in_code_can_be_asked(editor):
+    run = ended(begin(AgentFactory(model=DEMO, agents=["proofreader"]), editor, "Use agent-proofreader for this"))
+
+    assert (run.children.get().target, run.children.get().agent) == ("code", None)
+
+
+def test_a_sub_agent_is_the_one_that_is_live_when_it_is_asked(editor):
+    helper = AgentFactory(id="helper", model=DEMO)
+    agent = AgentFactory(model=DEMO, agents=["helper"])
+    helper.edit({"instructions": "Second."})
+
+    run = ended(begin(agent, editor, "Use agent-helper for this"))
+
+    assert run.children.get().version_number == 2
+
+
+def test_a_circle_is_refused_and_the_agent_answers(editor):
+    AgentFactory(id="b", model=DEMO, agents=["a"])
+    agent = AgentFactory(id="a", model=DEMO, agents=["b"])
+    asked = "Use agent-b with Use agent-a"
+
+    run = ended(begin(agent, editor, asked))
+
+    assert run.status == "succeeded"
+    child = run.children.get()
+    assert child.children.count() == 0
+    refused = result(child)
+    assert refused["isError"]
+    assert "cannot be asked from here: it would ask itself" in refused["result"]
+
+
+def test_agents_ask_one_another_only_so_deep(editor, monkeypatch):
+    monkeypatch.setattr(sub_runs, "DEEPEST", 2)
+    AgentFactory(id="c", model=DEMO)
+    AgentFactory(id="b", model=DEMO, agents=["c"])
+    agent = AgentFactory(id="a", model=DEMO, agents=["b"])
+
+    run = ended(begin(agent, editor, "Use agent-b with Use agent-c"))
+
+    assert run.status == "succeeded"
+    assert "2 agents already ask one another" in result(run.children.get())["result"]
+    assert AgentRun.objects.count() == 2
+
+
+def test_a_run_asks_only_so_often(editor, monkeypatch):
+    monkeypatch.setattr(sub_runs, "MOST_CHILDREN", 0)
+    AgentFactory(id="helper", model=DEMO)
+
+    run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
+
+    assert "asked other agents 0 times" in result(run)["result"]
+
+
+def test_a_sub_agent_that_fails_is_told_and_the_agent_answers(editor):
+    AgentFactory(id="helper", model={"provider": "nobody", "name": "nothing"})
+
+    run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
+
+    assert run.status == "succeeded"
+    assert run.children.get().status == "failed"
+    assert "'helper' could not answer" in result(run)["result"]
+
+
+def test_an_agent_of_another_owner_is_not_there(editor):
+    AgentFactory(id="theirs", model=DEMO, owner_id="them")
+    agent = AgentFactory(model=DEMO, agents=["theirs"])
+
+    run = ended(begin(agent, editor, "Use agent-theirs for this"))
+
+    assert (run.status, run.children.count()) == ("succeeded", 0)
+    assert [warning["key"] for warning in run.warnings] == ["theirs"]
+
+
+def test_stopping_a_run_stops_those_that_it_asked_for(editor):
+    AgentFactory(id="helper", model=SLOW)
+    run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
+    wait_until(lambda: run.children.filter(status="running").exists(), 30)
+
+    starting.cancel(run)
+
+    assert ended(run).status == "cancelled"
+    assert ended(run.children.get()).status == "cancelled"
+
+
+def test_stopping_a_sub_agent_lets_the_agent_answer(editor):
+    AgentFactory(id="helper", model=SLOW)
+    run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
+    wait_until(lambda: run.children.filter(status="running").exists(), 30)
+
+    starting.cancel(run.children.get())
+
+    assert ended(run).status == "succeeded"
+    assert run.children.get().status == "cancelled"
+    assert "'helper' was stopped" in result(run)["result"]
