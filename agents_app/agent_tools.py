@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from celery import shared_task
 
 from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
 
@@ -84,6 +87,13 @@ def triage_ticket(subject: str, body: str) -> dict[str, str]:
     text = f"{subject} {body}".lower()
     queue = next((name for name in ("billing", "login", "delivery") if name in text), "general")
     return {"queue": queue, "priority": "high" if "urgent" in text else "normal"}
+
+
+@workflow("word-frequency", title="Word frequency")
+@shared_task
+def word_frequency(text: str, most: int = 10) -> dict[str, int]:
+    """The words that a text uses most, and how often; a worker counts them, as it would do longer work."""
+    return dict(Counter(re.findall(r"\w+", text.lower())).most_common(most))
 
 
 @scorer("answer-length", title="Answer length")

@@ -67,7 +67,8 @@ async def answer(built, text, history=(), settings=None, **said):
 
 def running(**said) -> Running:
     """What an agent knows of a run that is nowhere kept."""
-    return Running(uuid4(), "concierge", "", None, **{"ask_sub_agent": asked, **said})
+    usual = {"run_id": uuid4(), "agent_key": "concierge", "owner_id": "", "user_id": None, "ask_sub_agent": asked}
+    return Running(**{**usual, **said})
 
 
 async def asked(key, prompt, call_id):

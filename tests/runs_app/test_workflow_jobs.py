@@ -1,0 +1,92 @@
+"""Workflows that are Celery tasks: a job that a worker does, whose result is kept and told to the model."""
+
+import asyncio
+
+import pytest
+
+from access_app.roles import Role
+from agents_app.registry import Kind, registry
+from jobs_app import work
+from jobs_app.models import Job
+from runs_app.building import build
+from runs_app.workflows import RUN_WORKFLOW, run_workflow, start
+from tests.factories import member
+from tests.runs_app.conftest import answer
+from tests.served import wait_until
+
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+COUNTED = {"a": 2, "b": 1}
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """A worker that takes each job when it is sent, as one does that has nothing else to do."""
+    monkeypatch.setattr(work, "send", lambda job: work.run(str(job.pk)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_model_is_told_what_the_job_came_to(worker):
+    user = member(Role.EDITOR)
+    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+
+    result = asyncio.run(answer(built, 'Use word-frequency {"text": "a b a"}', user_id=user.pk))
+
+    assert result.output.endswith('workflow-word-frequency says {"a":2,"b":1}.')
+    job = Job.objects.get(kind=RUN_WORKFLOW)
+    assert (job.state, job.result, job.requested_by) == ("done", COUNTED, user)
+    assert job.parameters == {"key": "word-frequency", "arguments": {"text": "a b a"}}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_workflow_that_is_gone_fails_its_job(worker):
+    job = start({"key": "gone", "arguments": {}}, None)
+
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("failed", "LookupError: No workflow is registered as 'gone'.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failed_job_says_why(monkeypatch):
+    def fail(job):
+        Job.objects.filter(pk=job.pk).update(state="failed", error="ValueError: No words.")
+
+    monkeypatch.setattr(work, "send", fail)
+    built = build({"model": DEMO, "workflows": ["word-frequency"]})
+
+    result = asyncio.run(answer(built, 'Use word-frequency {"text": ""}'))
+
+    assert "The workflow failed: ValueError: No words." in result.output
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
+    monkeypatch.setattr(work, "send", lambda job: None)
+    entry = registry.get(Kind.WORKFLOW, "word-frequency")
+
+    async def impatient():
+        async with asyncio.timeout(0.2):
+            await run_workflow(entry, {"text": "a"}, None)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+
+    assert Job.objects.get().state == "queued"
+
+
+def test_a_real_worker_does_it(served):
+    served.create_user("wanda", "--owner", "", "--role", "publisher")
+    key = served.create_api_key("wanda")
+    agent = {"id": "counter", "name": "Counter", "instructions": "", "model": DEMO, "workflows": ["word-frequency"]}
+
+    with served.client(key) as client:
+        client.post("/api/stored/agents", json=agent).raise_for_status()
+        told = client.post(
+            "/api/agents/counter/generate", json={"messages": 'Use word-frequency {"text": "a b a"}'}, timeout=60
+        )
+
+    assert told.status_code == 200, told.text
+    assert told.json()["text"].endswith('workflow-word-frequency says {"a":2,"b":1}.')
+    wait_until(lambda: '"done"' in served.manage("shell", "-v", "0", "-c", JOBS), what="the job")
+
+
+JOBS = "from jobs_app.models import Job; import json; print(json.dumps([job.state for job in Job.objects.all()]))"
