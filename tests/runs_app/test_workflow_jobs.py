@@ -34,7 +34,7 @@ def test_the_model_is_told_what_the_job_came_to(worker):
     assert result.output.endswith('workflow-word-frequency says {"a":2,"b":1}.')
     job = Job.objects.get(kind=RUN_WORKFLOW)
     assert (job.state, job.result, job.requested_by) == ("done", COUNTED, user)
-    assert job.parameters == {"key": "word-frequency", "arguments": {"text": "a b a"}}
+    assert job.parameters == {"key": "word-frequency", "arguments": {"text": "a b a", "most": 10}}
 
 
 @pytest.mark.django_db(transaction=True)
