@@ -29,6 +29,7 @@ class CreateForm(EditForm):
 
     def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["name"].widget.attrs["autofocus"] = True
         self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:

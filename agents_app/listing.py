@@ -197,9 +197,17 @@ def snippet(agent: Agent, text: str) -> list[Part]:
     match = pattern.search(agent.instructions)
     if match is None:
         return []
-    start, end = max(0, match.start() - AROUND), min(len(agent.instructions), match.end() + AROUND)
-    shown = f"{'… ' if start else ''}{agent.instructions[start:end]}{' …' if end < len(agent.instructions) else ''}"
-    return marked(" ".join(shown.split()), pattern)
+    return marked(around(agent.instructions, match.start(), match.end()), pattern)
+
+
+def around(text: str, start: int, end: int) -> str:
+    """A stretch of a text with some whole words before it and after it, on one line."""
+    before, after = text[:start][-AROUND:], text[end:][:AROUND]
+    if start > AROUND:
+        before = f"… {before.partition(' ')[2]}"
+    if len(text) - end > AROUND:
+        after = f"{after.rpartition(' ')[0]} …"
+    return " ".join(f"{before}{text[start:end]}{after}".split())
 
 
 def marked(text: str, pattern: re.Pattern[str]) -> list[Part]:

@@ -1,5 +1,6 @@
 """Somebody else saved, or moved live, while the editor was open."""
 
+import re
 from typing import Any
 
 import pytest
@@ -72,6 +73,18 @@ def test_another_version_of_the_same_picture_is_no_conflict(editor, agent):
 
     assert editor.post(address(agent), mine).status_code == 302
     assert head(agent).version_number == 3
+
+
+def test_a_conflict_says_beside_it_what_each_side_began_on(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+    with change(publish=False):
+        edit(agent, description="Theirs")
+
+    shown = editor.post(address(agent), mine).content.decode()
+
+    facts = " ".join(re.sub(r"<[^>]+>", " ", shown.partition('id="facts"')[2].partition("</section>")[0]).split())
+    assert "Begun on v1 Newest v2 , on top of v1 Live v1" in facts
+    assert "Discard draft" not in shown, "it is theirs, and this is not the moment"
 
 
 def test_publishing_is_refused_where_live_moved_meanwhile(publisher, agent):

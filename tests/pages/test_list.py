@@ -177,6 +177,17 @@ def facts(version):
     }
 
 
+def test_a_snippet_ends_between_words(viewer):
+    AgentFactory(instructions=f"{'Before everything. ' * 9}Ask for the refund form. {'Afterwards nothing. ' * 9}")
+
+    (row,) = viewer.get(LIST, {"q": "refund"}).context["listing"].rows
+
+    shown = "".join(part.text for part in row.snippet)
+    assert [part.text for part in row.snippet if part.marked] == ["refund"]
+    assert set(shown.split()) - {"…"} <= set(row.agent.instructions.split())
+    assert (shown[:2], shown[-2:]) == ("… ", " …")
+
+
 def test_the_number_of_queries_does_not_grow(viewer):
     for _ in range(3):
         draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
