@@ -27,7 +27,11 @@ def watched(page: Page) -> dict[str, float]:
     return sizes
 
 
-@pytest.mark.parametrize("path", ["/", "/agents/{agent}", "/agents/{agent}/versions", "/exchange", "/account/keys"])
+PAGES = ["/", "/agents/{agent}", "/agents/{agent}/versions", "/exchange", "/account/keys"]
+PAGES += ["/agents/{agent}/try", "/runs"]
+
+
+@pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_page_is_small_and_stands_still(visit: Any, agent: str, path: str, width: int):
     visitor = visit()
