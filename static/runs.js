@@ -12,7 +12,8 @@
 
   const LONGEST_WAIT = 5000;
   const PREFIXES = { "workflow-": "workflow", "agent-": "sub-agent" };
-  const heard = new WeakSet(); // answers that are listened to
+  const heard = new WeakSet(); // answers that are listened to, or were
+  const listening = new Set();
   const figures = new Intl.NumberFormat("en");
 
   function listen(answer) {
@@ -21,7 +22,8 @@
     const state = { answer, parts: $("[data-parts]", answer), last: Number(answer.dataset.after), source: null, wait: 250, tokens: 0 };
     state.began = performance.now() - Number(answer.dataset.seconds) * 1000;
     state.clock = setInterval(() => showElapsed(state), 100);
-    connect(state);
+    listening.add(state);
+    if (!document.hidden) connect(state);
     showStopAll();
   }
 
@@ -42,15 +44,25 @@
       if (!state.answer.isConnected) return close(state);
       say(state, "Reconnecting …");
       if (source.readyState !== EventSource.CLOSED) return;
-      setTimeout(() => state.answer.isConnected && connect(state), state.wait);
+      setTimeout(() => state.source === source && listening.has(state) && connect(state), state.wait);
       state.wait = Math.min(state.wait * 2, LONGEST_WAIT);
     };
   }
 
   function close(state) {
-    state.source.close();
+    listening.delete(state);
+    state.source?.close();
     clearInterval(state.clock);
   }
+
+  // A browser holds few connections to one server: a tab that nobody looks at leaves them to the others.
+  on("visibilitychange", () => {
+    for (const state of listening) {
+      state.source?.close();
+      state.source = null;
+      if (!document.hidden) connect(state);
+    }
+  });
 
   function finish(state) {
     close(state);
