@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from agentcms.metrics import FOLDER
 from jobs_app.models import Heartbeat, Job
+from runs_app.models import AgentRun
 from versions_app.consistency import CHECK
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -30,6 +31,7 @@ class Asked:
     def collect(self) -> Iterator[Metric]:
         yield self.jobs()
         yield self.oldest()
+        yield self.runs()
         yield gauge(
             "agentcms_jobs_late", "Jobs that wait too long, or whose worker has died.", Job.objects.late().count()
         )
@@ -44,6 +46,12 @@ class Asked:
         family = GaugeMetricFamily("agentcms_jobs", "Jobs by kind and state.", labels=["kind", "state"])
         for kind, state, count in Job.objects.order_by().values_list("kind", "state").annotate(Count("pk")):
             family.add_metric([kind, state], count)
+        return family
+
+    def runs(self) -> Metric:
+        family = GaugeMetricFamily("agentcms_runs_open", "Runs that are not over.", labels=["status"])
+        for status, count in AgentRun.objects.open().order_by().values_list("status").annotate(Count("pk")):
+            family.add_metric([status], count)
         return family
 
     def oldest(self) -> Metric:

@@ -22,6 +22,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
 
 from prometheus_client import Counter, Histogram  # noqa: E402  it reads the folder as it loads
 
+from runs_app.leases import ended  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
@@ -33,6 +34,7 @@ CONFLICTS = Counter("agentcms_conflicts", "Requests refused because somebody els
 THROTTLED = Counter("agentcms_throttled", "Requests refused because there were too many.", ["route"])
 VERSIONS = Counter("agentcms_versions", "Versions made.", ["source"])
 ACTIVATIONS = Counter("agentcms_activations", "Moves of what is live.", ["source"])
+RUNS = Counter("agentcms_runs_ended", "Runs that are over.", ["status"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -46,11 +48,16 @@ def count_pruned(count: int, **kwargs: Any) -> None:
     transaction.on_commit(partial(PRUNED.labels("versions").inc, count))
 
 
+def count_run(status: str, **kwargs: Any) -> None:
+    RUNS.labels(status).inc()
+
+
 def listen() -> None:
-    """Count what the history makes and removes."""
+    """Count what the history makes and removes, and how runs end."""
     post_save.connect(partial(count_kept, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_kept, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
+    ended.connect(count_run, dispatch_uid="count-runs")
 
 
 def forget_the_dead() -> None:

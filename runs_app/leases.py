@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable
+from functools import partial
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Max
+from django.dispatch import Signal
 from django.utils import timezone
 
 from runs_app.chunks import chunk, event_type
@@ -21,6 +23,8 @@ Status = AgentRun.Status
 
 LOST = "The server that ran this was stopped or died. Run it again."
 MOST_AT_ONCE = 200
+
+ended = Signal()  # a run is over: `status`
 
 
 def holder_name() -> str:
@@ -76,5 +80,8 @@ def end(run: AgentRun, *, status: str, error: str) -> None:
     write_end(run.pk, last_event_number=number, status=status, error=error)
 
 
-def write_end(run_id: UUID, **values: Any) -> None:
-    AgentRun.objects.filter(pk=run_id).update(finished_at=timezone.now(), lease_until=None, holder="", **values)
+def write_end(run_id: UUID, *, status: str, **values: Any) -> None:
+    """Write the columns of the end; who counts runs is told when it is committed."""
+    transaction.on_commit(partial(ended.send, AgentRun, status=status))
+    over = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}
+    AgentRun.objects.filter(pk=run_id).update(**over, **values)

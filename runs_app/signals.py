@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models.signals import post_delete, post_save
+from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
+from agents_app.models import Agent
 from runs_app import providers
+from runs_app.models import AgentRun
 from runs_app.providers import ModelProvider
 
 
@@ -15,3 +17,9 @@ from runs_app.providers import ModelProvider
 def forget_providers(**said: Any) -> None:
     """Let this process believe a change of the providers at once; the others do within a second."""
     providers.forget()
+
+
+@receiver(pre_delete, sender=Agent)
+def hold_runs(instance: Agent, **said: Any) -> None:
+    """Keep whoever carries a run of the agent from adding events while it is deleted with its runs."""
+    list(AgentRun.objects.filter(agent=instance).open().order_by("pk").select_for_update().values_list("pk"))
