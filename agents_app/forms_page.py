@@ -140,12 +140,16 @@ class EditForm(forms.Form):
         value = self[name].value()
         return list(value) if isinstance(value, (list, tuple)) else []
 
+    def picker(self, name: str, label: str, kind: Kind) -> Picker:
+        chosen = self.chosen(name)
+        return Picker.of(name, label, offered(kind, chosen), chosen)
+
     @cached_property
     def pickers(self) -> dict[str, Picker]:
         sub_agents = offered_agents(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
         return {
-            "tools": Picker.of("tools", "Tools", offered(Kind.TOOL), self.chosen("tools")),
-            "workflows": Picker.of("workflows", "Workflows", offered(Kind.WORKFLOW), self.chosen("workflows")),
+            "tools": self.picker("tools", "Tools", Kind.TOOL),
+            "workflows": self.picker("workflows", "Workflows", Kind.WORKFLOW),
             "agents": Picker.of("agents", "Sub-agents", sub_agents, self.chosen("agents")),
             "integration_tools": Picker.of(
                 "integration_tools",

@@ -42,8 +42,12 @@ class Picker:
         return cls(name, label, options, missing, f"No {label.lower()} are registered. They are registered in code.")
 
 
-def offered(kind: Kind) -> list[tuple[str, str, str]]:
-    return [(entry.key, entry.title, described(entry)) for entry in registry.entries(kind)]
+def offered(kind: Kind, chosen: Collection[str] = ()) -> list[tuple[str, str, str]]:
+    """What is registered, under the name by which it was chosen: its key, or else its id."""
+    return [
+        (entry.id if entry.id in chosen and entry.key not in chosen else entry.key, entry.title, described(entry))
+        for entry in registry.entries(kind)
+    ]
 
 
 def described(entry: Entry) -> str:

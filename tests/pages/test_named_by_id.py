@@ -1,0 +1,39 @@
+"""Things that an agent names by their id rather than by their key."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.roles import Role
+from agents_app.registry import Kind, registry, tool
+from tests.factories import AgentFactory, member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def tower():
+    @tool("clock-tower", title="Clock tower", id="tower")
+    def strike(times: int) -> str:
+        """The hour."""
+        return "dong " * times
+
+    yield
+    registry.remove(Kind.TOOL, "clock-tower")
+
+
+def test_an_id_is_known_and_stays_chosen(client):
+    agent = AgentFactory(tools=["tower"])
+    client.force_login(member(Role.EDITOR))
+
+    page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    assert "<code>tower</code> not registered" not in page
+    assert 'value="tower"' in page
+    assert 'value="clock-tower"' not in page
+
+
+def test_an_agent_that_names_none_is_offered_the_key(client):
+    agent = AgentFactory()
+    client.force_login(member(Role.EDITOR))
+
+    assert 'value="clock-tower"' in client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
