@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from agents_app.changes import change
 from agents_app.models import Agent
+from runs_app import providers
 from tests.pages.conftest import typed
 
 pytestmark = pytest.mark.django_db
