@@ -53,7 +53,9 @@ OPERATIONS = (
     Operation(
         "delete", AGENT, "deleteAgent", "Delete an agent with its history", "Done", query=("force",), errors=(409, 412)
     ),
-    Operation("post", f"{AGENT}/duplicate", "duplicateAgent", "Copy an agent", "Agent", "Duplicate", (), 201, (409,)),
+    Operation(
+        "post", f"{AGENT}/duplicate", "duplicateAgent", "Copy an agent", "Agent", "Duplicate", ("strict",), 201, (409,)
+    ),
     Operation("post", f"{AGENT}/discard-draft", "discardDraft", "Return the head to live", "Agent", errors=(412,)),
     Operation("get", f"{AGENT}/dependents", "listDependents", "Agents that name this one", "Dependents"),
     Operation("get", f"{AGENT}/activations", "listActivations", "Moves of live", "Activations", query=(*PAGING, "at")),
@@ -64,6 +66,7 @@ OPERATIONS = (
         "Back to what was live before",
         "Agent",
         "Undo",
+        ("strict",),
         errors=(409, 412),
     ),
     Operation(
@@ -88,7 +91,16 @@ OPERATIONS = (
         "patch", VERSION, "updateVersion", "Name, message and pin", "Version", "VersionDescription", errors=(412,)
     ),
     Operation("delete", VERSION, "deleteVersion", "Delete a version", "Done", errors=(412,)),
-    Operation("post", f"{VERSION}/activate", "activateVersion", "Make it live", "Activated", "Said", errors=(412,)),
+    Operation(
+        "post",
+        f"{VERSION}/activate",
+        "activateVersion",
+        "Make it live",
+        "Activated",
+        "Said",
+        ("strict",),
+        errors=(412,),
+    ),
     Operation(
         "post",
         f"{VERSION}/restore",
@@ -96,6 +108,7 @@ OPERATIONS = (
         "Its picture as a new version",
         "Version",
         "Said",
+        ("strict",),
         errors=(412,),
     ),
     Operation("post", "/api/stored/agent-export", "exportAgents", "Export as JSON Lines", "Job", status=202),

@@ -125,6 +125,7 @@ class DuplicateView(JSONView):
     @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         identity, copy, ownership = read_parts(body_object(request), Identity, Copy, Ownership)
+        strict = is_strict(request)
         with transaction.atomic():
             agent = hold(request, agent_id, Role.VIEWER)
             owner_id = ownership.get("owner_id")
@@ -135,6 +136,8 @@ class DuplicateView(JSONView):
                 duplicate = agent.duplicate(identity["id"], owner_id, version, copy.get("name"))
             except IntegrityError:
                 raise taken(identity["id"]) from None
+            if strict:
+                refuse_warnings(duplicate, duplicate.active_version)
             return agent_reply(duplicate, duplicate.active_version, 201)
 
 

@@ -16,7 +16,7 @@ from agentcms.query import Query, page_body
 from agentcms.rest import body_object
 from agentcms.wire import wire_time
 from agents_app.bodies import Said, read_parts, saying
-from agents_app.http import agent_reply, hold, json_reply, missing, visible
+from agents_app.http import agent_reply, hold, is_strict, json_reply, missing, refuse_warnings, visible
 from agents_app.once import once
 from versions_app.answers import activation_body
 from versions_app.bodies import Undo
@@ -61,6 +61,7 @@ class UndoView(JSONView):
     @once
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         undo, said = read_parts(body_object(request), Undo, Said)
+        strict = is_strict(request)
         with transaction.atomic(), saying(said):
             agent = hold(request, agent_id, Role.PUBLISHER)
             newest: Any = agent.activations.first()
@@ -70,4 +71,6 @@ class UndoView(JSONView):
                 version = newest.undo_locked(agent)
             except CannotUndo as refusal:
                 raise Conflict(refusal.messages[0], refusal.code or "conflict") from None
+            if strict:
+                refuse_warnings(agent, version)
             return agent_reply(agent, version)

@@ -15,7 +15,7 @@ from agentcms.rest import body_object
 from agents_app.api import DRAFT_HINT, named_version, no_version, version_id_of
 from agents_app.bodies import Said, publishes, read_parts, saying
 from agents_app.changes import change
-from agents_app.http import agent_reply, hold, json_reply, missing, reply
+from agents_app.http import agent_reply, hold, is_strict, json_reply, missing, refuse_warnings, reply
 from agents_app.once import once
 from versions_app.answers import HEAD, PAGE, SOME, Pointers, Row, comparison_text, version_text
 from versions_app.bodies import Description, read_description
@@ -81,10 +81,13 @@ class ActivateView(JSONView):
     @once
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Said)
+        strict = is_strict(request)
         with transaction.atomic(), saying(said):
             agent = hold(request, agent_id, Role.PUBLISHER)
             version = named_version(agent, version_id)
             version.activate_locked(agent)
+            if strict:
+                refuse_warnings(agent, version)
             message = f"Version {version.version_number} is now active"
             return json_reply({"success": True, "message": message, "activeVersionId": version.pk})
 
@@ -95,10 +98,13 @@ class RestoreView(JSONView):
     @once
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (said,) = read_parts(body_object(request), Said)
+        strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
         with transaction.atomic(), saying(said):
             agent = hold(request, agent_id, role, hint)
             version = named_version(agent, version_id).restore_locked(agent)
+            if strict:
+                refuse_warnings(agent, version)
             return reply(version_text(Row.of(version), Pointers.of(agent)))
 
 

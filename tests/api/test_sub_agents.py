@@ -199,3 +199,24 @@ def test_a_key_that_nothing_registered_is_an_error_only_when_asked_for(api):
     )
     assert api.get(agent_path("a")).body["headVersionNumber"] == 1
     assert len(api.patch(agent_path("a"), body).body["warnings"]) == 3
+
+
+@pytest.mark.parametrize("act", ["activate", "restore", "undo", "duplicate"])
+def test_what_brings_an_unregistered_key_back_is_refused_only_when_asked_for(api, act):
+    api.create("a", tools=["calculator", "gone"])
+    api.patch(agent_path("a"), {"tools": []})
+    version = str(Agent.objects.get().versions.get(version_number=1).pk)
+    path = {
+        "undo": agent_path("a", "activations", "undo"),
+        "duplicate": agent_path("a", "duplicate"),
+    }.get(act, version_path(version, act, agent_id="a"))
+    body = {"id": "b", "versionId": version} if act == "duplicate" else {}
+
+    refused = api.post(f"{path}?strict=true", body)
+
+    assert (refused.status_code, refused.body["issues"]) == (
+        400,
+        [{"field": "tools[1]", "message": "No tool is registered as 'gone'."}],
+    )
+    assert api.get(agent_path("a")).body["activeVersionNumber"] == 2
+    assert api.post(path, body).status_code in (200, 201)
