@@ -66,6 +66,12 @@ class Answer:
         return duration(self.run.duration)
 
     @property
+    def whole(self) -> str:
+        """From the question to the end, with what it waited."""
+        run = self.run
+        return duration(run.finished_at - run.created_at) if run.finished_at else ""
+
+    @property
     def seconds(self) -> float:
         """How long it has been running, for the page that goes on counting."""
         return round(self.run.duration.total_seconds(), 1) if self.run.duration else 0.0

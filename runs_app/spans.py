@@ -37,7 +37,8 @@ class Span:
 def spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[Call]) -> list[Span]:
     """What the run waited for, in order of when it began, with the place of each bar."""
     end = run.finished_at or timezone.now()
-    found = [*waiting(run), *steps(events, end)]
+    asked = steps(events, end)
+    found = [*waiting(run, asked), *asked]
     for call in calls:
         if call.began_at:
             kind = "agent" if call.noun == "sub-agent" else "tool"
@@ -47,10 +48,15 @@ def spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[Call]) -> l
     return found
 
 
-def waiting(run: AgentRun) -> list[Span]:
-    """The time before a process took the run."""
+def waiting(run: AgentRun, asked: Sequence[Span]) -> list[Span]:
+    """The time before a process took the run, and until that asked the model."""
     begun = run.started_at
-    return [Span("wait", "Waiting", run.created_at, begun)] if begun and begun - run.created_at > SHORTEST else []
+    if begun is None:
+        return []
+    found = [Span("wait", "Waiting", run.created_at, begun)]
+    if asked:
+        found.append(Span("wait", "Preparing", begun, asked[0].begin))
+    return [span for span in found if span.end - span.begin > SHORTEST]
 
 
 def steps(events: Iterable[RunEvent], end: datetime) -> list[Span]:

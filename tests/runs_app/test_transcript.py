@@ -94,6 +94,7 @@ def test_the_time_goes_to_waiting_the_model_and_the_tools():
 
     assert [(span.kind, span.label, span.x, span.width, span.took) for span in found] == [
         ("wait", "Waiting", 0, 100, "1.0 s"),
+        ("wait", "Preparing", 100, 100, "1.0 s"),
         ("model", "Model, step 1", 200, 100, "1.0 s"),
         ("tool", "Word count", 300, 100, "1.0 s"),
         ("model", "Model, step 2", 600, 200, "2.0 s"),
@@ -113,7 +114,7 @@ def test_a_bar_can_be_seen_however_short_and_stays_inside():
     happened = events(("step-start", {}), ("step-finish", {}))
     run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(hours=3))
 
-    (bar,) = spans(run, happened, [])
+    bars = spans(run, happened, [])
 
-    assert bar.width >= 4
-    assert bar.x + bar.width <= 1000
+    assert min(bar.width for bar in bars) >= 4
+    assert max(bar.x + bar.width for bar in bars) <= 1000

@@ -55,7 +55,7 @@ def test_calls_are_folded_and_the_time_has_a_bar_for_each(editor, ann, agent):
     answer = page(editor, run)
 
     assert '<details class="call" data-call="a" data-state="done">' in answer.content.decode()
-    assert "Waiting 0.2 s Model, step 1 0.1 s Word count 0.1 s" in words(answer)
+    assert "2.5 s in all Waiting 0.2 s Preparing 0.1 s Model, step 1 0.1 s Word count 0.1 s" in words(answer)
 
 
 def test_a_call_of_a_sub_agent_leads_to_its_run(editor, ann, agent):
