@@ -1,0 +1,73 @@
+"""The examples of docs/running.md do what it says of them."""
+
+import re
+
+import pytest
+
+from agentcms.children import PROJECT
+from agents_app.registry import Kind, registry
+from runs_app.building import build
+from tests.factories import AgentFactory
+
+pytestmark = pytest.mark.django_db
+
+DOCS = (PROJECT / "docs" / "running.md").read_text()
+DEMO = {"provider": "demo", "name": "echo", "delay": 0}
+
+
+@pytest.fixture
+def examples():
+    """What all the examples define, one after another."""
+    before = {kind: {entry.key for entry in registry.entries(kind)} for kind in Kind}
+    AgentFactory(id="concierge")
+    defined = {"__name__": "docs"}
+    for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
+        exec(block, defined)
+    yield defined
+    for kind in Kind:
+        for entry in registry.entries(kind):
+            if entry.key not in before[kind]:
+                registry.remove(kind, entry.key)
+
+
+def test_what_they_register_is_there_for_agents(examples, ask):
+    agent = {
+        "name": "Clerk",
+        "model": DEMO,
+        "tools": ["orders.status", "refund"],
+        "workflows": ["monthly-report"],
+        "integrationTools": ["post_parcels_track"],
+        "inputProcessors": [{"key": "no-numbers", "sign": "*"}],
+        "scorers": {"is-short": {}},
+    }
+
+    built = build(agent)
+
+    assert built.warnings == ()
+    assert "You said: Born in ****" in ask(built, "Born in 1999")
+    assert "Parcel of Ada is in Hamburg." in ask(built, 'Use post_parcels_track {"number": "of Ada"}')
+    assert "Order A is on its way." in ask(built, 'Use orders.status {"order": "A"}')
+
+
+def test_arguments_are_described_as_in_the_docstring(examples):
+    built = build({"model": DEMO, "tools": ["order-status"]})
+
+    (tool,) = built.agent.toolsets[-1].tools.values()
+    told = tool.function_schema.json_schema["properties"]
+    assert told["order"]["description"] == "Its number, as it stands on the invoice."
+
+
+def test_a_provider_in_code_answers(examples, ask):
+    assert ask(build({"model": {"provider": "attic", "name": "small"}}), "Hi") == "success (no tool calls)"
+
+
+def test_code_takes_agents_from_what_is_stored(examples):
+    assert examples["built"].warnings == ()
+    assert examples["configuration"]["name"] == "Concierge"
+
+
+def test_every_setting_that_it_names_is_one():
+    settings = (PROJECT / "agentcms" / "settings.py").read_text()
+    named = {name for name in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", DOCS) if name != "HTTPS_PROXY"}
+
+    assert {name for name in named if f'"{name}"' not in settings} == set()
