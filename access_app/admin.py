@@ -70,7 +70,19 @@ class MembershipAdmin(ManagesMembers, admin.ModelAdmin):
     list_display = ("user", "owner", "role")
     list_filter = ("role",)
     search_fields = ("user__username", "owner_id")
-    autocomplete_fields = ("user",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if obj is None else ("user",)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """By username, as on the team's page: Django's searching select has no name for a screen reader."""
+        return forms.ModelChoiceField(
+            User.objects.all(),
+            to_field_name="username",
+            label="Username",
+            widget=forms.TextInput({"class": "vTextField"}),
+            error_messages={"invalid_choice": "Nobody has this username."},
+        )
 
     @admin.display(ordering="owner_id")
     def owner(self, membership: Membership) -> str:

@@ -17,8 +17,8 @@ def test_a_manager_grants_within_the_own_owner_alone(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
 
-    granted = client.post(reverse(ADD_MEMBER), {"user": user.pk, "owner_id": "north", "role": "editor"})
-    refused = client.post(reverse(ADD_MEMBER), {"user": user.pk, "owner_id": "south", "role": "editor"})
+    granted = client.post(reverse(ADD_MEMBER), {"user": user.username, "owner_id": "north", "role": "editor"})
+    refused = client.post(reverse(ADD_MEMBER), {"user": user.username, "owner_id": "south", "role": "editor"})
 
     assert granted.status_code == 302
     assert "owners that you manage" in refused.content.decode()
@@ -30,7 +30,7 @@ def test_a_manager_neither_sees_nor_moves_memberships_elsewhere(client):
     other = Membership.objects.create(user=UserFactory(), owner_id="south", role="viewer")
     address = reverse("admin:access_app_membership_change", args=[other.pk])
 
-    client.post(address, {"user": other.user_id, "owner_id": "north", "role": "manager"})
+    client.post(address, {"user": other.user.username, "owner_id": "north", "role": "manager"})
 
     other.refresh_from_db()
     assert (other.owner_id, other.role) == ("south", "viewer")
