@@ -1,6 +1,6 @@
 """Photograph every page of the application, on demo data of its own, into screenshots/: two widths, both themes.
 
-`python scripts/screenshots.py --readme` keeps the four that the README shows, in docs/images.
+`python scripts/screenshots.py --readme` keeps those that the README shows, in docs/images.
 """
 
 import json
@@ -45,7 +45,9 @@ PAGES = {
     "admin": "/admin/",
     "admin-agents": "/admin/agents_app/agent/",
 }
+QUESTION = "the proofreader of a night train"
 README = {
+    ("try", "wide", "light"),
     ("list", "wide", "light"),
     ("editor", "wide", "dark"),
     ("compare", "wide", "light"),
@@ -89,6 +91,21 @@ def sign_in(page: Page, address: str, password: str) -> None:
     page.wait_for_url(lambda url: "/sign-in" not in url)
 
 
+def ask(browser: Any, address: str, password: str) -> dict[str, str]:
+    """The pages of runs: a question to what is live and to the draft, and what the demo asked."""
+    context = browser.new_context()
+    page = context.new_page()
+    sign_in(page, address, password)
+    page.goto(f"{address}/agents/storyteller/try")
+    page.get_by_label("Message").fill(QUESTION)
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_selector("[data-answer]")
+    page.wait_for_selector("[aria-busy]", state="detached")
+    found = {"try": page.url, "runs": "/runs", "run": page.get_by_text("Open the run").last.get_attribute("href")}
+    context.close()
+    return {name: path.removeprefix(address) for name, path in found.items()}
+
+
 def photograph(browser: Any, address: str, password: str, size: str, theme: str) -> None:
     context = browser.new_context(viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
@@ -108,6 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as data, served(data) as address, sync_playwright() as playwright:
         password = password_of("ada", Path(data))
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        PAGES.update(ask(browser, address, password))
         for size in SIZES:
             for theme in ("light", "dark"):
                 photograph(browser, address, password, size, theme)

@@ -20,7 +20,7 @@ QUESTIONS = [
     ("tom", "published", "a night train that is one passenger too full"),
     ("tom", "draft", "a night train that is one passenger too full"),
     ("maya", "published", 'use word-count {"text": "The last light on the coast went out at nine."}'),
-    ("ada", "draft", "Ask the proofreader: It was a dark and stormy nihgt."),
+    ("ada", "draft", "the proofreader of a night train"),
 ]
 
 
