@@ -23,8 +23,8 @@ worker: ## Do jobs in production; as many as are wanted
 beat: ## Keep the schedule in production; exactly one
 	@scripts/environment runtime && exec deploy/start beat
 
-benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--sqlite", "--growth")
-	@scripts/environment dev && exec $(PY) -m benchmarks.load $(ARGS)
+benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--all", "--sqlite", "--growth", "--help")
+	@scripts/environment dev && exec $(PY) -m benchmarks $(ARGS)
 
 screenshots: ## Photograph every page on demo data into screenshots/ (ARGS="--readme" for those of the README)
 	@scripts/environment dev && exec $(PY) scripts/screenshots.py $(ARGS)

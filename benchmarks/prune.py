@@ -8,6 +8,7 @@ Runs on the database of DATABASE_URL, which it fills, or on SQLite in a temporar
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
 import threading
@@ -24,52 +25,14 @@ import django
 django.setup()
 
 from django.core.management import call_command  # noqa: E402
-from django.db import connection, connections, transaction  # noqa: E402
-from django.db.models import QuerySet  # noqa: E402
+from django.db import connections, transaction  # noqa: E402
 
-from agentcms.wire import digest  # noqa: E402
 from agents_app.models import Agent  # noqa: E402
+from benchmarks.filling import fill  # noqa: E402
 from jobs_app import work  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
 from versions_app import tasks  # noqa: E402
-from versions_app.models import Activation, AgentVersion  # noqa: E402
-
-POINT = """
-    UPDATE agents_app_agent SET active_version_id = v.id, head_version_id = v.id, last_version_number = %s
-    FROM versions_app_agentversion v WHERE v.agent_id = agents_app_agent.id AND v.version_number = %s"""
-
-
-def fill(agents: int, versions: int) -> None:
-    """Copy one agent's row and history many times, beneath the application: only sizes and pointers matter here."""
-    Agent.objects.create(
-        id="template", name="Template", instructions="word " * 400, model={"provider": "demo", "name": "echo"}
-    )
-    template = Agent.objects.get(pk="template")
-    text = template.snapshot_text
-    for start in range(0, agents, 1000):
-        batch = [
-            Agent(**{**configuration(template), "id": f"agent-{n:06d}"})
-            for n in range(start, min(start + 1000, agents))
-        ]
-        with transaction.atomic():
-            QuerySet.bulk_create(Agent.objects.all(), batch)
-            made = [version(agent, number, text) for agent in batch for number in range(1, versions + 1)]
-            QuerySet.bulk_create(AgentVersion.objects.all(), made, batch_size=2000)
-            Activation.objects.bulk_create([activation(each) for each in made if each.version_number == versions])
-    with connection.cursor() as cursor:
-        cursor.execute(POINT, [versions, versions])
-
-
-def configuration(agent: Agent) -> dict[str, object]:
-    return {name: getattr(agent, name) for name in ("name", "instructions", "model")}
-
-
-def version(agent: Agent, number: int, text: str) -> AgentVersion:
-    return AgentVersion(agent=agent, version_number=number, snapshot_text=text, snapshot_hash=digest(text))
-
-
-def activation(version: AgentVersion) -> Activation:
-    return Activation(agent_id=version.agent_id, to_version_id=version.pk, to_version_number=version.version_number)
+from versions_app.models import AgentVersion  # noqa: E402
 
 
 @contextmanager
@@ -110,35 +73,48 @@ def activate_meanwhile(agents: int, versions: int, stop: threading.Event, count:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agents", type=int, default=10_000)
+    parser.add_argument("--agents", type=int, default=100_000)
     parser.add_argument("--versions", type=int, default=10)
     parser.add_argument("--limit", type=int, default=5)
+    parser.add_argument("--filled", action="store_true", help="the database holds these agents already")
+    parser.add_argument("--json", action="store_true", help="the figures again as the last line")
     options = parser.parse_args()
-    call_command("migrate", verbosity=0)
-    began = time.perf_counter()
-    fill(options.agents, options.versions)
-    if connection.vendor == "postgresql":
-        connection.cursor().execute("ANALYZE")
-    print(f"filled {options.agents} agents with {options.versions} versions in {time.perf_counter() - began:.0f} s")
+    if not options.filled:
+        call_command("migrate", verbosity=0)
+        fill(options.agents, options.versions)
+    figures = swept(options.agents, options.versions, options.limit)
+    for what, value in figures.items():
+        print(f"{what}: {value:,.1f}")
+    if options.json:
+        print(json.dumps(figures))
 
+
+def swept(agents: int, versions: int, limit: int) -> dict[str, float]:
+    """The figures of one sweep, while others activate versions."""
     stop, count = threading.Event(), [0, 0]
-    other = threading.Thread(target=activate_meanwhile(options.agents, options.versions, stop, count))
+    other = threading.Thread(target=activate_meanwhile(agents, versions, stop, count))
     other.start()
     with timed_transactions() as seconds:
         began = time.perf_counter()
-        job = work.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": options.limit}).pk))
+        job = work.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": limit}).pk))
         total = time.perf_counter() - began
     stop.set()
     other.join()
-    seconds.sort()
     assert job is not None
-    print(f"job {job.state} {job.result} in {total:.1f} s, {len(seconds)} transactions")
-    print(f"transaction: median {seconds[len(seconds) // 2] * 1000:.0f} ms, longest {seconds[-1] * 1000:.0f} ms")
-    print(f"activations meanwhile: {count[0]}, of versions just pruned: {count[1]}")
-    broken = (
-        Agent.objects.exclude(versions__pk__in=Agent.objects.values("active_version")).exclude(pk="template").count()
-    )
-    print(f"agents without their live version: {broken}")
+    assert job.result is not None, job.error
+    seconds.sort()
+    return {
+        "seconds in all": total,
+        "transactions": len(seconds),
+        "a transaction, median ms": seconds[len(seconds) // 2] * 1000,
+        "a transaction, longest ms": seconds[-1] * 1000,
+        "versions removed": job.result["removed"],
+        "activations meanwhile": count[0],
+        "activations of versions just removed, refused": count[1],
+        "agents without their live version": Agent.objects.exclude(
+            versions__pk__in=Agent.objects.values("active_version")
+        ).count(),
+    }
 
 
 if __name__ == "__main__":
