@@ -128,6 +128,7 @@ def summary() -> JSON:
         createdAt=TIME,
         startedAt=maybe(TIME),
         firstTextAt=maybe(TIME),
+        cancelRequestedAt=maybe(TIME),
         finishedAt=maybe(TIME),
     )
 

@@ -30,6 +30,7 @@ def run_body(run: AgentRun) -> dict[str, Any]:
         "createdAt": run.created_at,
         "startedAt": run.started_at,
         "firstTextAt": run.first_text_at,
+        "cancelRequestedAt": run.cancel_requested_at,
         "finishedAt": run.finished_at,
     }
 

@@ -36,8 +36,9 @@ def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
     """The events of a run after a number as they come, until it is over; an empty batch while nothing happens."""
     spoke_at = time.monotonic()
     with wakeups.waiting_for(run_id) as woken:
-        while not stopping.is_set():
+        while True:
             woken.clear()
+            was_stopping = stopping.is_set()  # what was written before is read all the same
             is_over = over(run_id)  # asked before the events, so that none comes after the answer
             while batch := events_after(run_id, after):
                 close_old_connections()  # a reader may be slow to take them
@@ -45,7 +46,7 @@ def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
                 after, spoke_at = batch[-1][0], time.monotonic()
                 if batch[-1][1]["type"] in LAST:
                     return
-            if is_over:
+            if is_over or was_stopping:
                 return
             close_old_connections()  # while nothing happens, others may have it
             woken.wait(wakeups.patience(LOOK))

@@ -99,10 +99,10 @@ def test_a_run_takes_no_longer_than_it_may(editor, settings):
     assert done.output.startswith("I ")
 
 
-def test_a_run_takes_no_more_steps_than_it_may(editor):
-    agent = AgentFactory(model=DEMO, tools=["word-count"], default_options={"maxSteps": 1})
+def test_a_run_takes_no_more_tokens_than_it_may(editor, settings):
+    settings.RUN_MAX_TOKENS = 10
 
-    done = ended(begin(agent, editor, "Use word-count on this"))
+    done = ended(begin(AgentFactory(model=DEMO), editor))
 
     assert done.status == "failed"
     assert done.error.startswith("The run reached a limit:")

@@ -1,0 +1,51 @@
+"""Fifty streams at once on the two web processes of a server, while other requests go on."""
+
+import asyncio
+
+import httpx
+
+from tests.served import serving
+
+STREAMS = 50
+
+
+async def stream(client: httpx.AsyncClient) -> list[str]:
+    async with client.stream("POST", "/api/agents/slow/stream", json={"messages": "word " * 40}) as answer:
+        assert answer.status_code == 200, await answer.aread()
+        return [line async for line in answer.aiter_lines() if line.startswith("data: ")]
+
+
+async def others(client: httpx.AsyncClient, streams: asyncio.Future) -> list[int]:
+    """The answers of reads and writes while the streams go on."""
+    statuses = []
+    while not streams.done():
+        read = await client.get("/api/stored/agents/slow")
+        write = await client.patch("/api/stored/agents/other", json={"description": str(len(statuses))})
+        statuses += [read.status_code, write.status_code]
+    return statuses
+
+
+async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]:
+    limits = httpx.Limits(max_connections=STREAMS + 2)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=120, limits=limits) as client:
+        for agent_id in ("slow", "other"):
+            model = {"provider": "demo", "name": "echo", "delay": 0.1}
+            body = {"id": agent_id, "name": agent_id, "instructions": "", "model": model}
+            assert (await client.post("/api/stored/agents", json=body)).status_code == 201
+        await client.post("/api/agents/slow/generate", json={"messages": "Warm up"})
+        streams = asyncio.gather(*(stream(client) for _ in range(STREAMS)))
+        statuses = await others(client, streams)
+        return await streams, statuses
+
+
+def test_fifty_streams_are_read_while_other_requests_go_on(tmp_path):
+    with serving(tmp_path / "var", RUNS_PER_USER="60", RUNS_PER_AGENT="60") as copy:
+        copy.create_user("ann", "--owner", "", "--role", "publisher")
+
+        streams, statuses = asyncio.run(together(copy.base_url, copy.create_api_key("ann")))
+
+    assert len(streams) == STREAMS
+    assert all(lines[-1] == "data: [DONE]" and '"finish"' in lines[-2] for lines in streams)
+    assert len(statuses) >= 10
+    assert set(statuses) == {200}

@@ -1,0 +1,204 @@
+"""Runs are rows: whichever process carries one, every other reads it, stops it and tells how it ended."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from agentcms.children import PROJECT
+from tests.served import Served, free_port, serving, wait_until
+
+SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
+LONG = "word " * 400
+NEW = {"instructions": "Answer.", "model": SLOW}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Iterator[Served]:
+    """One copy with one web process."""
+    with serving(tmp_path_factory.mktemp("one") / "var", WEB_WORKERS="1") as copy:
+        copy.create_user("ann", "--owner", "", "--role", "publisher")
+        copy.key = copy.create_api_key("ann")
+        with copy.client(copy.key) as client:
+            made = client.post("/api/stored/agents", json={"id": "slow", "name": "Slow", **NEW})
+            assert made.status_code == 201, made.text
+        yield copy
+
+
+@contextlib.contextmanager
+def beside(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
+    """Another web process on the same data."""
+    port = free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "granian",
+        "--interface",
+        "wsgi",
+        "--no-ws",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    command += ["--blocking-threads", "32", "--log-level", "error", "agentcms.wsgi:application"]
+    with copy.log.open("ab") as log:
+        process = subprocess.Popen(command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log)
+    headers = {"Authorization": f"Bearer {copy.key}"}
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
+            wait_until(lambda: answers(client), 60, "the web process beside")
+            yield client, process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answers(client: httpx.Client) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return client.get("/healthz").status_code == 200
+    return False
+
+
+@pytest.fixture(scope="module")
+def other(copy):
+    with beside(copy) as (client, _):
+        yield client
+
+
+@pytest.fixture
+def one(copy):
+    with copy.client(copy.key) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def following(client: httpx.Client, run_id: str, after: int = 0) -> Iterator[Iterator[tuple[int, dict]]]:
+    """The numbered chunks of a run as they come."""
+    headers = {"Last-Event-ID": str(after)} if after else {}
+    with client.stream("GET", f"/api/runs/{run_id}/stream", headers=headers) as answer:
+        assert answer.status_code == 200
+        yield events(answer.iter_lines())
+
+
+def events(lines: Iterator[str]) -> Iterator[tuple[int, dict]]:
+    number = 0
+    for line in lines:
+        if line.startswith("id: "):
+            number = int(line[4:])
+        elif line.startswith("data: {"):
+            yield number, json.loads(line[6:])
+
+
+def begin(client: httpx.Client, text: str = LONG) -> str:
+    """Start a run and leave its stream at once; it goes on."""
+    with client.stream("POST", "/api/agents/slow/stream", json={"messages": text}) as answer:
+        assert answer.status_code == 200, answer.read()
+        return answer.headers["X-Run-ID"]
+
+
+def first(followed: Iterator[tuple[int, dict]], count: int) -> list[tuple[int, dict]]:
+    return [next(followed) for _ in range(count)]
+
+
+def test_a_stream_goes_on_in_another_process_without_gap_or_repeat(one, other):
+    run_id = begin(one, "word " * 60)
+
+    read = []
+    for client in (one, other) * 3:
+        with following(client, run_id, after=read[-1][0] if read else 0) as followed:
+            read += first(followed, 4)
+    with following(other, run_id, after=read[-1][0]) as followed:
+        read += list(followed)
+
+    run = one.get(f"/api/runs/{run_id}").json()
+    kept = one.get(f"/api/runs/{run_id}/events").json()["events"]
+    assert [number for number, _ in read] == list(range(1, len(kept) + 1))
+    assert [(data["type"], data["payload"]) for _, data in read] == [
+        (each["data"]["type"], each["data"]["payload"]) for each in kept
+    ]
+    assert "".join(data["payload"]["text"] for _, data in read if data["type"] == "text-delta") == run["output"]
+
+
+def test_a_reader_elsewhere_is_told_while_it_goes_on(one, other):
+    run_id = begin(one)
+
+    with following(other, run_id) as followed:
+        first(followed, 6)
+        assert one.get(f"/api/runs/{run_id}").json()["status"] == "running"
+
+    assert other.post(f"/api/runs/{run_id}/cancel").status_code == 200
+
+
+def test_a_run_is_stopped_from_another_process(one, other, drilled):
+    from agentcms.wire import read_time
+
+    run_id = begin(one)
+    with following(one, run_id) as followed:
+        first(followed, 4)
+        asked = other.post(f"/api/runs/{run_id}/cancel").json()
+        rest = [data["type"] for _, data in followed]
+
+    run = other.get(f"/api/runs/{run_id}").json()
+    assert asked["id"] == run_id
+    assert (run["status"], rest[-1]) == ("cancelled", "abort")
+    seconds = (read_time(run["finishedAt"]) - read_time(asked["cancelRequestedAt"])).total_seconds()
+    print(f"stopped {seconds:.2f} s after somebody asked another process")
+    assert seconds < (1 if drilled else 10)
+
+
+def test_a_version_that_one_process_makes_live_is_what_the_next_run_of_another_uses(one, other):
+    made = one.post("/api/stored/agents", json={"id": "moved", "name": "First", **NEW}).json()
+    ask = {"messages": "Hello"}
+    assert other.post("/api/agents/moved/generate", json=ask).json()["versionNumber"] == 1
+
+    one.patch("/api/stored/agents/moved", json={"name": "Second"})
+    assert other.post("/api/agents/moved/generate", json=ask).json()["versionNumber"] == 2
+
+    one.post(f"/api/stored/agents/moved/versions/{made['activeVersionId']}/activate")
+    assert other.post("/api/agents/moved/generate", json=ask).json()["versionNumber"] == 1
+
+
+def test_a_run_whose_process_is_killed_fails_with_a_reason_and_stays_readable(copy, one):
+    with beside(copy) as (client, process):
+        run_id = begin(client)
+        with following(one, run_id) as followed:
+            first(followed, 4)
+            kill(process)
+            read = [data for _, data in followed]
+
+    run = one.get(f"/api/runs/{run_id}").json()
+    assert (run["status"], run["error"]) == ("failed", "The server that ran this was stopped or died. Run it again.")
+    assert read[-1]["type"] == "error"
+    numbers = [event["number"] for event in one.get(f"/api/runs/{run_id}/events").json()["events"]]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def kill(process: subprocess.Popen) -> None:
+    """End a web server with kill -9, its workers too."""
+    import psutil
+
+    for each in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+        each.kill()
+    process.wait(10)
+
+
+def test_a_process_that_is_asked_to_stop_ends_its_runs_and_lets_its_readers_go(copy, one):
+    with beside(copy) as (client, process):
+        run_id, elsewhere = begin(client), begin(one)
+        with following(client, run_id) as followed, following(client, elsewhere) as other_run:
+            first(followed, 4), first(other_run, 4)
+            process.terminate()
+            last = [data["type"] for _, data in followed][-1]
+            left = [data["type"] for _, data in other_run]
+        process.wait(10)
+
+    run = one.get(f"/api/runs/{run_id}").json()
+    assert (run["status"], last) == ("failed", "error")
+    assert not {"finish", "error", "abort"} & set(left)
+    assert one.get(f"/api/runs/{elsewhere}").json()["status"] == "running"
+    one.post(f"/api/runs/{elsewhere}/cancel")
