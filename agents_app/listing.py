@@ -14,6 +14,7 @@ from django.db.models.functions import Cast
 from django.http import QueryDict
 
 from agents_app.answers import known_agents, warning_text
+from agents_app.asking import Asking, Chip
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.status import Status, drafts_of, last_movers, status_of, warnings_of
@@ -41,14 +42,6 @@ UNSHOWN = (
 )
 
 
-class Chip(NamedTuple):
-    """A filter that is set, and the address of the list without it."""
-
-    name: str
-    value: str
-    without: str
-
-
 class Part(NamedTuple):
     text: str
     marked: bool
@@ -68,7 +61,7 @@ class Row:
         return len(self.agent.tools) + len(self.agent.integration_tools)
 
 
-class Listing:
+class Listing(Asking):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
     def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
@@ -128,20 +121,6 @@ class Listing:
         ]
 
     # --- addresses
-
-    def address(self, **changed: str | None) -> str:
-        """The query of the same list with some words changed; it begins with its first page again."""
-        query = self.asked.copy()
-        query.pop("page", None)
-        for name, value in changed.items():
-            query.pop(name, None)
-            if value is not None:
-                query[name] = value
-        return f"?{query.urlencode()}"
-
-    @property
-    def query(self) -> str:
-        return self.address()[1:]
 
     @property
     def chips(self) -> list[Chip]:

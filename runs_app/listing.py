@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import TextField
@@ -13,6 +13,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
+from agents_app.asking import Asking, Chip
 from runs_app.models import AgentRun
 from runs_app.wording import duration, money, tokens
 
@@ -23,14 +24,6 @@ MOST_OFFERED = 20
 
 # Long, and a list shows none of it.
 UNSHOWN = ("configuration", "input", "messages", "output", "warnings")
-
-
-class Chip(NamedTuple):
-    """A filter that is set, and the address of the list without it."""
-
-    name: str
-    value: str
-    without: str
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class Row:
         return money(self.run.cost)
 
 
-class RunListing:
+class RunListing(Asking):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
     def __init__(self, runs: Any, user: Any, asked: QueryDict) -> None:
@@ -95,19 +88,6 @@ class RunListing:
         return [Row(run) for run in shown.defer(*UNSHOWN)]
 
     # --- addresses
-
-    def address(self, **changed: str | None) -> str:
-        """The query of the same list with some words changed; it begins with its first page again."""
-        query = self.asked.copy()
-        for name, value in {"page": None, **changed}.items():
-            query.pop(name, None)
-            if value is not None:
-                query[name] = value
-        return f"?{query.urlencode()}"
-
-    @property
-    def query(self) -> str:
-        return self.address()[1:]
 
     @property
     def chips(self) -> list[Chip]:
