@@ -14,7 +14,8 @@ from access_app.roles import SHARED
 from agents_app import shapes
 from agents_app.forms_page import OpenedForm
 from agents_app.models import Agent
-from agents_app.references import references, warnings
+from agents_app.references import find, references, warnings
+from agents_app.registry import Kind
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from runs_app.resolution import StoredAgent, stored_agents
@@ -102,7 +103,8 @@ class Column:
     @property
     def remembers(self) -> bool:
         """Whether a follow-up goes on with the conversation."""
-        return bool(self.stored and self.stored.configuration.get("memory"))
+        memory = self.stored.configuration.get("memory") if self.stored else None
+        return bool(memory and find(Kind.MEMORY, memory))
 
     @property
     def run(self) -> AgentRun | None:

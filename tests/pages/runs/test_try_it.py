@@ -326,6 +326,14 @@ def test_a_new_conversation_begins_on_demand(editor, remembering):
     assert Thread.objects.count() == 2
 
 
+def test_a_memory_that_nobody_registered_remembers_nothing(editor):
+    agent = AgentFactory(memory="gone")
+
+    ask(editor, agent)
+
+    assert not Thread.objects.exists()
+
+
 def test_columns_have_conversations_of_their_own(editor, remembering):
     ask(editor, remembering, "live", "v1")
 
