@@ -40,7 +40,7 @@ def test_each_answer_has_a_nonce_of_its_own_and_its_scripts_carry_it(client):
     assert all(f'nonce="{nonce}"' in script for script in scripts)
 
 
-@pytest.mark.parametrize("path", ["/", "/new-agent", "/account/keys", "/team", "/sign-in"])
+@pytest.mark.parametrize("path", ["/", "/new-agent", "/account/keys", "/team", "/sign-in", "/runs"])
 def test_no_page_has_inline_handlers_or_styles(path):
     shown = browser(UserFactory(is_superuser=True)).get(path).content.decode()
 
