@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
@@ -50,9 +51,9 @@ def main() -> None:
         ("an answer of ten words", "plain", "Hello"),
         ("with one tool", "tools", "Use word-count"),
     ):
-        report(f"generate, {what}", lambda agent=agent, text=text: generate(client, agent, text), 1)
-        report(f"stream, {what}", lambda agent=agent, text=text: stream(client, agent, text), 1)
-    report(f"generate, {AT_ONCE} at once", lambda: generate(client, "plain", "Hello"), AT_ONCE)
+        report(f"generate, {what}", partial(generate, client, agent, text), 1)
+        report(f"stream, {what}", partial(stream, client, agent, text), 1)
+    report(f"generate, {AT_ONCE} at once", partial(generate, client, "plain", "Hello"), AT_ONCE)
     print(f"{AgentRun.objects.count()} runs, {AgentRun.objects.exclude(status='succeeded').count()} that failed")
 
 

@@ -10,11 +10,14 @@ from runs_app.models import AgentRun
 
 Body = dict[str, Any]
 
+# What the client reads of every answer and no answer here has.
+NOTHING: Body = {"sources": [], "files": [], "object": None, "error": None}
+
 
 def generated(run: AgentRun) -> Body:
     """What a run that succeeded came to."""
-    events = list(run.events.values_list("data", flat=True))
-    steps = [step_body(run, chunks) for chunks in in_steps(events)]
+    done = list(in_steps(run.events.values_list("data", flat=True)))
+    steps = [step_body(run, chunks) for chunks in done]
     last = steps[-1] if steps else step_body(run, [])
     return {
         "runId": run.pk,
@@ -24,23 +27,20 @@ def generated(run: AgentRun) -> Body:
         "totalUsage": run.usage,
         "steps": steps,
         **{name: last[name] for name in ("toolCalls", "toolResults", "reasoning", "reasoningText")},
-        "sources": [],
-        "files": [],
+        **NOTHING,
         "warnings": run.warnings,
-        "object": None,
-        "error": None,
-        "response": {
-            "id": run.pk,
-            "timestamp": run.finished_at,
-            "modelId": run.configuration["model"]["name"],
-            "messages": [message for chunks in in_steps(events) for message in messages(chunks)],
-        },
+        "response": response(run, [message for chunks in done for message in messages(chunks)]),
         "agentId": run.agent_key,
         "versionId": run.version_id,
         "versionNumber": run.version_number,
         "cost": None if run.cost is None else float(run.cost),
         "isDemo": run.is_demo,
     }
+
+
+def response(run: AgentRun, said: list[Body]) -> Body:
+    name = run.configuration["model"]["name"]
+    return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": said}
 
 
 def in_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
@@ -55,7 +55,7 @@ def in_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
 
 
 def step_body(run: AgentRun, chunks: list[Chunk]) -> Body:
-    finish = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
+    finish: Body = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
     thought = said(chunks, "reasoning-delta")
     return {
         "text": said(chunks, "text-delta"),

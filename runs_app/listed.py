@@ -15,6 +15,19 @@ from runs_app.resolution import StoredAgent
 Body = dict[str, Any]
 
 
+# What the client reads of every agent and no agent here has.
+NOT_HERE: Body = {
+    "modelVersion": "v2",
+    "modelList": None,
+    "defaultGenerateOptionsLegacy": {},
+    "defaultStreamOptionsLegacy": {},
+    "skills": [],
+    "workspaceTools": [],
+    "browserTools": [],
+    "hasBrowser": False,
+}
+
+
 def listed(user: Any, paging: Paging) -> list[StoredAgent]:
     """A page of the agents that the user may see, as they are live, by name; those in code stand on the first."""
     agents: Any = Agent.objects.for_user(user).filter(active_version__isnull=False).order_by("name", "pk")
@@ -38,8 +51,6 @@ def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
         "instructions": said.get("instructions") or "",
         "provider": model["provider"],
         "modelId": model["name"],
-        "modelVersion": "v2",
-        "modelList": None,
         "tools": entries(Kind.TOOL, said.get("tools"), partial) | integration_tools(said.get("integrationTools")),
         "workflows": entries(Kind.WORKFLOW, said.get("workflows"), partial),
         "agents": {key: {"id": key, "name": named(Kind.AGENT, key)} for key in said.get("agents") or []},
@@ -47,13 +58,8 @@ def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
         "outputProcessors": processors(said.get("outputProcessors")),
         "supportsMemory": bool(said.get("memory")),
         "defaultOptions": said.get("defaultOptions") or {},
-        "defaultGenerateOptionsLegacy": {},
-        "defaultStreamOptionsLegacy": {},
         "metadata": said.get("metadata") or {},
-        "skills": [],
-        "workspaceTools": [],
-        "browserTools": [],
-        "hasBrowser": False,
+        **NOT_HERE,
         "source": agent.source,
         "status": "draft" if agent.target == "draft" else "published",
         "resolvedVersionId": agent.version_id,

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from access_app.roles import Role, require_role
 from agentcms.errors import ApiError, Unavailable, Unprocessable
-from agentcms.ids import uuid7
 from agentcms.wire import canonical, digest
 from agents_app.models import Agent
 from agents_app.shapes import Issue, ShapeError
@@ -25,6 +24,9 @@ from runs_app.wakeups import wakeups
 
 REPEATS = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # the namespace of runs that are asked for with a key
 RETRY_AFTER = 2  # seconds
+
+
+Asked = dict[str, Any]  # the messages, options and client tools of a run, as its row keeps them
 
 
 class TooManyRuns(ApiError):
@@ -54,19 +56,31 @@ def start(
     if user is not None:
         require_role(user, Role.EDITOR, stored.owner_id)
     asked = read_input(messages, options or {}, client_tools or [])
-    run_id, mark = named(user, key, stored, asked)
-    if key and (known := AgentRun.objects.filter(pk=run_id).first()) is not None:
-        return repeated(known, mark)
-    try:
-        with transaction.atomic():
-            hold(stored, user)
-            kept = find_thread(stored, user, thread, resource)
-            run = insert(stored, user, {**asked, **mark}, pk=run_id, thread=kept)
-    except IntegrityError:
-        if key and (known := AgentRun.objects.filter(pk=run_id).first()) is not None:
-            return repeated(known, mark)
-        raise
-    return run
+    conversation = (thread, resource)
+    return once(stored, user, asked, conversation, key) if key else store(stored, user, asked, conversation)
+
+
+def once(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, str], key: str) -> AgentRun:
+    """The run that a key names: a new one, or the one that it was first used for."""
+    run_id = uuid5(REPEATS, f"{user.pk if user else ''} {key}")
+    mark = digest(canonical([stored.id, str(stored.version_id), stored.target, asked]))
+    mine = AgentRun.objects.filter(pk=run_id)
+    if (known := mine.first()) is None:
+        try:
+            return store(stored, user, {**asked, "mark": mark}, conversation, pk=run_id)
+        except IntegrityError:  # a request with the same key was a moment earlier
+            if (known := mine.first()) is None:
+                raise
+    if known.input.get("mark") != mark:
+        raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
+    return known
+
+
+def store(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, str], **columns: Any) -> AgentRun:
+    """The row, if the limits leave room for it."""
+    with transaction.atomic():
+        hold(stored, user)
+        return insert(stored, user, asked, thread=find_thread(stored, user, *conversation), **columns)
 
 
 def start_child(stored: StoredAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
@@ -75,29 +89,15 @@ def start_child(stored: StoredAgent, *, parent: AgentRun, prompt: str, call_id: 
     return insert(stored, parent.requested_by, asked, parent=parent, parent_call_id=call_id[:128], taken=True)
 
 
-def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> dict[str, Any]:
+def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> Asked:
     """What a run is asked, as its row keeps it. Raises ShapeError."""
-    asked = {"messages": read_messages(messages), "options": dict(options)}
+    asked: Asked = {"messages": read_messages(messages), "options": dict(options)}
     if client_tools:
         asked["clientTools"] = client_tools
     if len(json.dumps(asked, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         most = settings.RUN_MAX_INPUT // 1024
         raise ShapeError([Issue("messages", f"The messages, options and tools of a run take at most {most} KB.")])
     return asked
-
-
-def named(user: Any, key: str, stored: StoredAgent, asked: dict[str, Any]) -> tuple[UUID, dict[str, str]]:
-    """The id of the run, and the mark by which a repeat is told from another request under the same key."""
-    if not key:
-        return uuid7(), {}
-    said = canonical([stored.id, str(stored.version_id), stored.target, asked])
-    return uuid5(REPEATS, f"{user.pk if user else ''} {key}"), {"mark": digest(said)}
-
-
-def repeated(run: AgentRun, mark: dict[str, str]) -> AgentRun:
-    if run.input.get("mark") != mark["mark"]:
-        raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
-    return run
 
 
 def hold(stored: StoredAgent, user: Any) -> None:
@@ -127,7 +127,7 @@ def find_thread(stored: StoredAgent, user: Any, key: str, resource: str) -> Thre
     return thread
 
 
-def insert(stored: StoredAgent, user: Any, asked: dict[str, Any], *, taken: bool = False, **columns: Any) -> AgentRun:
+def insert(stored: StoredAgent, user: Any, asked: Asked, *, taken: bool = False, **columns: Any) -> AgentRun:
     """The row; this process carries it once it is committed, unless somebody has `taken` it."""
     holder = engine()
     if holder.is_stopping:
