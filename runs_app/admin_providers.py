@@ -29,6 +29,12 @@ class ProviderForm(forms.ModelForm):
         model = ModelProvider
         fields = ("key", "title", "dialect", "base_url", "secret", "forget_secret", "aliases", "names", "is_enabled")
 
+    def clean_secret(self) -> str:
+        secret: str = self.cleaned_data["secret"].strip()
+        if secret and not providers.is_sendable(secret):
+            raise ValidationError("A key has letters, digits and signs only. Copy it again.", code="secret")
+        return secret
+
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         moved = {"base_url", "dialect"} & {*self.changed_data}

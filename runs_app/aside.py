@@ -42,5 +42,8 @@ def _with_connections_returned(work: Callable[[], Result]) -> Result:
     close_old_connections()
     try:
         return work()
+    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
+        # Raised into the event loop, the first three would end it, and nobody would ever hear of the last.
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
     finally:
         close_old_connections()

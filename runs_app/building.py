@@ -63,7 +63,8 @@ class Building:
     warnings: list[Warning] = field(default_factory=list)
 
     def built(self) -> Built:
-        choice = self.configuration.get("model") or {}
+        choice = self.configuration.get("model")
+        choice = choice if isinstance(choice, dict) else {}
         model = model_for(choice)
         options, issues = read_defaults(self.configuration.get("defaultOptions") or {})
         for issue in issues:

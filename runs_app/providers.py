@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -129,6 +130,15 @@ HOMES = {
 }
 
 
+NO_KEY = "It has no key."
+NOT_SENDABLE = "Its key has characters that no key has."
+
+
+def is_sendable(secret: str) -> bool:
+    """Whether a key can stand in a header. The error of one that cannot would quote it."""
+    return bool(re.fullmatch(r"[!-~]+", secret))
+
+
 @dataclass(frozen=True)
 class Table:
     """Every provider by key; `revision` changes with anything in it."""
@@ -151,17 +161,18 @@ def built_in(entry: Entry) -> Provider:
         return Provider(key, title, CODE, names, source="code", target=entry.target)
     if key not in DIALECTS:
         return Provider(key, title, CODE, names, reason="Nothing that runs was registered for it.", source="code")
-    secret = settings.MODEL_KEYS.get(key, "")
-    setting = "" if secret or key == DEMO else f"{key.upper()}_API_KEY"
+    secret = settings.MODEL_KEYS.get(key, "").strip()
+    setting = f"{key.upper()}_API_KEY" if key != DEMO and not is_sendable(secret) else ""
+    reason = NO_KEY if not secret else NOT_SENDABLE
     return Provider(
         key,
         title,
         DIALECTS[key],
         names,
         base_url=settings.MODEL_URLS.get(key) or HOMES.get(key, ""),
-        secret=secret,
+        secret="" if setting else secret,
         missing=setting,
-        reason=f"It has no key. Set {setting}, or keep a key for it in the admin." if setting else "",
+        reason=f"{reason} Set {setting}, or keep a key for it in the admin." if setting else "",
     )
 
 
@@ -178,7 +189,9 @@ def kept(row: ModelProvider) -> Provider:
     elif not base_url:
         reason = "It has no base URL. Enter one in the admin."
     elif not secret and not row.base_url:
-        reason = "It has no key. Enter one in the admin."
+        reason = f"{NO_KEY} Enter one in the admin."
+    elif secret and not is_sendable(secret):
+        secret, reason = "", f"{NOT_SENDABLE} Enter it again in the admin."
     return Provider(
         row.key,
         row.title,

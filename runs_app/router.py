@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 from django.conf import settings
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.models import Model, create_async_httpx2_client
 
 from agentcms.wire import to_python, to_wire
@@ -27,8 +28,17 @@ CONNECT_TIMEOUT = 10  # seconds
 NO_KEY = "none"  # a server of one's own may ask for no key; the clients want some text all the same
 NOT_SETTINGS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
 # Beside the options of a call; how long a request may take and which headers it has is not for an editor to say.
-ALLOWED = {"thinking", "parallel_tool_calls", "service_tier", "logit_bias", "citations", "extra_body"}
+ALLOWED: Mapping[str, TypeAdapter[Any]] = {
+    "thinking": TypeAdapter(bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"]),
+    "parallel_tool_calls": TypeAdapter(bool),
+    "service_tier": TypeAdapter(Literal["auto", "default", "flex", "priority"]),
+    "logit_bias": TypeAdapter(dict[str, int]),
+    "citations": TypeAdapter(bool),
+    "extra_body": TypeAdapter(dict[str, Any]),
+}
 OF_PROVIDERS = ("openai_", "anthropic_", "google_")
+# What a provider remembers of others is not for an editor to bring up.
+FORBIDDEN = {"openai_previous_response_id", "openai_conversation_id"}
 
 
 def model_for(choice: Mapping[str, Any]) -> Model:
@@ -58,11 +68,22 @@ def settings_of(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         setting = to_python(name)
         if name in NOT_SETTINGS or name in faulty or to_wire(name) in options:
             continue
-        if setting in ALLOWED or setting.startswith(OF_PROVIDERS):
+        if is_setting(setting, value):
             found[setting] = value
         else:
             unknown.append(name)
     return found, unknown
+
+
+def is_setting(name: str, value: Any) -> bool:
+    """Whether an editor may say this to a model."""
+    if name not in ALLOWED:
+        return name.startswith(OF_PROVIDERS) and name not in FORBIDDEN
+    try:
+        ALLOWED[name].validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
 
 
 def provider_of(choice: Mapping[str, Any]) -> Provider:

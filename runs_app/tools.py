@@ -127,12 +127,12 @@ def guarded(name: str, act: Act) -> Act:
 
     async def attempt(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
         try:
-            return as_json(await act(context, arguments))
+            return await in_thread(as_json, await act(context, arguments))
         except (ToolFailed, ModelRetry, CallDeferred):
             raise
         except ValidationError as error:
             raise ToolFailed(" ".join(error.messages)) from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an exit would end the event loop with all its runs
             log.warning("The tool '%s' failed.", name, exc_info=error)
             raise ToolFailed(f"{type(error).__name__}: {error}"[:LONGEST_ERROR]) from None
 

@@ -93,6 +93,7 @@ def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
     ("fault", "field", "words"),
     [
         ({"key": "No Spaces"}, "key", "Use small letters"),
+        ({"secret": "two words"}, "secret", "letters, digits and signs only"),
         ({"base_url": "ftp://models.example.org"}, "base_url", "must begin with http"),
         ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
         ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Name its network in MODEL_NETWORKS"),

@@ -92,7 +92,17 @@ def test_an_option_that_cannot_be_used_is_left_out_with_a_warning():
     )
 
 
-@pytest.mark.parametrize("setting", [{"warmth": 3}, {"temperature": "hot"}, {"extra_headers": {"x": "y"}}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"warmth": 3},
+        {"temperature": "hot"},
+        {"thinking": "hard"},
+        {"logitBias": {"a": "b"}},
+        {"extra_headers": {"x": "y"}},
+        {"openaiPreviousResponseId": "resp_1"},
+    ],
+)
 def test_a_setting_of_the_model_that_is_none_is_left_out_with_a_warning(setting):
     built = build({"model": {**DEMO, **setting}})
 
@@ -106,7 +116,9 @@ def test_settings_of_one_provider_are_passed_on():
     assert built.agent.model_settings == {"thinking": "low", "openai_reasoning_effort": "high", "google_top": 1}
 
 
-@pytest.mark.parametrize("model", [{}, {"provider": "demo"}, {"name": "echo"}, {"provider": "demo", "name": "opera"}])
+@pytest.mark.parametrize(
+    "model", [None, [], {}, {"provider": "demo"}, {"name": "echo"}, {"provider": "demo", "name": "opera"}]
+)
 def test_without_a_model_there_is_no_agent(model):
     with pytest.raises(CannotBuild):
         build({"model": model})

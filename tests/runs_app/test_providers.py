@@ -49,6 +49,14 @@ def test_a_key_in_the_environment_makes_it_available(settings):
     assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
 
 
+def test_a_key_that_no_header_can_hold_is_not_used(settings):
+    settings.MODEL_KEYS = {"openai": f"{SECRET} twice", "anthropic": f" {SECRET}\n"}
+
+    assert found("openai").reason.startswith("Its key has characters that no key has. Set OPENAI_API_KEY")
+    assert found("openai").secret == ""
+    assert found("anthropic").secret == SECRET
+
+
 def test_the_environment_says_where_it_listens(settings):
     settings.MODEL_URLS = {"mistral": "https://gateway.example.org/v1"}
 

@@ -109,6 +109,27 @@ def test_a_tool_that_fails_tells_the_model(calling):
     assert content == "ValueError: Only numbers, + - * / % and parentheses are understood."
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
+def test_no_tool_can_end_the_loop_of_all_runs(added, calling, error):
+    @tool("saboteur")
+    def saboteur() -> str:
+        raise error("now")
+
+    added.append("saboteur")
+
+    assert calling("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
+
+
+def test_no_asynchronous_tool_can_either(added, calling):
+    @tool("saboteur")
+    async def saboteur() -> str:
+        raise SystemExit("now")
+
+    added.append("saboteur")
+
+    assert calling("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
+
+
 def test_a_sub_agent_that_fails_tells_the_model(run):
     async def failing(key, prompt, call_id):
         raise RuntimeError("It fell over.")
