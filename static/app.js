@@ -412,7 +412,9 @@
 
   function remember(form) {
     if (!baselines.has(form)) return;
-    if (isDirty(form)) store.write(storageKey(form), { at: new Date().toISOString(), base: form.dataset.base, values: values(form) });
+    const { base } = form.dataset;
+    const head = form.elements.namedItem("head")?.value;
+    if (isDirty(form)) store.write(storageKey(form), { at: new Date().toISOString(), base, head, values: values(form) });
     else if (!leaving.has(form)) forget(form);
     showDirt(form);
   }
@@ -487,6 +489,40 @@
       field.dispatchEvent(new Event("input", { bubbles: true }));
     }
     form.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  // A comparison offers what this browser keeps unsaved of the agent; the editor's review then compares it.
+  function offerUnsaved(form) {
+    const start = `${PREFIX}${page.dataset.user}:${form.dataset.agent}:`;
+    const kept = store.keys().filter((key) => key.startsWith(start)).map(store.read).find((text) => Array.isArray(text?.values));
+    if (!kept) return;
+    const select = form.elements.namedItem("to");
+    select.add(new Option("My unsaved text", "unsaved"), 0);
+    form.addEventListener("submit", (event) => {
+      if (select.value !== "unsaved") return;
+      event.preventDefault();
+      reviewKept(form, kept);
+    });
+  }
+
+  function reviewKept(form, kept) {
+    const review = document.createElement("form");
+    review.method = "post";
+    review.action = form.dataset.review;
+    const send = (name, value) => {
+      const field = document.createElement("textarea"); // it keeps line ends
+      field.name = name;
+      field.value = value ?? "";
+      review.append(field);
+    };
+    for (const [name, value, checked] of kept.values) if (checked !== false) [value].flat().forEach((each) => send(name, each));
+    send("head", kept.head);
+    send("against", form.elements.namedItem("from").value);
+    send("layout", form.elements.namedItem("layout").value);
+    send("csrfmiddlewaretoken", freshToken());
+    review.hidden = true;
+    page.append(review);
+    review.submit();
   }
 
   // What a plain submit sent was saved if the page that followed says so; an error page or a sign-in does not.
@@ -873,6 +909,7 @@
     });
     once("[data-variables-of]", root, (list) => listVariables(document.getElementById(list.dataset.variablesOf)));
     once("[data-picker]", root, countPicker);
+    once("form[data-review]", root, offerUnsaved);
     once("[data-toast]", root, startToast);
     once("[data-pair-button]", root, allowPair);
     if (isMac) once("[data-modifier]", root, (key) => (key.textContent = "⌘"));

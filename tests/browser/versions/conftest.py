@@ -22,13 +22,24 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+# In one process: each start of Django costs as long as several pages.
+SET_UP = """
+from django.core.management import call_command
+call_command("create_user", "root-{tag}", "--superuser")
+call_command("create_user", "pat-{tag}", "--owner", "", "--role", "publisher")
+call_command("create_user", "edda-{tag}", "--owner", "", "--role", "editor")
+call_command("create_user", "vic-{tag}", "--owner", "", "--role", "viewer")
+call_command("create_api_key", "pat-{tag}")
+"""
+
+
 @pytest.fixture(scope="session")
 def people(served: Served) -> dict[str, str]:
-    """The names of a publisher and an editor of the shared space, and a key of the publisher."""
+    """Names of a superuser, and of a publisher, an editor and a viewer of the shared space; the publisher's key."""
     tag = uuid.uuid4().hex[:6]
-    served.create_user(f"pat-{tag}", "--owner", "", "--role", "publisher")
-    served.create_user(f"edda-{tag}", "--owner", "", "--role", "editor")
-    return {"publisher": f"pat-{tag}", "editor": f"edda-{tag}", "key": served.create_api_key(f"pat-{tag}")}
+    said = served.manage("shell", "--no-imports", "-c", SET_UP.format(tag=tag), AGENTCMS_PASSWORD=PASSWORD)
+    names = {"root": f"root-{tag}", "publisher": f"pat-{tag}", "editor": f"edda-{tag}", "viewer": f"vic-{tag}"}
+    return {**names, "key": said.split()[-1]}
 
 
 @pytest.fixture
@@ -101,15 +112,29 @@ class Visitor:
         return self.page
 
 
+# The cookies of those who have signed in, by name, so that not each test types a password.
+SIGNED_IN: dict[str, Any] = {}
+
+
 @pytest.fixture
 def visit(browser: Browser, served: Served, people: dict[str, str]) -> Iterator[Any]:
-    """Sign somebody in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`."""
+    """Sign somebody in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`.
+
+    `visit(own_session=True)` is for those who sign out.
+    """
     contexts = []
 
-    def begin(who: str = "publisher", **options: Any) -> Visitor:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+    def begin(who: str = "publisher", own_session: bool = False, **options: Any) -> Visitor:
+        name = people[who]
+        state = None if own_session else SIGNED_IN.get(name)
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state, **options)
         contexts.append(context)
-        return Visitor(context, served.base_url).sign_in(people[who])
+        visitor = Visitor(context, served.base_url)
+        if state is None:
+            visitor.sign_in(name)
+            if not own_session:
+                SIGNED_IN[name] = {"cookies": context.cookies(), "origins": []}
+        return visitor
 
     yield begin
     for context in contexts:

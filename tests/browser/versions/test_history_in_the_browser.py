@@ -135,6 +135,7 @@ def test_a_draft_is_discarded_and_brought_back(visit, agent, api):
     patch(api, agent, description="Half an idea", autoPublish=False)
     page = visit("editor").goto(history(agent))
 
+    page.locator(".page-header summary").click()
     page.click("#discard")
     page.get_by_role("button", name="Discard the draft v4").click()
     expect(page.locator("#history .chip-draft")).to_have_count(0)
@@ -145,11 +146,14 @@ def test_a_draft_is_discarded_and_brought_back(visit, agent, api):
 
 
 def test_an_editor_sees_why_live_is_not_theirs_to_move(visit, agent):
-    page = visit("editor").goto(history(agent))
+    visitor = visit("editor")
 
-    page.click("#activate-1")
+    page = visitor.goto(history(agent))
+    expect(page.locator(".limits")).to_contain_text("Making one live needs the role publisher")
+    expect(page.locator("#activate-1")).to_have_count(0)
 
-    expect(page.locator("dialog[open]")).to_contain_text("This needs the role publisher")
+    page = visitor.goto(f"{history(agent)}/1/activate")
+    expect(page.locator("main")).to_contain_text("This needs the role publisher")
     expect(page.get_by_role("button", name="Make v1 live (replaces v3)")).to_be_disabled()
 
 

@@ -20,7 +20,7 @@ BROKEN = """async (theme) => {
 }"""
 
 READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/exchange", "/no-such-page", "/api/docs"]
-READ += ["/account/keys", "/account/password", "/account/team"]
+READ += ["/account/keys", "/account/password", "/team", "/selected-agents"]
 OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3", "/activations"]
 OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/hand-over"]
 ASKED = ["versions/1/activate", "versions/1/restore", "versions/1/describe", "versions/1/delete", "versions/3/delete"]
@@ -59,17 +59,55 @@ def test_questions_as_pages_and_as_dialogs(visit: Any, agent: str, api: Any, axe
     activate(api, agent, 2)
     patch(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
-    found = {}
+    asked = [f"/agents/{agent}/{path}" for path in ASKED]
 
-    for path in ASKED:
-        address = f"/agents/{agent}/{path}"
-        found[f"{address} as a page"] = broken(visitor.goto(address), axe)
-        page = visitor.goto(f"/agents/{agent}/versions")
+    found = {f"{address} as a page": broken(visitor.goto(address), axe) for address in asked}
+    page = visitor.goto(f"/agents/{agent}/versions")
+    for address in asked:
         page.evaluate("path => void htmx.ajax('GET', path, {target: '#dialogs', swap: 'innerHTML'})", address)
         expect(page.locator("#dialogs dialog[open]")).to_be_visible()
         found[address] = broken(page, axe)
+        page.keyboard.press("Escape")
+        expect(page.locator("#dialogs dialog")).to_have_count(0)
 
     assert {address: faults for address, faults in found.items() if faults} == {}
+
+
+def test_what_was_done_and_what_was_refused(visit: Any, agent: str, api: Any, served: Any, axe: str):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{agent}/activations")
+    page.click("#undo")
+    expect(page.locator(".toast")).to_contain_text("v2 is live again.")
+    found = {"undone": broken(page, axe)}
+    page.goto(f"{served.base_url}/agents/{agent}/versions")
+    activate(api, agent, 3)
+    page.click("#activate-1")
+    release = page.get_by_role("button", name="Make v1 live (replaces v3)")
+    expect(release).to_be_visible()
+    activate(api, agent, 2)
+    release.click()
+    expect(page.locator("dialog[open]")).to_contain_text("Nothing was changed")
+    found["refused"] = broken(page, axe)
+    page.goto(f"{served.base_url}/agents/{agent}/activations/999999/undo")
+    found["405"] = broken(page, axe)
+    found["403"] = broken(visit("editor").goto("/team?owner=elsewhere"), axe)
+    code = "from django.template.loader import render_to_string; print(render_to_string('500.html'))"
+    broke = served.manage("shell", "--no-imports", "-c", code)
+    page.route("**/broke", lambda route: route.fulfill(status=500, content_type="text/html", body=broke))
+    page.goto(f"{served.base_url}/broke")
+    expect(page.get_by_role("heading")).to_have_text("Something broke on our side")
+    found["500"] = broken(page, axe)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_what_a_reader_and_an_editor_see(visit: Any, agent: str, api: Any, axe: str):
+    patch(api, agent, tools=["text-search", "gone"], autoPublish=False)
+    for who in ("editor", "viewer"):
+        visitor = visit(who)
+        addresses = [f"/agents/{agent}{path}" for path in OF_AN_AGENT if not path.startswith(("/delete", "/hand"))]
+        found = {address: broken(visitor.goto(address), axe) for address in addresses}
+        assert {address: faults for address, faults in found.items() if faults} == {}, who
 
 
 def test_the_editor_at_work(visit: Any, agent: str, api: Any, axe: str):

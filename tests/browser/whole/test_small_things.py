@@ -29,3 +29,12 @@ def test_opening_a_fold_keeps_the_focus_in_the_review(visit: Any, agent: str, ap
     expect(page.locator("dialog[open]")).to_contain_text("Rule 7")
     assert page.evaluate("document.activeElement.closest('dialog') !== null")
     assert visitor.console == []
+
+
+def test_the_title_of_the_tab_follows_a_save(visit: Any, agent: str):
+    page = visit().goto(f"/agents/{agent}")
+    page.get_by_role("textbox", name="Name", exact=True).fill("Doorman")
+    page.keyboard.press("Control+s")
+
+    expect(page).to_have_title("Doorman · Agent CMS")
+    expect(page.locator("h1")).to_have_text("Doorman")

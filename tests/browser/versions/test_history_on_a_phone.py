@@ -1,0 +1,39 @@
+"""The history on a phone: versions first, and everything else behind one press."""
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.versions.conftest import live_number, patch
+
+
+def test_the_newest_version_is_in_sight_below_one_row_of_controls(visit: Any, agent: str, api: Any):
+    patch(api, agent, name="Day porter", autoPublish=False)
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{agent}/versions")
+
+    rows = {round(each.bounding_box()["y"]) for each in page.locator(".page-header .actions > *").all()}
+    assert len(rows) == 1
+    bar = page.locator(".history-bar").bounding_box()
+    assert bar["height"] < 60
+    assert page.locator(".timeline-item").first.bounding_box()["y"] < 844 / 2
+    expect(page.get_by_label("Author")).to_be_hidden()
+    page.get_by_text("Filter", exact=True).click()
+    expect(page.get_by_label("Author")).to_be_visible()
+
+
+def test_a_version_is_made_live_from_its_menu(visit: Any, agent: str, api: Any):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{agent}/versions")
+    expect(page.locator("#activate-1")).to_be_hidden()
+
+    page.get_by_label("More for v1").press("Enter")
+    page.get_by_role("link", name="Make live").click()
+    page.get_by_role("button", name="Make v1 live (replaces v3)").click()
+
+    expect(page.locator(".toast")).to_contain_text("v1 is live.")
+    expect(page.get_by_label("More for v1")).to_be_focused()
+    assert live_number(api, agent) == 1
+    assert visitor.console == []
