@@ -54,6 +54,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
+            for closed in [each for each in self._pools if each.is_closed()]:
+                del self._pools[closed]
             self._pools[loop] = checked_pool()
         return await self._pools[loop].handle_async_request(request)
 

@@ -141,6 +141,18 @@ def test_the_next_address_is_tried_where_one_does_not_answer(port, settings):
     assert answer.status_code == 200
 
 
+def test_each_loop_has_connections_of_its_own_as_long_as_it_lives(port, settings):
+    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    transport = CheckedTransport()
+
+    async def ask():
+        request = httpx2.Request("GET", f"http://127.0.0.1:{port}/")
+        return (await transport.handle_async_request(request)).status_code
+
+    assert [asyncio.run(ask()) for _ in range(3)] == [200, 200, 200]
+    assert len(transport._pools) == 1
+
+
 def test_a_host_that_is_not_known_is_an_error_of_the_connection():
     with pytest.raises(httpx2.ConnectError):
         get("http://models.invalid/")
