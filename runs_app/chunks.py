@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +49,7 @@ def on_the_wire(run_id: Any, data: Chunk) -> bytes:
 
 def storable(value: Any) -> Any:
     """A value as JSON that both databases keep: what a tool or a model says may be anything."""
-    plain = to_jsonable_python(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
+    plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
     return plain if next(iter(faults(plain)), None) is None else _mended(plain)
 
 
@@ -71,4 +72,6 @@ def _mended(value: Any, levels: int = 32) -> Any:
         return [_mended(each, levels - 1) for each in value] if levels else str(value)
     if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
         return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     return value

@@ -27,10 +27,12 @@ PAUSE = 5.0  # seconds before a Valkey that went away is asked again
 class Wakeups:
     """The readers of this process and what they wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
+        self.address = address  # of Valkey, or "" where there is none
         self.lock = threading.Lock()
         self.waiting: dict[str, set[threading.Event]] = defaultdict(set)
         self.listener: threading.Thread | None = None
+        self.is_closed = False
         self.is_told = False  # whether Valkey tells us at this moment
         self.silent_until = 0.0
         self.sender: redis.Redis | None = None
@@ -81,10 +83,10 @@ class Wakeups:
         self._publish([str(run_id)], STOP)
 
     def _publish(self, names: Iterable[str], said: str) -> None:
-        if not settings.REDIS_URL or time.monotonic() < self.silent_until:
+        if not self.address or time.monotonic() < self.silent_until:
             return
         try:
-            self.sender = self.sender or connect()
+            self.sender = self.sender or self._connect()
             with self.sender.pipeline(transaction=False) as pipeline:
                 for name in names:
                     pipeline.publish(PREFIX + name, said)
@@ -96,12 +98,12 @@ class Wakeups:
     def listen(self) -> None:
         """Hear what other processes tell, from now on."""
         with self.lock:
-            if self.listener is None and settings.REDIS_URL:
+            if self.listener is None and self.address:
                 self.listener = threading.Thread(target=self._listen_on, name="run-wakeups", daemon=True)
                 self.listener.start()
 
     def _listen_on(self) -> None:
-        while True:
+        while not self.is_closed:
             try:
                 self._hear()
             except redis.RedisError as error:
@@ -111,25 +113,29 @@ class Wakeups:
                 time.sleep(PAUSE)
 
     def _hear(self) -> None:
-        with connect().pubsub(ignore_subscribe_messages=False) as subscription:
+        with self._connect().pubsub(ignore_subscribe_messages=False) as subscription:
             subscription.psubscribe(PREFIX + "*")
             for message in subscription.listen():
                 if message["type"] == "psubscribe":
                     self.is_told = True
                     self.wake_all()  # something may have been missed while nobody listened
                 elif message["type"] == "pmessage":
-                    self._heard(message["channel"].decode().removeprefix(PREFIX), message["data"].decode())
+                    self._heard(*(message[part].decode("utf-8", "replace") for part in ("channel", "data")))
 
-    def _heard(self, name: str, said: str) -> None:
+    def _heard(self, channel: str, said: str) -> None:
+        name = channel.removeprefix(PREFIX)
         if said != STOP:
             self.wake(name)
         elif self.stop is not None:
             with suppress(ValueError):  # whoever else speaks on this channel
                 self.stop(UUID(name))
 
+    def _connect(self) -> redis.Redis:
+        return redis.Redis.from_url(self.address, socket_connect_timeout=1, health_check_interval=30)
 
-def connect() -> redis.Redis:
-    return redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1, health_check_interval=30)
+    def close(self) -> None:
+        """Hear nothing more, once what is being heard now has ended."""
+        self.is_closed = True
 
 
-wakeups = Wakeups()
+wakeups = Wakeups(settings.REDIS_URL)

@@ -1,0 +1,62 @@
+"""Why a run failed is said in a sentence, and never with a key in it."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from pydantic_ai import exceptions as ai
+
+from runs_app.failures import UNKNOWN, is_known, sentence
+
+MODEL = "openai/gpt-5"
+KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValidationError("Choose another one."), "Choose another one."),
+        (ai.ModelRateLimitError("gpt-5", "slow down"), "openai/gpt-5 is asked too much at the moment."),
+        (ai.ModelAuthenticationError("gpt-5", "bad key"), "openai/gpt-5 refuses our key."),
+        (ai.ModelNotFoundError("gpt-5", "no such model"), "openai/gpt-5 is not known to its provider."),
+        (ai.ModelConnectionError("gpt-5", "no route"), "openai/gpt-5 could not be reached."),
+        (ai.ModelTimeoutError("gpt-5", "late"), "openai/gpt-5 did not answer in time."),
+        (ai.ModelHTTPError(418, "gpt-5", {"error": {"message": "I am a teapot"}}), "(418). I am a teapot."),
+        (ai.ModelHTTPError(500, "gpt-5", '[{"error": {"message": "Broken"}}]'), "(500). Broken."),
+        (ai.UsageLimitExceeded("too many tokens"), "The run reached a limit: too many tokens."),
+        (ai.UnexpectedModelBehavior("what?"), "gave an answer that cannot be used. what?"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_failure_is_a_sentence(error, said):
+    told = sentence(error, MODEL)
+
+    assert said in told
+    assert told.endswith((".", "?"))
+    assert is_known(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ai.ModelHTTPError(401, "gpt-5", {"error": {"message": f"Incorrect API key provided: {KEY}."}}),
+        ai.ModelAuthenticationError("gpt-5", f"The key {KEY} is wrong"),
+        ai.ModelHTTPError(400, "gpt-5", f"key={KEY}"),
+        ai.UserError(f"Authorization: Bearer {KEY}"),
+        ai.ModelHTTPError(401, "gpt-5", {"error": {"message": "Incorrect API key: sk-pr**********345P."}}),
+    ],
+    ids=["in the body", "in the message", "a text body", "a header", "masked"],
+)
+def test_no_sentence_quotes_a_key(error):
+    told = sentence(error, MODEL)
+
+    assert KEY not in told
+    assert "abc123" not in told
+    assert "345P" not in told
+
+
+def test_a_fault_of_ours_tells_nothing_but_that_it_is_one():
+    assert sentence(KeyError("secret"), MODEL) == UNKNOWN
+    assert not is_known(KeyError("secret"))
+
+
+def test_a_long_reason_is_cut():
+    assert len(sentence(ai.UserError("word " * 500), MODEL)) < 400

@@ -1,0 +1,99 @@
+"""Whatever a model or a tool says can be stored, and is read as JSON."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from agents_app.registry import Entry, Kind
+from runs_app.chunks import LONGEST_VALUE, bounded, chunk, grow, on_the_wire, storable
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, begin, chunks, ended
+
+
+@dataclass
+class Place:
+    name: str
+    seen: datetime
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("a\0b", "a\ufffdb"),
+        ("a\ud800b", "a?b"),
+        ({"a\0": ["\ud800"]}, {"a\ufffd": ["?"]}),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (2**80, str(2**80)),
+        (Decimal("0.1"), "0.1"),
+        (b"\xff\x00", "_wA="),
+        (Place("Lisbon", datetime(2026, 1, 2, tzinfo=UTC)), {"name": "Lisbon", "seen": "2026-01-02T00:00:00Z"}),
+        ({1, 2}, [1, 2]),
+        (None, None),
+        ({"text": "👋 عربي"}, {"text": "👋 عربي"}),
+    ],
+    ids=[
+        "NUL",
+        "half a pair",
+        "inside",
+        "NaN",
+        "infinite",
+        "large",
+        "decimal",
+        "bytes",
+        "a class",
+        "a set",
+        "none",
+        "text",
+    ],
+)
+def test_a_value_becomes_json_that_both_databases_keep(value, kept):
+    assert storable(value) == kept
+
+
+def test_what_is_nested_too_deep_becomes_a_text():
+    deep: list = []
+    for _ in range(80):
+        deep = [deep]
+
+    json.dumps(storable(deep))
+    assert "[" in json.dumps(storable(deep))
+
+
+def test_a_long_value_is_cut_with_its_length():
+    assert bounded("x" * LONGEST_VALUE) == "x" * LONGEST_VALUE
+    assert bounded("x" * (LONGEST_VALUE + 1)).endswith("… (200,001 characters in all)")
+    assert bounded({"a": "x" * LONGEST_VALUE}).startswith('{"a": "xxx')
+
+
+def test_pieces_of_one_text_grow_together_and_no_others():
+    last = chunk("text-delta", id="1-0", text="Hel")
+
+    assert grow(last, chunk("text-delta", id="1-0", text="lo"))
+    assert last["payload"]["text"] == "Hello"
+    assert not grow(last, chunk("text-delta", id="1-1", text="x"))
+    assert not grow(last, chunk("reasoning-delta", id="1-0", text="x"))
+    assert not grow(chunk("text-start", id="1-0"), chunk("text-delta", id="1-0", text="x"))
+
+
+def test_the_wire_is_ascii_so_that_no_letter_is_cut_in_two():
+    assert on_the_wire("r", chunk("text-delta", id="1", text="👋")).isascii()
+
+
+@pytest.mark.usefixtures("engine_at_rest")
+def test_a_tool_may_answer_anything(registered):
+    def oddity(text: str = "") -> dict:
+        return {"nul": "a\0b", "nan": float("nan"), "big": 2**80}
+
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    registered(Entry(Kind.TOOL, "oddity", "Oddity", schema=schema, target=oddity))
+
+    run = ended(begin(AgentFactory(model=DEMO, tools=["oddity"]), member("editor"), "Use oddity"))
+
+    assert run.status == "succeeded", run.error
+    result = chunks(run, "tool-result")[0]["payload"]["result"]
+    assert result["nul"] == "a\ufffdb"
+    assert result["big"] == str(2**80)

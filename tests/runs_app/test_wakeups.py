@@ -1,0 +1,84 @@
+"""Readers are woken when there is more, in this process and in others; where nobody tells them, they look."""
+
+import logging
+from uuid import uuid4
+
+import pytest
+import redis
+
+from runs_app.wakeups import LOOK_AGAIN, Wakeups
+from tests.served import wait_until
+
+
+@pytest.fixture
+def pair(valkey):
+    """Two processes, as far as wake-ups know of each other."""
+    pair = Wakeups(valkey), Wakeups(valkey)
+    for each in pair:
+        each.listen()
+    wait_until(lambda: all(each.is_told for each in pair), 20, "the subscriptions")
+    yield pair
+    for each in pair:
+        each.close()
+
+
+def test_a_reader_in_another_process_is_woken(pair):
+    here, there = pair
+    run_id = uuid4()
+
+    with there.waiting_for(run_id) as woken, there.waiting_for(uuid4()) as other:
+        here.tell([run_id])
+
+        assert woken.wait(10)
+        assert not other.is_set()
+    assert run_id not in there.waiting
+
+
+def test_who_is_told_waits_for_as_long_as_it_likes(pair):
+    assert pair[0].patience(5) == 5
+
+
+def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
+    here, there = pair
+    stopped = []
+    there.stop = stopped.append
+    run_id = uuid4()
+
+    here.tell_to_stop(run_id)
+
+    wait_until(lambda: stopped == [run_id], 10)
+
+
+def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
+    here, there = pair
+    there.stop = pytest.fail
+    run_id = uuid4()
+
+    with redis.Redis.from_url(valkey) as stranger, there.waiting_for(run_id) as woken:
+        stranger.publish("agent.stream.nonsense", "stop")
+        stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
+        here.tell([run_id])
+
+        assert woken.wait(10)
+
+
+def test_without_valkey_readers_look_by_themselves():
+    alone = Wakeups("")
+
+    with alone.waiting_for(uuid4()):
+        assert alone.patience(5) == LOOK_AGAIN
+    assert alone.listener is None
+
+
+def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):
+    alone = Wakeups("redis://127.0.0.1:1/0")
+    alone.close()
+    run_id = uuid4()
+
+    with caplog.at_level(logging.WARNING), alone.waiting_for(run_id) as woken:
+        for _ in range(3):
+            alone.tell([run_id])
+
+        assert woken.is_set()
+        assert alone.patience(5) == LOOK_AGAIN
+    assert [record for record in caplog.records if "look by themselves" in record.message][1:] == []
