@@ -78,7 +78,9 @@ def suggested(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, st
 class HandOverForm(forms.Form):
     """The new owner: one that the person publishes for, or for superusers any."""
 
-    owner_id = OwnerField(label="New owner")
+    owner_id = OwnerField(
+        label="New owner", error_messages={"invalid_choice": "You do not publish for this owner. Choose another one."}
+    )
 
     def __init__(self, *args: Any, owners: Sequence[str], free: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

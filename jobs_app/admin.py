@@ -110,7 +110,8 @@ def shown(result: Any) -> SafeString:
     """A result as people read it: figures as a list, records as a table, anything else as JSON."""
     if not isinstance(result, dict):
         return as_json(result)
-    return format_html_join("", "<h3>{}</h3>{}", ((spaced(name), part(value)) for name, value in result.items()))
+    facts = ((spaced(name), part(value)) for name, value in result.items())
+    return format_html('<dl class="facts">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", facts))
 
 
 def part(value: Any) -> SafeString:

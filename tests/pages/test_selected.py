@@ -73,7 +73,9 @@ def test_handing_over_needs_the_role_on_both_sides(agent):
     MembershipFactory(user=person, owner_id="newsroom", role=Role.EDITOR)
     client, address = browser(person), reverse("agents:hand_over", args=[agent.pk])
 
-    assert client.post(address, {"owner_id": "newsroom"}).status_code == 422
+    refused = client.post(address, {"owner_id": "newsroom"})
+    assert refused.status_code == 422
+    assert "You do not publish for this owner. Choose another one." in refused.content.decode()
     assert client.post(address, {"owner_id": "support"}).status_code == 302
     agent.refresh_from_db()
     assert agent.owner_id == "support"

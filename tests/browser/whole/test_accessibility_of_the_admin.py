@@ -53,6 +53,7 @@ def test_a_job_shows_how_far_it_is_without_a_reload(visit: Any, axe: str):
     page.get_by_role("button", name="Check the history").click()
 
     expect(page.locator(".field-state .readonly")).to_have_text("Done", timeout=30_000)
+    expect(page.locator("#content h2")).to_have_text("check_history (done)")
     expect(page.locator("[hx-trigger]")).to_have_count(0)
     assert visitor.console == []
     assert broken(page, axe) == []
