@@ -22,7 +22,6 @@ class RunAdmin(ReadOnlyAdmin):
     list_display = ("agent_key", "shown_version", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
     search_fields = ("agent_key", "requested_by_name", "error")
-    search_help_text = "An agent's id, who asked, or words of an error"
     date_hierarchy = "created_at"
     fields = (
         "agent_key",

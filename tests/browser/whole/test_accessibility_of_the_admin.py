@@ -9,7 +9,9 @@ from tests.browser.whole.test_accessibility import broken
 
 LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
 LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user", "auth/group"]
+LISTS += ["runs_app/modelprovider", "runs_app/agentrun"]
 ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
+ADDED += ["runs_app/modelprovider"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]
 
 
