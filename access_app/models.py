@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -11,11 +12,13 @@ from typing import ClassVar
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db import DEFAULT_DB_ALIAS, models
+from django.db import DEFAULT_DB_ALIAS, OperationalError, models
 from django.utils import timezone
 
 from access_app.roles import Role
 from agentcms.prepared import Prepared
+
+log = logging.getLogger(__name__)
 
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -118,10 +121,16 @@ class ApiKey(models.Model):
         self.refresh_from_db(fields=["revoked_at"])
 
     def touch(self) -> None:
-        """Note that the key was used, at most once a minute, so that reads stay reads."""
+        """Note that the key was used, at most once a minute, so that reads stay reads.
+
+        Where nothing can be written, as on a full disk, nothing is noted: it is no reason to refuse a read.
+        """
         now = timezone.now()
         if self.last_used_at is None or now - self.last_used_at > LAST_USED_RESOLUTION:
-            ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
+            try:
+                ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
+            except OperationalError as reason:
+                log.warning("The use of a key could not be noted: %s", reason)
 
 
 def _columns(model: type[models.Model], path: str = "") -> list[str]:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery, Task
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
@@ -22,6 +22,13 @@ class ChangeTask(Task):
 @setup_logging.connect(weak=False)
 def keep_our_logs(**kwargs: Any) -> None:
     """Somebody who listens is all that Celery needs to leave Django's logging alone."""
+
+
+@worker_init.connect(weak=False)
+def reserve_figures(**kwargs: Any) -> None:
+    from agentcms import metrics  # the applications load after this module
+
+    metrics.reserve()
 
 
 app = Celery("agentcms", task_cls=ChangeTask)

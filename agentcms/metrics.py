@@ -5,10 +5,12 @@ Each process counts in files of its own below DATA_DIR/metrics; `agentcms.figure
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +28,10 @@ from runs_app.leases import ended  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
+log = logging.getLogger(__name__)
+
+ROOM = 1 << 20  # bytes of each file, as prometheus_client maps it
+IN_MEMORY = "/dev/shm"  # noqa: S108
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
 REQUESTS = Counter("agentcms_requests", "Requests answered.", ["method", "route", "status"])
@@ -58,6 +64,20 @@ def listen() -> None:
     post_save.connect(partial(count_kept, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
     ended.connect(count_run, dispatch_uid="count-runs")
+
+
+def reserve() -> None:
+    """Take the room for this process's files before they are mapped; without any, count in memory, for nobody.
+
+    A mapped page that a full disk has no room for would kill the process.
+    """
+    try:
+        for kind in ("counter", "histogram"):
+            with (FOLDER / f"{kind}_{os.getpid()}.db").open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as reason:
+        log.warning("This process counts in memory, unseen by /metrics: %s.", reason)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = mkdtemp(dir=IN_MEMORY if Path(IN_MEMORY).is_dir() else None)
 
 
 def forget_the_dead() -> None:

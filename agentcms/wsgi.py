@@ -16,6 +16,8 @@ from agentcms.chunked import measured
 
 application = in_utf8(measured(get_wsgi_application()))
 
+from agentcms import metrics  # noqa: E402  its models are there now
+
 if settings.TRUSTED_PROXIES:
     # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
     application = wrap_wsgi_with_proxy_headers(application, [str(network) for network in settings.TRUSTED_PROXIES])
@@ -25,4 +27,5 @@ gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)
 
+metrics.reserve()
 stopping.listen()

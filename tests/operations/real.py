@@ -53,6 +53,16 @@ def assert_sound(copy: Served) -> None:
     copy.manage("check_history")
 
 
+def ready(copy: Served) -> dict[str, str]:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{copy.base_url}/readyz", timeout=30).json()["checks"]
+    return {}
+
+
+def is_ready(copy: Served) -> bool:
+    return set(ready(copy).values()) == {"ok"}
+
+
 @contextlib.contextmanager
 def another_worker(copy: Served) -> Iterator[subprocess.Popen]:
     """A second worker beside the copy's own, as on a second machine."""

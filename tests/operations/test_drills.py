@@ -12,12 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-import httpx
 import psycopg
 import pytest
 
 from tests import postgres
-from tests.operations.real import Editors, assert_sound, rows, run_inside, wait_for_jobs
+from tests.operations.real import Editors, assert_sound, is_ready, ready, rows, run_inside, wait_for_jobs
 from tests.served import Served, serving, wait_until
 
 
@@ -72,16 +71,6 @@ def copy(tmp_path) -> Iterator[Served]:
 def editor_key(copy: Served) -> str:
     copy.create_user("ann", "--superuser")
     return copy.create_api_key("ann")
-
-
-def ready(copy: Served) -> dict[str, str]:
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"{copy.base_url}/readyz", timeout=30).json()["checks"]
-    return {}
-
-
-def is_ready(copy: Served) -> bool:
-    return set(ready(copy).values()) == {"ok"}
 
 
 @pytest.mark.postgres_only

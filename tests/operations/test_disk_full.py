@@ -1,0 +1,152 @@
+"""A disk that is full refuses writes, loses nothing that was acknowledged, and is forgiven once there is room."""
+
+import contextlib
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import psutil
+import pytest
+from django.db import connection
+from django.test import Client
+
+from agentcms import metrics
+from tests.factories import UserFactory, api_key
+from tests.operations.real import Editors, assert_sound, is_ready, ready
+from tests.served import Served, wait_until
+
+SIZE = 48 << 20
+
+
+class Disk(Protocol):
+    def fill(self, copy: Served) -> None: ...
+
+    def free(self, copy: Served) -> None: ...
+
+
+class SmallDisk:
+    """A file system of its own, filled to the last byte."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ballast = folder / "ballast"
+
+    def fill(self, copy: Served) -> None:
+        with contextlib.suppress(OSError), self.ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def free(self, copy: Served) -> None:
+        self.ballast.unlink()
+
+
+class SmallFiles:
+    """No file may pass a size: what the kernel offers to who may not mount. The log of the database soon wants to."""
+
+    def fill(self, copy: Served) -> None:
+        self.limit(copy, 1 << 20)
+
+    def free(self, copy: Served) -> None:
+        self.limit(copy, resource.RLIM_INFINITY)
+
+    def limit(self, copy: Served, size: int) -> None:
+        for process in copy.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.rlimit(psutil.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+@contextlib.contextmanager
+def mounted(folder: Path) -> Iterator[SmallDisk]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], check=True)
+    try:
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextlib.contextmanager
+def limited(folder: Path) -> Iterator[SmallFiles]:
+    yield SmallFiles()
+
+
+def may_mount() -> bool:
+    """Whether this machine lets us; containers often do not."""
+    tried = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return os.geteuid() == 0 and subprocess.run(tried, capture_output=True).returncode == 0
+
+
+DISKS = [limited, mounted] if may_mount() else [limited]
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("kind", DISKS, ids=lambda kind: kind.__name__)
+def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path, kind, drilled):
+    with kind(tmp_path / "var") as disk:
+        copy = Served(tmp_path / "var", AGENT_VERSION_LIMIT="1000000")
+        try:
+            copy.start()
+            copy.create_user("ann", "--superuser")
+            key = copy.create_api_key("ann")
+            with Editors(copy, key) as editors:
+                for _ in range(10 if drilled else 2):
+                    go_through(copy, key, disk, editors)
+            wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
+            editors.assert_nothing_lost()
+            assert_sound(copy)
+        finally:
+            copy.stop()
+
+
+def go_through(copy: Served, key: str, disk: Disk, editors: Editors) -> None:
+    """Fill the disk until edits are refused, read all the same, make room, and see edits go on by themselves."""
+    refused = len(editors.refused)
+    disk.fill(copy)
+    try:
+        wait_until(lambda: len(editors.refused) > refused + 8, 60, "that edits are refused")
+        with copy.client(key) as client:
+            answer = client.get("/api/stored/agents/edited-0")
+            assert answer.status_code == 200, answer.text
+        assert httpx.get(f"{copy.base_url}/healthz", timeout=30).status_code == 200
+    finally:
+        disk.free(copy)
+    editors.wait_for_more(20)
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.django_db(transaction=True)
+def test_a_read_needs_no_room_to_note_that_its_key_was_used():
+    client = Client(headers={"Authorization": f"Bearer {api_key(UserFactory(is_superuser=True))}"})
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        try:
+            answer = client.get("/api/stored/agents")
+        finally:
+            cursor.execute("PRAGMA query_only = OFF")
+
+    assert answer.status_code == 200
+
+
+def test_a_process_without_room_for_its_figures_counts_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    monkeypatch.setattr(metrics, "FOLDER", tmp_path / "gone")
+
+    metrics.reserve()
+
+    elsewhere = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+    assert elsewhere.is_dir()
+    assert elsewhere != tmp_path
+    elsewhere.rmdir()
+
+
+def test_a_process_takes_the_room_for_its_figures_before_it_needs_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(metrics, "FOLDER", tmp_path)
+
+    metrics.reserve()
+
+    taken = [path.stat().st_blocks * 512 for path in tmp_path.iterdir()]
+    assert len(taken) == 2
+    assert min(taken) >= metrics.ROOM
