@@ -17,10 +17,10 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from pydantic_ai import CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
-from pydantic_core import to_json
 
 from agents_app.registry import Entry, Kind
 from runs_app.aside import in_thread
+from runs_app.chunks import storable
 from runs_app.context import Running
 from runs_app.workflows import run_workflow
 
@@ -30,7 +30,7 @@ AgentTool = Tool[Running]
 
 LONGEST_NAME = 64  # the shortest limit of a provider
 LONGEST_ERROR = 500  # characters of what a tool says of its failure
-LONGEST_RESULT = 256 * 1024  # bytes of JSON
+LONGEST_RESULT = 256 * 1024  # characters of JSON
 APPROVAL = (
     "This tool needs the approval of a person, which cannot be asked for yet. Nothing was done. Tell the user so."
 )
@@ -141,10 +141,10 @@ def guarded(name: str, act: Act) -> Act:
 
 def as_json(value: Any) -> Any:
     """What a tool returned as JSON, which is what the model and the events of the run can hold."""
-    text = to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=str)
-    if len(text) > LONGEST_RESULT:
+    plain = storable(value)
+    if len(json.dumps(plain)) > LONGEST_RESULT:
         raise ToolFailed(f"The result is larger than {LONGEST_RESULT // 1024} kB. Ask for less at once.")
-    return json.loads(text)
+    return plain
 
 
 async def refusing_without_approval(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:

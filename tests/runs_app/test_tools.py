@@ -164,8 +164,8 @@ def test_a_tool_that_needs_approval_does_nothing(calling):
 
 @pytest.mark.parametrize(
     ("returned", "told"),
-    [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]})],
-    ids=["infinity", "bytes", "set"],
+    [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]}), ("a\ud800", "a?")],
+    ids=["infinity", "bytes", "set", "half a pair"],
 )
 def test_what_a_tool_returns_becomes_json(added, calling, returned, told):
     @tool("oddity")
