@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -38,15 +39,17 @@ PAINTED = """() => new Promise((done) => {
 
 
 class Figure(NamedTuple):
-    """A row of the table: milliseconds, and how many of them 95 of 100 should stay below."""
+    """A row of the table, in milliseconds: what 95 of 100 should stay below, what was, and the server's CPU for each."""
 
     what: str
     goal: int
     took: Sequence[float]
+    cpu: float | None = None
 
     def __str__(self) -> str:
         p95 = statistics.quantiles(self.took, n=20, method="inclusive")[-1]
-        return f"| {self.what} | {statistics.median(self.took):,.0f} | {p95:,.0f} | {self.goal:,} |"
+        cpu = "" if self.cpu is None else f"{self.cpu:,.0f}"
+        return f"| {self.what} | {statistics.median(self.took):,.0f} | {p95:,.0f} | {self.goal:,} | {cpu} |"
 
 
 def repeated(times: int, measure: Callable[[], float]) -> list[float]:
@@ -63,17 +66,25 @@ def answered(client: httpx.Client, path: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def over_http(client: httpx.Client, times: int) -> list[Figure]:
+def busy(copy: Served) -> float:
+    """The CPU that the web server's processes have used so far, in milliseconds; other programs do not change it."""
+    return sum(sum(each.cpu_times()[:2]) for each in copy.named("granian")) * 1000
+
+
+def over_http(copy: Served, client: httpx.Client, times: int) -> list[Figure]:
     pages = {f"list of agents, {name}": (path, 300) for name, path in LISTS.items()}
     pages["editor, 1 kB of instructions"] = ("/agents/short", 60)
     pages["editor, 200 kB of instructions"] = ("/agents/long", 60)
     pages["comparison of 200 kB, one line changed"] = ("/agents/long/versions/compare?from=1&to=2", 500)
     pages["comparison of 200 kB, every line changed"] = ("/agents/long/versions/compare?from=2&to=3", 2000)
 
-    def measured(path: str) -> list[float]:
-        return repeated(times, lambda: answered(client, path))
+    def measured(what: str, path: str, goal: int) -> Figure:
+        answered(client, path)
+        before = busy(copy)
+        took = [answered(client, path) for _ in range(times)]
+        return Figure(f"{what}: answer", goal, took, (busy(copy) - before) / times)
 
-    return [Figure(f"{what}: answer", goal, measured(path)) for what, (path, goal) in pages.items()]
+    return [measured(what, path, goal) for what, (path, goal) in pages.items()]
 
 
 # --- in Chromium
@@ -140,7 +151,7 @@ def figures(copy: Served, agents: int, times: int) -> list[Figure]:
         sign_in(page, copy.base_url)
         cookies: dict[str, Any] = {each["name"]: each["value"] for each in page.context.cookies()}
         with httpx.Client(base_url=copy.base_url, cookies=cookies, timeout=60) as client:
-            measured = over_http(client, times) + in_chromium(page, copy.base_url, max(5, times // 4))
+            measured = over_http(copy, client, times) + in_chromium(page, copy.base_url, max(5, times // 4))
         browser.close()
     return measured
 
@@ -150,10 +161,13 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=40)
     options = parser.parse_args()
+    load, *_ = os.getloadavg()
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "var", API_THROTTLE="off") as copy:
         measured = figures(copy, options.agents, options.times)
-    print(f"Milliseconds, {options.agents:,} agents.\n")
-    print("| what | median | p95 | goal of p95 |\n| --- | ---: | ---: | ---: |")
+    print(
+        f"Milliseconds, {options.agents:,} agents; the machine's load was {load:.1f} on {os.cpu_count()} processors.\n"
+    )
+    print("| what | median | p95 | goal of p95 | server's CPU |\n| --- | ---: | ---: | ---: | ---: |")
     for figure in measured:
         print(figure)
 
