@@ -39,7 +39,7 @@ PAINTED = """() => new Promise((done) => {
 
 
 class Figure(NamedTuple):
-    """A row of the table, in milliseconds: what 95 of 100 should stay below, what was, and the server's CPU for each."""
+    """A row of the table, in milliseconds: what 95 of 100 should stay below, what it took, and the server's CPU."""
 
     what: str
     goal: int
