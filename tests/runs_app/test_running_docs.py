@@ -1,5 +1,6 @@
 """The examples of docs/running.md do what it says of them."""
 
+import itertools
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from tests.factories import AgentFactory
 pytestmark = pytest.mark.django_db
 
 DOCS = (PROJECT / "docs" / "running.md").read_text()
+TIMES = itertools.count()
 DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
@@ -20,7 +22,7 @@ def examples():
     """What all the examples define, one after another."""
     before = {kind: {entry.key for entry in registry.entries(kind)} for kind in Kind}
     AgentFactory(id="concierge")
-    defined = {"__name__": "docs"}
+    defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task is registered once under a name
     for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
         exec(block, defined)
     yield defined
