@@ -13,7 +13,7 @@ from agentcms.query import Query, page_body
 from agents_app.http import json_reply
 from runs_app import starting
 from runs_app.answers import NOT_LISTED, event_body, run_body, whole_run_body
-from runs_app.http import EventStreamNegotiation, find_run, last_event_id, stream_reply
+from runs_app.http import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
 from runs_app.models import AgentRun
 
 EVENTS_PER_PAGE = 1000
@@ -69,6 +69,12 @@ class StreamView(JSONView):
             after = query.whole("after", 0)
         run = find_run(request, run_id)
         return stream_reply(run.pk, last_event_id(request, after), numbered=True)
+
+
+    def head(self, request: Request, run_id: str) -> HttpResponse:
+        """Whether there is a stream, without keeping a thread for it."""
+        find_run(request, run_id)
+        return HttpResponse(content_type=EVENT_STREAM)
 
 
 class CancelView(JSONView):

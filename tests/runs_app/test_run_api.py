@@ -7,7 +7,7 @@ import pytest
 from runs_app.models import AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, begin, chunks, ended
+from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended
 
 pytestmark = pytest.mark.usefixtures("engine_at_rest")
 
@@ -181,6 +181,16 @@ def test_observe_reads_a_run_again_from_an_index(editor, agent, user):
     assert data(rest) == data(whole)[2:]
     assert editor.post("/api/agents/other/observe", {"runId": str(run.pk)}).status_code == 404
     assert editor.post("/api/agents/concierge/observe", {"runId": str(run.pk), "offset": -1}).status_code == 400
+
+
+def test_who_asks_for_the_headers_of_a_stream_waits_for_nothing(editor, user):
+    run = begin(AgentFactory(model=SLOW), user, LONG)
+
+    answer = editor.client.head(f"/api/runs/{run.pk}/stream")
+
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream")
+    assert not answer.streaming
+    assert editor.client.head(f"/api/runs/{run.pk}x/stream").status_code == 404
 
 
 def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, user, monkeypatch):
