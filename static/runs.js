@@ -11,6 +11,7 @@
   // --- listening
 
   const LONGEST_WAIT = 5000;
+  const GONE = "This run is no longer there, or you have been signed out. Reload the page.";
   const PREFIXES = { "workflow-": "workflow", "agent-": "sub-agent" };
   const heard = new WeakSet(); // answers that are listened to, or were
   const listening = new Set();
@@ -43,10 +44,31 @@
     source.onerror = () => {
       if (!state.answer.isConnected) return close(state);
       say(state, "Reconnecting …");
-      if (source.readyState !== EventSource.CLOSED) return;
-      setTimeout(() => state.source === source && listening.has(state) && connect(state), state.wait);
-      state.wait = Math.min(state.wait * 2, LONGEST_WAIT);
+      if (source.readyState === EventSource.CLOSED) comeBack(state, source);
     };
+  }
+
+  // The server refused: it is full or about to begin, or the run is no longer there for whom we are.
+  async function comeBack(state, source) {
+    const isGone = await vanished(state.answer.dataset.stream.replace(/stream$/, "answer"));
+    if (state.source !== source || !listening.has(state)) return;
+    if (isGone) {
+      close(state);
+      state.answer.removeAttribute("aria-busy");
+      say(state, GONE);
+      return showStopAll();
+    }
+    setTimeout(() => state.source === source && listening.has(state) && connect(state), state.wait);
+    state.wait = Math.min(state.wait * 2, LONGEST_WAIT);
+  }
+
+  async function vanished(address) {
+    try {
+      const answer = await fetch(address, { method: "HEAD", redirect: "manual" });
+      return answer.type === "opaqueredirect" || answer.status === 404;
+    } catch {
+      return false; // the server cannot be reached
+    }
   }
 
   function close(state) {
@@ -84,6 +106,11 @@
     const seconds = (performance.now() - state.began) / 1000;
     if (place) place.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
   }
+
+  on("htmx:response:error", ({ detail: { ctx } }) => {
+    const answer = ctx.response.status === 404 && ctx.sourceElement.closest?.("[data-answer]");
+    if (answer) say({ answer }, GONE);
+  });
 
   // --- what is heard
 
@@ -183,107 +210,12 @@
     if (stop) setTimeout(() => (stop.disabled = true));
   });
 
-  // --- asking: one after the other, each from what the page shows when its turn comes
-
-  let asking = false;
-  on("htmx:config:request", (event) => {
-    if (!event.detail.ctx.sourceElement.matches("[data-try]")) return;
-    if (asking) event.preventDefault(); // once is enough, however often the key is pressed
-    asking = true;
-  });
-  on("htmx:finally:request", ({ detail }) => {
-    if (detail.ctx.sourceElement.matches("[data-try]")) asking = false;
-  });
-  on("htmx:before:request", ({ detail: { ctx } }) => {
-    const { form, body } = ctx.request;
-    if (!form?.matches("[data-try]") || !(body instanceof URLSearchParams)) return;
-    const now = new FormData(form);
-    const isRun = ctx.sourceElement === form;
-    if (isRun) renew(body, now, "column");
-    if (body.getAll("column").length === now.getAll("run").length) renew(body, now, "run");
-    if (ctx.target?.id) ctx.target = document.getElementById(ctx.target.id) ?? ctx.target;
-  });
-
-  function renew(body, now, name) {
-    body.delete(name);
-    now.getAll(name).forEach((value) => body.append(name, value));
-  }
-
-  // --- the message: a saved one, and an empty field where a conversation goes on
-
-  on("click", (event) => {
-    const link = event.target.closest("[data-fill]");
-    if (!link || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    const field = $("#id_message");
-    field.value = link.dataset.fill;
-    link.closest("details")?.removeAttribute("open");
-    field.focus();
-  });
-  on("runs-started", ({ detail }) => {
-    const field = $("#id_message");
-    if (!detail?.clear) return;
-    field.value = "";
-    field.focus();
-  });
-  // Enter in the name of an input saves it instead of running.
-  on("keydown", (event) => {
-    if (event.key !== "Enter" || event.ctrlKey || event.metaKey || !event.target.matches?.("[data-input-name]")) return;
-    event.preventDefault();
-    $("[data-save-input]").click();
-  });
-
-  // --- the text that the editor keeps in this browser
-
-  function keptText(form) {
-    const start = `agentcms:unsaved:${document.body.dataset.user}:${form.dataset.agent}:`;
-    try {
-      const keys = Object.keys(localStorage).filter((key) => key.startsWith(start));
-      const texts = keys.map((key) => JSON.parse(localStorage.getItem(key))).filter((text) => Array.isArray(text?.values));
-      return texts.sort((a, b) => (a.at < b.at ? 1 : -1))[0] || null;
-    } catch {
-      return null;
-    }
-  }
-
-  // As a browser would send the form: of boxes, those that are ticked.
-  function asForm(values) {
-    const sent = new URLSearchParams();
-    for (const [name, value, checked] of values) {
-      if (checked !== false) [value].flat().forEach((each) => sent.append(name, each));
-    }
-    return sent.toString();
-  }
-
-  function carryText() {
-    const form = $("[data-try]");
-    if (!form) return false;
-    const kept = keptText(form);
-    const [field, base] = [$("[data-unsaved]", form), $("[data-unsaved-base]", form)];
-    const sent = kept ? asForm(kept.values) : "";
-    const changed = field.value !== sent;
-    field.value = sent;
-    base.value = kept?.base || "";
-    $$("[data-unsaved-choice]").forEach((option) => (option.disabled = !kept));
-    const back = $("[data-back-to-editor]");
-    if (back) back.hash = kept ? "#unsaved" : "";
-    return changed;
-  }
-
-  // The server cannot know the text before it is sent: ask again for the columns that show it.
-  function askAgain() {
-    const select = $$("#tried select[name=column]").find((each) => each.value === "unsaved");
-    select?.dispatchEvent(new Event("change", { bubbles: true }));
-  }
-  addEventListener("storage", () => carryText() && askAgain());
-
   // --- start: once per page, and again after each swap for what is new
 
   function start() {
     $$("[data-stream]").forEach(listen);
     showStopAll();
-    return carryText();
   }
   on("htmx:after:swap", start);
-  if (start()) setTimeout(askAgain); // htmx, loaded before this, begins with a timer of its own
+  start();
 })();

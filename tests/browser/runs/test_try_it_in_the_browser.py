@@ -220,6 +220,16 @@ def test_without_scripts_it_runs_and_says_how_to_see_more(visit, slow, api):
     expect(page.get_by_role("heading", level=1)).to_have_text("Run of Concierge")
 
 
+def test_a_run_that_vanished_says_so(visit, api, slow, ask):
+    page = ask(visit(), slow)
+    expect(page.locator(".answer-text").last).to_contain_text("I am the demo model")
+
+    assert api.delete(f"/api/stored/agents/{slow}").status_code == 200
+
+    expect(page.locator("[data-trouble]")).to_contain_text("This run is no longer there", **SLOW)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_nothing_stands_outside_the_window(visit, agent, ask, width):
     visitor = visit()

@@ -1,6 +1,5 @@
 """The page of a run: what was asked, what came of it, where the time went, and what the agent was then."""
 
-import pytest
 from django.urls import reverse
 
 from access_app.roles import Role
@@ -154,17 +153,3 @@ def test_a_run_outlives_nothing_of_its_agent(editor, ann, agent):
     Agent.objects.get(pk=agent.pk).delete()
 
     assert page(editor, run).status_code == 404
-
-
-@pytest.mark.parametrize("name", ["view", "answer", "stream"])
-def test_who_is_not_signed_in_is_asked_to(client, agent, name):
-    answer = page(client, RunFactory(agent=agent), name)
-
-    assert answer.headers["Location"].startswith(reverse("login"))
-
-
-@pytest.mark.parametrize("name", ["view", "answer", "stream", "stop"])
-def test_a_run_of_others_does_not_exist(editor, agent, name):
-    address = reverse(f"runs:{name}", args=[RunFactory(agent=agent).pk])
-
-    assert {editor.get(address).status_code, editor.post(address).status_code} <= {404, 405}

@@ -274,7 +274,7 @@ def test_a_result_is_stamped_with_its_version_whatever_the_column_shows_now(edit
     shown = editor.get(f"{address(agent)}?columns=v1&runs={run.pk}")
 
     assert labels(shown) == ["v1"]
-    assert "v2 demo/echo The porter." in words(shown)
+    assert "v2 demo/echo Demo model The porter." in words(shown)
 
 
 def test_runs_of_others_and_of_other_agents_are_not_shown(editor, ann, agent):
@@ -353,23 +353,6 @@ def test_a_conversation_that_goes_on_empties_the_field(editor, remembering, agen
 
     assert told["runs-started"]["clear"] is True
     assert other["runs-started"]["clear"] is False
-
-
-# --- doors
-
-
-@pytest.mark.parametrize("name", ["try_it", "arrange", "run", "save_input"])
-def test_an_agent_of_others_does_not_exist(editor, name):
-    agent = AgentFactory(owner_id="newsroom")
-
-    statuses = {editor.get(address(agent, name)).status_code, editor.post(address(agent, name)).status_code}
-
-    assert statuses <= {404, 405}
-    assert 404 in statuses
-
-
-def test_a_link_starts_nothing(editor, agent):
-    assert editor.get(address(agent, "run")).status_code == 405
 
 
 # --- the ways here
