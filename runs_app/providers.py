@@ -177,21 +177,10 @@ def built_in(entry: Entry) -> Provider:
 
 
 def kept(row: ModelProvider) -> Provider:
-    """A provider that staff keep. A server of their own may do without a key."""
+    """A provider that staff keep."""
     secret = decrypt(row.encrypted_key) if row.encrypted_key else ""
     base_url = row.base_url or HOMES.get(row.dialect, "")
-    missing = reason = ""
-    if not row.is_enabled:
-        reason = "It is switched off in the admin."
-    elif secret is None:
-        missing = "PROVIDER_KEY_SECRET"
-        reason = f"Its key was encrypted with another {missing}. Enter the key again in the admin."
-    elif not base_url:
-        reason = "It has no base URL. Enter one in the admin."
-    elif not secret and not row.base_url:
-        reason = f"{NO_KEY} Enter one in the admin."
-    elif secret and not is_sendable(secret):
-        secret, reason = "", f"{NOT_SENDABLE} Enter it again in the admin."
+    missing = "PROVIDER_KEY_SECRET" if secret is None else ""
     return Provider(
         row.key,
         row.title,
@@ -199,11 +188,24 @@ def kept(row: ModelProvider) -> Provider:
         tuple(row.names),
         tuple(row.aliases),
         base_url,
-        secret or "",
+        secret if secret and is_sendable(secret) else "",
         missing,
-        reason,
+        lack(row, secret, base_url),
         "staff",
     )
+
+
+def lack(row: ModelProvider, secret: str | None, base_url: str) -> str:
+    """Why a provider that staff keep cannot be used; nothing where it can. A server of their own may want no key."""
+    if not row.is_enabled:
+        return "It is switched off in the admin."
+    if secret is None:
+        return "Its key was encrypted with another PROVIDER_KEY_SECRET. Enter the key again in the admin."
+    if not base_url:
+        return "It has no base URL. Enter one in the admin."
+    if secret and not is_sendable(secret):
+        return f"{NOT_SENDABLE} Enter it again in the admin."
+    return f"{NO_KEY} Enter one in the admin." if not secret and not row.base_url else ""
 
 
 def read() -> Table:
