@@ -17,7 +17,7 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 os.environ.setdefault("DATA_DIR", tempfile.mkdtemp(prefix="agentcms-benchmark-"))
 for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "MISTRAL"):
-    os.environ.setdefault(f"{name}_API_KEY", "measured, not used")
+    os.environ.setdefault(f"{name}_API_KEY", "measured-but-not-used")
 
 import django  # noqa: E402
 
