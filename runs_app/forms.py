@@ -17,7 +17,7 @@ class MessageForm(forms.Form):
         widget=forms.Textarea(
             attrs={
                 "rows": 3,
-                "placeholder": "Write what somebody would who meets this agent",
+                "placeholder": "Ask what its users would ask",
                 "data-search": True,
             }
         ),
