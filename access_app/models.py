@@ -7,6 +7,7 @@ import hmac
 import logging
 import secrets
 from datetime import datetime, timedelta
+from functools import cache
 from typing import ClassVar
 
 from django.conf import settings
@@ -133,6 +134,7 @@ class ApiKey(models.Model):
                 log.warning("The use of a key could not be noted: %s", reason)
 
 
+@cache
 def _columns(model: type[models.Model], path: str = "") -> list[str]:
     return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
 

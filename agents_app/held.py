@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
@@ -11,6 +12,7 @@ from agentcms.prepared import Prepared
 from agents_app.models import Agent
 
 
+@cache
 def _columns(model: Any, path: str = "") -> list[str]:
     return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
 
