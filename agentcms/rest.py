@@ -285,6 +285,7 @@ def _database(exception: Exception) -> ApiError | None:
 
 
 @api_error.register(DataError)
+@api_error.register(OverflowError)  # SQLite's word for a number beyond its own
 def _unstorable(exception: Exception) -> ApiError:
     """A value that the database does not take, such as a NUL, where nobody looked before it was asked."""
     logger.warning("The database refused a value.", exc_info=exception)

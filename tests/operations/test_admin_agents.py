@@ -93,9 +93,19 @@ def test_an_agent_leads_to_its_page(client, staff):
     assert reverse("agents:edit", args=["porter"]) in client.get(LIST).content.decode()
 
 
-@pytest.mark.parametrize("query", ["name__regex=(", "id__iregex=[", "name__regex=%00", "created_at__year=x", "q=%00"])
+@pytest.mark.parametrize(
+    "query",
+    ["name__regex=(", "id__iregex=[", "name__regex=%00", "created_at__year=x", "q=%00", f"created_at__year={10**20}"],
+)
 def test_a_list_asked_for_nonsense_is_no_failure(client, staff, query):
     AgentFactory()
     client.raise_request_exception = False
 
     assert client.get(f"{LIST}?{query}").status_code in (200, 302, 400)
+
+
+@pytest.mark.parametrize("model", ["versions_app/activation", "access_app/membership", "auth/user"])
+def test_a_number_beyond_the_database_is_no_failure(client, staff, model):
+    client.raise_request_exception = False
+
+    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code == 400
