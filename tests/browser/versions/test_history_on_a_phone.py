@@ -37,3 +37,15 @@ def test_a_version_is_made_live_from_its_menu(visit: Any, agent: str, api: Any):
     expect(page.get_by_label("More for v1")).to_be_focused()
     assert live_number(api, agent) == 1
     assert visitor.console == []
+
+
+def test_a_move_of_live_reads_from_top_to_bottom(visit: Any, agent: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    move = visitor.goto(f"/agents/{agent}/activations").locator(".timeline-item").first
+
+    head, why, meta, acts = (each.bounding_box() for each in move.locator("> *").all())
+
+    assert head["x"] == why["x"] == meta["x"]
+    assert head["y"] < why["y"] < meta["y"] < acts["y"]
+    assert acts["x"] + acts["width"] <= 390
