@@ -31,11 +31,11 @@ def check_url(url: str) -> None:
     except ValueError:
         return  # a name: what it means is asked at each connection
     if not is_allowed(address):
-        raise CannotBuild(refusal(host), "private_address")
+        raise CannotBuild(refusal(host, address), "private_address")
 
 
-def refusal(host: str) -> str:
-    return f"Models at '{host}' are refused: its address is private. Name its network in MODEL_NETWORKS to allow it."
+def refusal(host: str, address: Address) -> str:
+    return f"Models at '{host}' are refused: {address} is private. Name its network in MODEL_NETWORKS to allow it."
 
 
 def is_allowed(address: Address) -> bool:

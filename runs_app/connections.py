@@ -23,8 +23,9 @@ class CheckedBackend(httpcore2.AnyIOBackend):
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> Any:
         addresses = await resolve(host, port)
-        if not addresses or not all(map(is_allowed, addresses)):
-            raise RunFault(refusal(host), "private_address")
+        for address in addresses:
+            if not is_allowed(address):
+                raise RunFault(refusal(host, address), "private_address")
         for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(str(address), port, *args, **kwargs)
