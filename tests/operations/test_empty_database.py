@@ -12,6 +12,7 @@ COMMANDS = [
     ["create_user", "ann"],
     ["create_api_key", "ann"],
     ["seed_demo"],
+    ["seed_demo_runs"],
     ["check_history"],
     ["prune_versions", "--dry-run"],
     ["record_versions"],
