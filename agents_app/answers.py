@@ -8,9 +8,8 @@ from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, Self
-from uuid import UUID
 
-from django.db.models import Count, TextField, Value
+from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
 from access_app.roles import SHARED, Role, StandIn, may_all
@@ -30,13 +29,13 @@ class Row(NamedTuple):
     revision: int
     created_at: datetime
     updated_at: datetime
-    live_id: UUID
+    live_id: str
     live_number: int
     live_hash: str
-    head_id: UUID
+    head_id: str
     head_number: int
     head_hash: str
-    shown_id: UUID
+    shown_id: str
     snapshot: str
     references: str  # JSON
 
@@ -46,8 +45,9 @@ class Row(NamedTuple):
         live: Any = agent.active_version
         head: Any = agent.head_version
         own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at)
-        pointers = (live.pk, live.version_number, live.snapshot_hash, head.pk, head.version_number, head.snapshot_hash)
-        return cls(*own, *pointers, version.pk, version.snapshot_text, json.dumps(version.references))
+        live_row = (str(live.pk), live.version_number, live.snapshot_hash)
+        head_row = (str(head.pk), head.version_number, head.snapshot_hash)
+        return cls(*own, *live_row, *head_row, str(version.pk), version.snapshot_text, json.dumps(version.references))
 
     @property
     def etag(self) -> str:
@@ -55,19 +55,33 @@ class Row(NamedTuple):
 
 
 OWN = ("id", "owner_id", "row_key", "revision", "created_at", "updated_at")
-POINTERS = tuple(
-    f"{side}__{column}"
-    for side in ("active_version", "head_version")
-    for column in ("pk", "version_number", "snapshot_hash")
-)
+
+
+class Spelled(Func):
+    """An id as the wire has it, so that no driver reads and nobody writes it again: a tenth of a list's time."""
+
+    output_field = TextField()
+    template = "(%(expressions)s)::text"
+    arity = 1
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        column, parameters = compiler.compile(self.source_expressions[0])
+        ends = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+        return " || '-' || ".join(f"substr({column}, {start}, {count})" for start, count in ends), parameters * 5
+
+
+def pointer(side: str) -> tuple[Any, ...]:
+    """The columns of a version that an agent points to."""
+    return Spelled(f"{side}__pk"), f"{side}__version_number", f"{side}__snapshot_hash"
 
 
 def rows(agents: AgentQuerySet, shown: str = "active_version", *more: str) -> Any:
     """The agents as Rows with some more columns, in one query; `shown` is the relation whose snapshot they show."""
-    columns = (*OWN, *POINTERS, f"{shown}__pk", f"{shown}__snapshot_text")
+    pointers = (*pointer("active_version"), *pointer("head_version"))
     # As text: most rows need no parsing of it.
+    references = Cast(f"{shown}__references", TextField())
     return agents.filter(active_version__isnull=False).values_list(
-        *columns, Cast(f"{shown}__references", TextField()), *more
+        *OWN, *pointers, Spelled(f"{shown}__pk"), f"{shown}__snapshot_text", references, *more
     )
 
 
@@ -114,14 +128,10 @@ def texts(shown: Sequence[Row]) -> list[str]:
 
 def agent_text(row: Row, warned: str) -> str:
     draft = "true" if row.head_hash != row.live_hash else "false"
-    live = str(row.live_id)
-    # Spelling an id takes a sixth of all this, and the three are nearly always one.
-    head = live if row.head_id == row.live_id else str(row.head_id)
-    shown = live if row.shown_id == row.live_id else str(row.shown_id)
     rest = (
-        f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{live}",'
-        f'"activeVersionNumber":{row.live_number},"headVersionId":"{head}","headVersionNumber":{row.head_number},'
-        f'"resolvedVersionId":"{shown}","hasDraft":{draft},"revision":{row.revision},'
+        f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
+        f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}","headVersionNumber":{row.head_number},'
+        f'"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},"revision":{row.revision},'
         f'"createdAt":"{wire_time(row.created_at)}","updatedAt":"{wire_time(row.updated_at)}","warnings":{warned}}}'
     )
     return splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
