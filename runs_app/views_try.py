@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -23,7 +23,7 @@ from agents_app.status import drafts_of, status_of, warnings_of
 from runs_app.columns import MOST, Asked, Column, columns, fill, number_of
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
-from runs_app.starting import start
+from runs_app.starting import cancel, start
 
 
 @require_safe
@@ -88,6 +88,11 @@ def begin(request: HttpRequest, column: Column, text: str) -> AgentRun | None:
     """Start the run of a column; where it cannot, the column says why."""
     if column.why_not or column.stored is None:
         return None
+    if column.run and not column.run.is_over:
+        if column.remembers:  # a follow-up would not know the answer
+            column.fault = "It is still answering. Wait for it, or stop it."
+            return None
+        cancel(column.run)  # the new answer takes its place, and nobody would read it
     thread = (column.thread or f"try-{uuid7()}") if column.remembers else ""
     try:
         return start(column.stored, user=request.user, messages=text, thread=thread)
@@ -95,6 +100,8 @@ def begin(request: HttpRequest, column: Column, text: str) -> AgentRun | None:
         column.fault = " ".join(issue.message for issue in error.issues)
     except ApiError as error:
         column.fault = error.error
+    except Agent.DoesNotExist:  # it was deleted meanwhile
+        raise Http404 from None
     return None
 
 

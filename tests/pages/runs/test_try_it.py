@@ -305,6 +305,7 @@ def remembering():
 
 def test_an_agent_with_memory_goes_on_in_the_same_thread(editor, ann, remembering):
     ask(editor, remembering, message="I am Ann.")
+    AgentRun.objects.update(status="succeeded")
     first = AgentRun.objects.get()
     ask(editor, remembering, message="Who am I?", runs=[first.pk])
 
@@ -313,6 +314,26 @@ def test_an_agent_with_memory_goes_on_in_the_same_thread(editor, ann, rememberin
     shown = words(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
     assert shown.index("I am Ann.") < shown.index("Who am I?")
     assert "Goes on with the conversation." in shown
+
+
+def test_a_follow_up_waits_for_the_answer(editor, remembering):
+    ask(editor, remembering)
+
+    answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
+
+    assert "It did not run. It is still answering. Wait for it, or stop it." in words(answer)
+    assert AgentRun.objects.count() == 1
+
+
+def test_asking_anew_stops_the_answer_that_it_replaces(editor, agent):
+    ask(editor, agent, "live", "v1")
+    first = AgentRun.objects.order_by("pk").first()
+
+    ask(editor, agent, "live", "v1", runs=[first.pk, ""])
+
+    stopped = AgentRun.objects.exclude(cancel_requested_at=None)
+    assert list(stopped) == [first]
+    assert AgentRun.objects.count() == 4
 
 
 def test_a_new_conversation_begins_on_demand(editor, remembering):
