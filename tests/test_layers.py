@@ -56,9 +56,12 @@ DOMAIN = [
     "runs_app.providers",
     "runs_app.resolution",
     "runs_app.scoring",
+    "runs_app.shown",
+    "runs_app.spans",
     "runs_app.starting",
     "runs_app.streams",
     "runs_app.tasks",
+    "runs_app.transcript",
     "runs_app.workflows",
     "runs_app.writer",
 ]
