@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Coroutine
 from importlib import import_module
@@ -19,6 +20,7 @@ from runs_app.writer import Writer
 
 log = logging.getLogger(__name__)
 
+PERFORMING = "runs_app.performing"
 PATIENCE = 2.0  # seconds to write how the runs ended when the process is asked to stop
 
 Result = TypeVar("Result")
@@ -44,7 +46,7 @@ class Engine:
 
     async def _take(self, run_id: UUID) -> None:
         # It imports pydantic-ai, which takes a second: nobody's request waits for it.
-        performing = await in_thread(import_module, "runs_app.performing")
+        performing = await in_thread(import_module, PERFORMING)
         self.carry(run_id, performing.perform(self, run_id))
 
     def carry(self, run_id: UUID, performance: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
@@ -73,6 +75,12 @@ class Engine:
         for run_id in list(self.tasks):
             self.cancel(run_id)
         self.writer.settle(PATIENCE)
+
+
+def warm() -> None:
+    """Load what the first run needs beside everything else: whoever is about to ask should not wait for it."""
+    if PERFORMING not in sys.modules:
+        threading.Thread(target=import_module, args=[PERFORMING], name="run-warm-up", daemon=True).start()
 
 
 _lock = threading.Lock()

@@ -20,6 +20,7 @@ from agents_app.models import Agent
 from agents_app.pages import find, is_htmx, may
 from agents_app.shapes import ShapeError
 from agents_app.status import drafts_of, status_of, warnings_of
+from runs_app import engine
 from runs_app.columns import MOST, Asked, Column, columns, fill, number_of
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
@@ -33,6 +34,7 @@ def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = find(request, agent_id)
     asked = Asked.of(request.GET, default(agent))
     found = columns(agent, request.user, asked)
+    engine.warm()
     return show(request, agent, asked, found, MessageForm(initial={"message": first_message(request, agent, found)}))
 
 

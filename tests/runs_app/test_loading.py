@@ -1,0 +1,25 @@
+"""What a run needs is heavy: nothing loads it before somebody is about to run an agent."""
+
+import subprocess
+import sys
+
+from agentcms.children import PROJECT
+
+START = "import sys; import agentcms.wsgi; from runs_app import engine; "
+LOADED = "print('pydantic_ai' in sys.modules)"
+WAIT = "import threading; [each.join() for each in threading.enumerate() if each.name == 'run-warm-up']; "
+
+
+def printed(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_web_server_starts_without_it():
+    assert printed(START + LOADED) == "False"
+
+
+def test_the_page_that_runs_agents_loads_it_meanwhile():
+    assert printed(START + "engine.warm(); " + WAIT + LOADED) == "True"
