@@ -117,3 +117,6 @@ def test_a_sub_agents_run_stands_on_the_page(editor):
 
     assert "Sub-agents it asked proofreader code Succeeded" in shown
     assert "sub-agent proofreader" in shown
+    child = words(editor.get(reverse("runs:view", args=[run.children.get().pk])))
+    assert "Run of Proofreader" in child
+    assert "You said: Is this rigth?" in child
