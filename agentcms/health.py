@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 FRESH = 1.0  # seconds for which an answer is given again: anybody may ask, and asking must stay cheap
 OK = "ok"
+FAILING = "failing"
 
 
 def alive(request: HttpRequest) -> HttpResponse:
@@ -52,9 +53,18 @@ class Readiness:
     def look(self) -> dict[str, str]:
         with self.lock:
             if time.monotonic() - self.looked_at > FRESH:
-                self.found = {name: said_by(check) for name, check in CHECKS.items()}
+                self.found = findings()
                 self.looked_at = time.monotonic()
             return self.found
+
+
+def findings() -> dict[str, str]:
+    """What every check says. A database that is away is waited for once: a probe has not much time."""
+    found: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        is_hopeless = name in ASK_THE_DATABASE and found.get("database") != OK
+        found[name] = FAILING if is_hopeless else said_by(check)
+    return found
 
 
 def said_by(check: Callable[[], str]) -> str:
@@ -63,7 +73,7 @@ def said_by(check: Callable[[], str]) -> str:
         return check()
     except Exception:
         log.exception("A check of /readyz failed: %s.", check.__name__)
-        return "failing"
+        return FAILING
 
 
 def database() -> str:
@@ -101,5 +111,6 @@ CHECKS: dict[str, Callable[[], str]] = {
     "broker": broker,
     "beat": beat,
 }
+ASK_THE_DATABASE = {"migrations", "beat"}
 _remembered: set[str] = set()
 readiness = Readiness()

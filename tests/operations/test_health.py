@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from agentcms import health
@@ -97,3 +97,18 @@ def test_beat_notes_that_it_is_alive(monkeypatch):
     beat.note()
 
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
+
+
+def test_a_database_that_is_away_is_waited_for_once(client, beating):
+    tried = []
+
+    def away(execute, *statement):
+        tried.append(statement[0])
+        raise OperationalError("away")
+
+    with connection.execute_wrapper(away):
+        status, checks = ready(client)
+
+    assert status == 503
+    assert checks == {"database": "failing", "migrations": "failing", "broker": "ok", "beat": "failing"}
+    assert len(tried) == 1
