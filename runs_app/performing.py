@@ -118,9 +118,12 @@ def stopped(performance: Performance) -> None:
 
 
 def failed(performance: Performance, error: Exception) -> None:
-    if not failures.is_known(error):
+    told = storable(failures.sentence(error, performance.model))
+    if failures.is_known(error):
+        log.warning("Run %s failed: %s", performance.run_id, told)  # not the error itself, which may quote a key
+    else:
         log.error("Run %s failed.", performance.run_id, exc_info=error)
-    fail(performance, storable(failures.sentence(error, performance.model)))
+    fail(performance, told)
 
 
 def fail(performance: Performance, told: str) -> None:

@@ -15,6 +15,8 @@ from uuid import UUID
 
 import redis
 from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +88,7 @@ class Wakeups:
         if not self.address or time.monotonic() < self.silent_until:
             return
         try:
-            self.sender = self.sender or self._connect()
+            self.sender = self.sender or self._connect(patience=1)
             with self.sender.pipeline(transaction=False) as pipeline:
                 for name in names:
                     pipeline.publish(PREFIX + name, said)
@@ -130,8 +132,10 @@ class Wakeups:
             with suppress(ValueError):  # whoever else speaks on this channel
                 self.stop(UUID(name))
 
-    def _connect(self) -> redis.Redis:
-        return redis.Redis.from_url(self.address, socket_connect_timeout=1, health_check_interval=30)
+    def _connect(self, patience: float | None = None) -> redis.Redis:
+        # Without tries of its own: events are not to wait for a Valkey that is away.
+        never = Retry(NoBackoff(), 0)
+        return redis.Redis.from_url(self.address, socket_connect_timeout=1, socket_timeout=patience, retry=never)
 
     def close(self) -> None:
         """Hear nothing more, once what is being heard now has ended."""

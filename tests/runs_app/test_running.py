@@ -81,13 +81,16 @@ def test_a_run_keeps_the_version_it_began_with(editor):
     assert (done.version_number, done.configuration["name"]) == (1, "Concierge")
 
 
-def test_what_cannot_be_built_fails_with_a_reason(editor):
+def test_what_cannot_be_built_fails_with_a_reason(editor, caplog):
     done = ended(begin(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
 
     assert (done.status, done.finish_reason) == ("failed", "error")
     assert "nobody" in done.error
     assert [data["type"] for data in chunks(done)] == ["error"]
     assert AgentRun.objects.open().count() == 0
+    assert [record.message for record in caplog.records if "failed" in record.message] == [
+        f"Run {done.pk} failed: {done.error}"
+    ]
 
 
 def test_a_run_takes_no_longer_than_it_may(editor, settings):

@@ -1,6 +1,8 @@
 """Readers are woken when there is more, in this process and in others; where nobody tells them, they look."""
 
 import logging
+import socket
+import threading
 from uuid import uuid4
 
 import pytest
@@ -68,6 +70,20 @@ def test_without_valkey_readers_look_by_themselves():
     with alone.waiting_for(uuid4()):
         assert alone.patience(5) == LOOK_AGAIN
     assert alone.listener is None
+
+
+def test_a_valkey_that_hangs_holds_nobody_up():
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        alone = Wakeups(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        told = threading.Thread(target=alone.tell, args=[[uuid4()]], daemon=True)
+
+        told.start()
+        told.join(20)
+
+        assert not told.is_alive()
+        assert alone.silent_until > 0
 
 
 def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):

@@ -1,0 +1,53 @@
+"""Who reads a run while it goes on."""
+
+import pytest
+from django.db import connection
+
+from runs_app import starting, streams
+from tests.factories import AgentFactory, member
+from tests.runs import LONG, SLOW, begin, speaks
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+@pytest.fixture
+def run():
+    return speaks(begin(AgentFactory(model=SLOW), member("editor"), LONG))
+
+
+@pytest.mark.postgres_only
+def test_a_reader_has_no_connection_while_it_waits_or_writes(run):
+    for number, _ in enumerate(streams.follow(run.pk)):
+        assert connection.connection is None
+        if number == 5:
+            break
+
+    starting.cancel(run)
+
+
+def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch):
+    monkeypatch.setattr(streams, "stopping", type(streams.stopping)())
+    batches = streams.follow(run.pk)
+    read = next(batches)
+    streams.stopping.set()
+
+    rest = [event for batch in batches for event in batch]
+
+    assert [number for number, _ in read + rest] == list(range(1, len(read + rest) + 1))
+    assert len(rest) < 100
+    starting.cancel(run)
+
+
+def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
+    monkeypatch.setattr(streams, "HEARTBEAT", 0)
+
+    silent = next(batch for batch in streams.follow(run.pk) if batch == [])
+
+    assert silent == []
+    starting.cancel(run)
+
+
+def test_a_run_that_vanished_is_over():
+    from uuid import uuid4
+
+    assert list(streams.follow(uuid4())) == []
