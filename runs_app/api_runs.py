@@ -70,7 +70,6 @@ class StreamView(JSONView):
         run = find_run(request, run_id)
         return stream_reply(run.pk, last_event_id(request, after), numbered=True)
 
-
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Whether there is a stream, without keeping a thread for it."""
         find_run(request, run_id)

@@ -47,6 +47,8 @@ class Engine:
     async def _take(self, run_id: UUID) -> None:
         # It imports pydantic-ai, which takes a second: nobody's request waits for it.
         performing = await in_thread(import_module, PERFORMING)
+        if self.is_stopping:
+            return  # its lease runs out, and whoever reads it ends it
         self.carry(run_id, performing.perform(self, run_id))
 
     def carry(self, run_id: UUID, performance: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
