@@ -47,7 +47,7 @@ def call(tool: ToolDefinition, number: int, message: str) -> DeltaToolCall:
     after = message[span[1] :] if span else message
     arguments = spelled(after)
     if arguments is None:
-        arguments = fitting(tool.parameters_json_schema, after.strip(" :,.") or message)
+        arguments = guessed(tool.parameters_json_schema, after.strip(" :,.") or message)
     return DeltaToolCall(tool.name, json.dumps(arguments), tool_call_id=f"demo_{number}_{tool.name}")
 
 
@@ -58,9 +58,17 @@ def spelled(text: str) -> dict[str, Any] | None:
         return None
     try:
         found, _ = json.JSONDecoder().raw_decode(text, start)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def guessed(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """What fits a schema; nothing where it is none, as callers may send with tools of their own."""
+    try:
+        return fitting(schema, text)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return {}
 
 
 def fitting(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -73,7 +81,7 @@ def value(schema: Mapping[str, Any], text: str) -> Any:
     """Something that a schema takes."""
     if "enum" in schema:
         return schema["enum"][0]
-    number = re.search(r"-?\d+(\.\d+)?", text)
+    number = re.search(r"-?\d{1,15}(\.\d{1,15})?", text)
     match schema.get("type", "string"):
         case "integer":
             return int(float(number[0])) if number else 1

@@ -7,7 +7,7 @@ import pytest
 from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 
 from runs_app.building import build
-from runs_app.demo_calls import fitting, spelled
+from runs_app.demo_calls import fitting, guessed, spelled
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -112,9 +112,33 @@ def test_arguments_fit_their_schema(schema, made):
     assert fitting(wanted, "about 12.5 of them") == {"it": made}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": []},
+        {"properties": {"it": 5}, "required": ["it"]},
+        {"required": 5},
+        {"properties": {"it": {"enum": []}}, "required": ["it"]},
+    ],
+    ids=["a list", "a number", "nothing to go through", "nothing to choose"],
+)
+def test_a_schema_that_is_none_gets_arguments_all_the_same(schema):
+    assert guessed(schema, "about 12.5 of them") == {}
+
+
+def test_a_number_longer_than_any_is_no_fault():
+    wanted = {"properties": {"it": {"type": "integer"}}, "required": ["it"]}
+
+    assert guessed(wanted, "9" * 400) == {"it": 10**15 - 1}
+
+
 @pytest.mark.parametrize("text", ['{"a": ', "[1]", 'then {"a": 1}', "nothing"])
 def test_only_an_object_that_follows_is_taken_as_arguments(text):
     assert spelled(text) is None
+
+
+def test_what_is_nested_too_deep_is_no_arguments():
+    assert spelled('{"a":' * 100_000) is None
 
 
 def test_it_streams_word_by_word():
