@@ -48,7 +48,8 @@ class GenerateView(JSONView):
     """Ask an agent and wait for the whole answer."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        run = streams.wait_for(started(request, agent_id).pk)
+        with streams.room():  # before the run begins: where nobody can wait for it, none is to be paid for
+            run = streams.wait_for(started(request, agent_id).pk)
         if run.status == AgentRun.Status.SUCCEEDED:
             return json_reply(generated(run))
         raise failure(run)
@@ -60,8 +61,12 @@ class AnswerStreamView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        run = started(request, agent_id)
-        return stream_reply(run.pk, 0, numbered=understands_ids(request))
+        place = streams.room()  # before the run begins, as above
+        try:
+            return stream_reply(started(request, agent_id).pk, 0, numbered=understands_ids(request), place=place)
+        except BaseException:
+            place.leave()
+            raise
 
 
 class ObserveView(JSONView):

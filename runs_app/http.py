@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
 from runs_app.models import AgentRun
-from runs_app.streams import EventStream
+from runs_app.streams import EventStream, room
 
 EVENT_STREAM = "text/event-stream"
 
@@ -49,10 +49,10 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_reply(run_id: UUID, after: int, *, numbered: bool) -> StreamingHttpResponse:
+def stream_reply(run_id: UUID, after: int, *, numbered: bool, place: room | None = None) -> StreamingHttpResponse:
     """The events of a run as they come. Proxies that keep answers back are asked not to."""
     return StreamingHttpResponse(
-        EventStream(run_id, after, numbered=numbered),
+        EventStream(run_id, after, numbered=numbered, place=place),
         content_type=EVENT_STREAM,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
     )

@@ -63,7 +63,9 @@ def start(
 def once(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, str], key: str) -> AgentRun:
     """The run that a key names: a new one, or the one that it was first used for."""
     run_id = uuid5(REPEATS, f"{user.pk if user else ''} {key}")
-    mark = digest(canonical([stored.id, str(stored.version_id), stored.target, asked]))
+    # What is live may move between two tries of one request: the version counts where the caller named it.
+    version = str(stored.version_id) if stored.target == AgentRun.Target.VERSION else ""
+    mark = digest(canonical([stored.id, stored.target, version, asked, conversation]))
     mine = AgentRun.objects.filter(pk=run_id)
     if (known := mine.first()) is None:
         try:

@@ -71,10 +71,12 @@ def over(run_id: UUID) -> bool:
 
 
 def wait_for(run_id: UUID) -> AgentRun:
-    """The run when it is over. Raises AgentRun.DoesNotExist where it vanished meanwhile."""
-    with room():
-        for _ in follow(run_id):
-            pass
+    """The run when it is over; a request takes its `room` first.
+
+    Raises AgentRun.DoesNotExist where it vanished meanwhile.
+    """
+    for _ in follow(run_id):
+        pass
     return AgentRun.objects.get(pk=run_id)
 
 
@@ -105,8 +107,8 @@ class EventStream:
     takes a block for a chunk only if it begins with `data: ` and holds nothing else.
     """
 
-    def __init__(self, run_id: UUID, after: int = 0, *, numbered: bool) -> None:
-        self.place = room()
+    def __init__(self, run_id: UUID, after: int = 0, *, numbered: bool, place: room | None = None) -> None:
+        self.place = place or room()
         self.run_id = run_id
         self.numbered = numbered
         self.batches = follow(run_id, after)

@@ -122,6 +122,26 @@ def test_the_same_key_names_the_same_run(editor, agent):
     assert (other.status_code, other.body["code"]) == (422, "key_reused")
 
 
+def test_a_key_names_the_same_run_though_another_version_went_live(editor, agent):
+    first = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
+    editor.patch("/api/stored/agents/concierge", {"instructions": "Whisper.", "autoPublish": True})
+    agent.refresh_from_db()
+
+    again = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
+    named = editor.post(f"/api/agents/concierge/generate?versionId={agent.head_version_id}", ASK, Idempotency_Key="a")
+
+    assert again.body == first.body
+    assert named.status_code == 422
+
+
+def test_a_key_of_one_conversation_is_none_of_another(editor, agent):
+    asked = [{**ASK, "memory": {"thread": thread}} for thread in ("one", "two")]
+
+    answers = [editor.post("/api/agents/concierge/generate", body, Idempotency_Key="a") for body in asked]
+
+    assert [answer.status_code for answer in answers] == [200, 422]
+
+
 # --- stream
 
 
@@ -209,6 +229,21 @@ def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, use
     first.close()
     assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
     assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
+
+
+@pytest.mark.parametrize("act", ["generate", "stream"])
+def test_no_run_begins_that_nobody_can_wait_for(act, editor, agent, monkeypatch):
+    from threading import BoundedSemaphore
+
+    from runs_app import streams
+
+    monkeypatch.setattr(streams, "_room", BoundedSemaphore(1))
+    with streams.room():
+        refused = editor.post(f"/api/agents/concierge/{act}", ASK)
+
+    assert (refused.status_code, AgentRun.objects.count()) == (503, 0)
+    assert editor.post(f"/api/agents/concierge/{act}", {}).status_code == 400  # and gives its place back
+    assert editor.post("/api/agents/concierge/generate", ASK).status_code == 200
 
 
 # --- Runs
