@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -18,13 +18,14 @@ from agents_app.references import find, references, warnings
 from agents_app.registry import Kind
 from runs_app.models import AgentRun
 from runs_app.providers import table
-from runs_app.resolution import StoredAgent, stored_agents
+from runs_app.resolution import StoredAgent, Target, stored_agents
 from runs_app.shown import Answer, answers
 from versions_app.models import AgentVersion
 
 MOST = 3
 MOST_TURNS = 12  # of a conversation that a column shows
 WORDS = {"live": "published", "draft": "draft"}
+STAND_IN = {"provider": "demo", "name": "echo"}
 NONE_KEPT = "This browser keeps no unsaved text of the agent. Change something in the editor first."
 
 
@@ -82,6 +83,7 @@ class Column:
     warnings: list[str] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     fault: str = ""  # why what was just asked did not run
+    stand_in: str = ""  # why the demo model answers here in place of another
 
     @property
     def label(self) -> str:
@@ -141,7 +143,20 @@ def column(agent: Agent, user: Any, choice: str, asked: Asked) -> Column:
     except shapes.ShapeError as error:
         return Column(choice, why_not=" ".join(issue.message for issue in error.issues))
     warned = [each.message for each in warned_of(stored) if each.field != "model"]
-    return Column(choice, stored, why_not_model(stored.configuration["model"]["provider"]), warned)
+    why_not = why_not_model(stored.configuration["model"]["provider"])
+    if why_not and (other := with_demo_model(stored)):
+        return Column(choice, other, warnings=warned, stand_in=why_not)
+    return Column(choice, stored, why_not, warned)
+
+
+def with_demo_model(stored: StoredAgent) -> StoredAgent | None:
+    """The agent with the built-in model, so that it can be tried without a key; nothing where nobody knows its own."""
+    providers = table()
+    if providers.find(stored.configuration["model"]["provider"]) is None or why_not_model(STAND_IN["provider"]):
+        return None
+    # What is live or a draft is kept when it was built, under its version; this must never be taken for it.
+    target = Target.VERSION if stored.version_id else stored.target
+    return replace(stored, configuration={**stored.configuration, "model": STAND_IN}, target=target)
 
 
 def resolved(agent: Agent, user: Any, choice: str, asked: Asked) -> StoredAgent:

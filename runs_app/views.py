@@ -15,7 +15,7 @@ from agents_app.reading import parts
 from runs_app.listing import RunListing
 from runs_app.models import AgentRun
 from runs_app.pages import agent_of, find_run, readable
-from runs_app.shown import answers, messages_of
+from runs_app.shown import Answer, answers, messages_of
 
 MOST_OF_A_THREAD = 20
 
@@ -35,13 +35,15 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """One run: what was asked, what came of it, where the time went, and what the agent was then."""
     run = find_run(request, run_id)
     agent = agent_of(request, run)
+    version = kept(agent, run)
     (answer,) = answers([run])
     context = {
         "nav": "runs",
         "run": run,
         "answer": answer,
         "agent": agent,
-        "kept": kept(agent, run),
+        "kept": [version.version_number] if version else [],
+        "stood_in_for": stood_in_for(version, answer),
         "messages_sent": messages_of(run),
         "options": options_of(run),
         "children": answer.children,
@@ -61,10 +63,18 @@ def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
 
 
 def kept(agent: Any, run: AgentRun) -> Any:
-    """The version that ran, by number, where it is still kept."""
+    """The version that ran, where it is still kept."""
     if agent is None or run.version_id is None:
-        return []
-    return agent.versions.filter(pk=run.version_id).values_list("version_number", flat=True)
+        return None
+    return agent.versions.filter(pk=run.version_id).first()
+
+
+def stood_in_for(version: Any, answer: Answer) -> str:
+    """The model of the version, where the demo model was asked in its place."""
+    model = version.snapshot["model"] if version else {}
+    if not answer.asks_demo or not model or model == answer.run.configuration.get("model"):
+        return ""
+    return f"{model['provider']}/{model['name']}"
 
 
 def options_of(run: AgentRun) -> str:

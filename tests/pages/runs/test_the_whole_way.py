@@ -7,7 +7,9 @@ from threading import BoundedSemaphore
 import pytest
 from django.urls import reverse
 
+from runs_app.faults import CannotBuild
 from runs_app.models import AgentRun
+from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
 from tests.pages.runs.conftest import words
@@ -120,3 +122,14 @@ def test_a_sub_agents_run_stands_on_the_page(editor):
     child = words(editor.get(reverse("runs:view", args=[run.children.get().pk])))
     assert "Run of Proofreader" in child
     assert "You said: Is this rigth?" in child
+
+
+def test_the_stand_in_for_a_model_without_a_key_stays_on_the_page(editor, settings):
+    settings.MODEL_KEYS = {}
+    agent = AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
+
+    ask(editor, agent)
+
+    assert "I am the demo model" in ended(AgentRun.objects.get()).output
+    with pytest.raises(CannotBuild, match="OPENAI_API_KEY"):
+        stored_agents.get(agent.pk).build()

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
-from runs_app.models import AgentRun, Thread
+from runs_app.models import AgentRun, ModelProvider, Thread
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser, typed
 from tests.pages.runs.conftest import words
@@ -215,25 +215,54 @@ def test_viewers_see_the_page_and_why_they_may_not_run(agent):
     assert ask(viewer, agent).status_code == 403
 
 
-def test_a_provider_without_a_key_names_the_setting(editor, settings):
+@pytest.fixture
+def keyless(settings):
+    """An agent whose provider has no key."""
     settings.MODEL_KEYS = {}
-    agent = AgentFactory(model={"provider": "openai", "name": "gpt-5-mini"})
+    return AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
 
-    answer = editor.get(address(agent))
+
+def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, keyless):
+    answer = editor.get(address(keyless))
+
+    assert answer.context["reasons"] == []
+    assert (
+        "The built-in demo model answers here. "
+        "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
+    ) in words(answer)
+    assert "demo/echo Demo model" in words(answer)
+
+
+def test_a_run_of_the_stand_in_says_so_and_is_no_live_one(editor, keyless):
+    ask(editor, keyless)
+
+    run = AgentRun.objects.get()
+    assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
+    assert (run.target, run.version_number) == ("version", 1)
+    shown = words(editor.get(reverse("runs:view", args=[run.pk])))
+    assert "It stood in for openai/gpt-6-luna, which could not be asked." in shown
+
+
+def test_where_the_demo_model_is_switched_off_too_nothing_runs(editor, keyless):
+    ModelProvider.objects.create(key="demo", title="Demo", is_enabled=False)
+
+    answer = editor.get(address(keyless))
 
     sentence = "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
     assert answer.context["reasons"] == [sentence]
     assert f"Cannot run. {sentence}" in words(answer)
 
 
-def test_every_reason_is_listed_once(db, settings):
-    settings.MODEL_KEYS = {}
-    agent = AgentFactory(model={"provider": "openai", "name": "a"})
-    agent.edit({"model": {"provider": "anthropic", "name": "b"}})
+def test_every_reason_is_listed_once(db):
+    agent = AgentFactory(model={"provider": "nobody", "name": "a"})
+    agent.edit({"model": {"provider": "somebody", "name": "b"}})
 
     answer = browser(member("viewer")).get(f"{address(agent)}?columns=v1,v2,live")
 
-    assert [reason.split()[0] for reason in answer.context["reasons"]] == ["Running", "OpenAI", "Anthropic"]
+    role, first, second = answer.context["reasons"]
+    assert role.startswith("Running an agent needs the role editor")
+    assert "'nobody'" in first
+    assert "'somebody'" in second
 
 
 def test_a_provider_that_nobody_knows_says_so(editor):
@@ -242,10 +271,9 @@ def test_a_provider_that_nobody_knows_says_so(editor):
     assert "No provider of models is known as &#x27;nobody&#x27;." in words(editor.get(address(agent)))
 
 
-def test_a_column_that_cannot_run_keeps_no_other_from_it(editor, settings):
-    settings.MODEL_KEYS = {}
+def test_a_column_that_cannot_run_keeps_no_other_from_it(editor):
     agent = AgentFactory()
-    agent.edit({"model": {"provider": "openai", "name": "a"}})
+    agent.edit({"model": {"provider": "nobody", "name": "a"}})
 
     ask(editor, agent, "v1", "live")
 
