@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
 from runs_app.faults import fault_in
+from runs_app.providers import without_secrets
 
 LONGEST_REASON = 300
 # What could be a key, or a part of one: a long word with a digit in it. A provider that refuses a key quotes it.
@@ -37,7 +38,7 @@ def is_known(error: BaseException) -> bool:
 def reason(error: BaseException) -> str:
     """What the provider, or pydantic-ai, says of it, without what could be a key."""
     said = _message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
-    said = _SECRET.sub("…", str(said)).strip()
+    said = _SECRET.sub("…", without_secrets(str(said))).strip()
     if len(said) > LONGEST_REASON:
         said = f"{said[:LONGEST_REASON]}…"
     return said if not said or said.endswith((".", "!", "?", "…")) else f"{said}."

@@ -208,11 +208,22 @@ def lack(row: ModelProvider, secret: str | None, base_url: str) -> str:
     return f"{NO_KEY} Enter one in the admin." if not secret and not row.base_url else ""
 
 
+_secrets: set[str] = set()  # every key that this process has known: what answers now may have begun with an older one
+
+
+def without_secrets(text: str) -> str:
+    """A text in which no provider's key stands, whatever it looks like."""
+    for secret in _secrets.copy():
+        text = text.replace(secret, "…")
+    return text
+
+
 def read() -> Table:
     """The table as the environment, the registry and the database have it now."""
     found = {entry.key: built_in(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
     rows = list(ModelProvider.objects.all())
     found |= {row.key: kept(row) for row in rows}
+    _secrets.update(each.secret for each in found.values() if each.secret)
     said = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
     return Table(found, hashlib.sha256(f"{registry.fingerprint}\n{said}".encode()).hexdigest()[:12])
 

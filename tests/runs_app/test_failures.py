@@ -4,7 +4,9 @@ import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
+from runs_app import providers
 from runs_app.failures import UNKNOWN, is_known, sentence
+from runs_app.models import ModelProvider
 
 MODEL = "openai/gpt-5"
 KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
@@ -60,3 +62,17 @@ def test_a_fault_of_ours_tells_nothing_but_that_it_is_one():
 
 def test_a_long_reason_is_cut():
     assert len(sentence(ai.UserError("word " * 500), MODEL)) < 400
+
+
+@pytest.mark.django_db
+def test_no_sentence_quotes_a_key_that_looks_like_a_word():
+    house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
+    house.set_secret("sesame")
+    house.save()
+    providers.read()
+    house.delete()  # what answers now may have begun before
+    providers.read()
+
+    told = sentence(ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama")
+
+    assert told.endswith("Not valid: Bearer …")
