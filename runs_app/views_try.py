@@ -82,7 +82,8 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
         return redirect(address(agent, asked))
     fill(found, agent, request.user, asked)
     response = show(request, agent, asked, found, form)
-    response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": goes_on(found)}})
+    clear = goes_on(found) and not any(column.fault for column in found)  # what was not asked is not lost
+    response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": clear}})
     return response
 
 

@@ -151,6 +151,8 @@ def test_a_conversation_goes_on(visit, api, ask):
     page = ask(visitor, "porter", "I am Ann.")
     expect(page.locator(".answer-text").last).to_contain_text("You said: I am Ann.")
     expect(page.get_by_label("Message")).to_have_value("")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(page.get_by_text("Open the run")).to_be_visible()
 
     page.get_by_label("Message").fill("Who am I?")
     page.keyboard.press("Control+Enter")

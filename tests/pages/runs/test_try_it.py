@@ -350,6 +350,7 @@ def test_a_follow_up_waits_for_the_answer(editor, remembering):
     answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
 
     assert "It did not run. It is still answering. Wait for it, or stop it." in words(answer)
+    assert json.loads(answer.headers["HX-Trigger"])["runs-started"]["clear"] is False
     assert AgentRun.objects.count() == 1
 
 
