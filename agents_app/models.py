@@ -71,7 +71,8 @@ class Agent(models.Model):
     class Meta:
         ordering: ClassVar = ["-created_at", "id"]
         indexes: ClassVar = [
-            models.Index(fields=["-created_at", "id"], name="agent_created"),
+            # With what a list and its count look at, so that neither has to read the agents themselves.
+            models.Index(fields=["-created_at", "id", "active_version"], name="agent_listed"),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
         ]
