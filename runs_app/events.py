@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from django.conf import settings
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
@@ -20,9 +21,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from runs_app.chunks import Chunk, bounded, chunk
+from runs_app.faults import RunFault
 
 # The words of pydantic-ai for why a model stopped → those of the wire.
 REASONS = {"stop": "stop", "length": "length", "content_filter": "content-filter", "tool_call": "tool-calls"}
+
+LETTERS = 8  # more than a token has: not every server counts the tokens of an answer, and none before its end
 
 
 class Recorder:
@@ -33,6 +37,7 @@ class Recorder:
         self.message_id = message_id
         self.steps = 0
         self.text = ""
+        self.said = 0  # letters in all
         self.reason = "stop"
 
     def begin_step(self) -> None:
@@ -82,6 +87,9 @@ class Recorder:
         return f"{self.steps}-{event.index}"
 
     def _said(self, kind: str, event: Any, text: str) -> Iterator[Chunk]:
+        self.said += len(text)
+        if self.said > LETTERS * settings.RUN_MAX_TOKENS:
+            raise RunFault("The model did not come to an end and was stopped.", "endless")
         if kind == "text":
             self.text += text
         if text:

@@ -17,6 +17,8 @@ from agents_app.shapes import WIRE, Issue, ShapeError, read
 
 Options = dict[str, Any]
 
+MOST_CALLS = 500  # of tools in one run: a model may ask for any number of them in one step
+
 # Our name of a setting of the model → pydantic-ai's.
 SETTINGS = {
     "temperature": "temperature",
@@ -130,4 +132,6 @@ def usage_limits(options: Options) -> Any:
     """How far a run may go: its own bounds, within those of the settings."""
     from pydantic_ai.usage import UsageLimits
 
-    return UsageLimits(request_limit=most_steps(options), total_tokens_limit=settings.RUN_MAX_TOKENS)
+    return UsageLimits(
+        request_limit=most_steps(options), tool_calls_limit=MOST_CALLS, total_tokens_limit=settings.RUN_MAX_TOKENS
+    )

@@ -1,8 +1,10 @@
 """Only so many runs at once."""
 
 import pytest
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from runs_app import starting
+from agents_app.registry import Entry, Kind
+from runs_app import options, starting
 from runs_app.models import AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -50,3 +52,40 @@ def test_the_runs_of_sub_agents_do_not_count(settings):
     run = ended(begin(agent, member("editor"), "Use agent-helper for this"))
 
     assert (run.status, run.children.get().status) == ("succeeded", "succeeded")
+
+
+@pytest.fixture
+def speaks(registered):
+    """An agent whose model says what a function yields."""
+
+    def agent(words):
+        model = FunctionModel(stream_function=words)
+        registered(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
+        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
+
+    return agent
+
+
+def test_a_model_that_does_not_come_to_an_end_is_stopped(speaks, settings):
+    settings.RUN_MAX_TOKENS = 1000
+
+    async def forever(messages, info):
+        while True:
+            yield "w" * 100  # one word, of which few tokens are counted
+
+    run = ended(begin(speaks(forever), member("editor")))
+
+    assert (run.status, run.error) == ("failed", "The model did not come to an end and was stopped.")
+    assert 0 < len(run.output) <= 8500
+
+
+def test_a_run_calls_so_many_tools(speaks, monkeypatch):
+    monkeypatch.setattr(options, "MOST_CALLS", 3)
+
+    async def many(messages, info):
+        yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}
+
+    run = ended(begin(speaks(many), member("editor")))
+
+    assert run.status == "failed"
+    assert run.error.startswith("The run reached a limit:")
