@@ -187,7 +187,7 @@ CELERY_BEAT_SCHEDULE = {
     "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=3, minute=0)},
     "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=3, minute=30)},
     "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=4, minute=0)},
-    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 30.0},
+    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within twenty seconds
 }
 
 # --- Sign-in

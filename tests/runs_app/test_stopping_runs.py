@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from runs_app import leases, starting, tasks
 from runs_app.engine import Engine, engine
-from runs_app.models import AgentRun
+from runs_app.models import LEASE, AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
@@ -153,3 +153,9 @@ def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monke
     assert (run.status, run.error) == ("failed", leases.LOST)
     with pytest.raises(starting.Unavailable):
         begin(agent, editor)
+
+
+def test_runs_are_looked_after_as_often_as_the_documentation_says(settings):
+    often = settings.CELERY_BEAT_SCHEDULE["reap-runs"]["schedule"]
+
+    assert LEASE.total_seconds() + often <= 20
