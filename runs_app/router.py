@@ -38,7 +38,7 @@ ALLOWED: Mapping[str, TypeAdapter[Any]] = {
 }
 OF_PROVIDERS = ("openai_", "anthropic_", "google_")
 # What a provider remembers of others is not for an editor to bring up.
-FORBIDDEN = {"openai_previous_response_id", "openai_conversation_id"}
+FORBIDDEN = {"openai_previous_response_id", "openai_conversation_id", "openai_conversation"}
 
 
 def model_for(choice: Mapping[str, Any]) -> Model:
@@ -83,7 +83,7 @@ def is_setting(name: str, value: Any) -> bool:
         ALLOWED[name].validate_python(value, strict=True)
     except ValidationError:
         return False
-    return True
+    return name != "extra_body" or not FORBIDDEN & {f"openai_{inner}" for inner in value}
 
 
 def provider_of(choice: Mapping[str, Any]) -> Provider:

@@ -101,6 +101,8 @@ def test_an_option_that_cannot_be_used_is_left_out_with_a_warning():
         {"logitBias": {"a": "b"}},
         {"extra_headers": {"x": "y"}},
         {"openaiPreviousResponseId": "resp_1"},
+        {"extra_body": {"previous_response_id": "resp_1"}},
+        {"extraBody": {"conversation": {"id": "conv_1"}}},
     ],
 )
 def test_a_setting_of_the_model_that_is_none_is_left_out_with_a_warning(setting):
