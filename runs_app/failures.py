@@ -26,13 +26,20 @@ def sentence(error: BaseException, model: str) -> str:
         return " ".join(error.messages)
     for kind, text in SENTENCES:
         if isinstance(error, kind):
-            return text.format(model=model, status=getattr(error, "status_code", ""), reason=reason(error)).strip()
+            said = {"status": getattr(error, "status_code", ""), "limit": limit(error), "reason": reason(error)}
+            return text.format(model=model, **said).strip()
     return UNKNOWN
 
 
 def is_known(error: BaseException) -> bool:
     """Whether it is a mishap of the model or the configuration rather than a fault of ours."""
     return fault_in(error) is not None or isinstance(error, (ValidationError, *(kind for kind, _ in SENTENCES)))
+
+
+def limit(error: BaseException) -> str:
+    """Which limit a run reached; pydantic-ai names its own settings, which mean nothing to our callers."""
+    named = {"request_limit": "steps", "tool_calls_limit": "tool calls"}
+    return next((words for name, words in named.items() if name in str(error)), "tokens")
 
 
 def reason(error: BaseException) -> str:
@@ -73,7 +80,7 @@ SENTENCES: tuple[tuple[type[BaseException], str], ...] = (
     (ai.ModelHTTPError, "{model} refused the request ({status}). {reason}"),
     (ai.ModelAPIError, "{model} could not be asked. {reason}"),
     (ai.ContentFilterError, "{model} refused to answer this."),
-    (ai.UsageLimitExceeded, "The run reached a limit: {reason}"),
+    (ai.UsageLimitExceeded, "The run reached its limit of {limit} and was stopped. Ask for less at once."),
     (ai.UnexpectedModelBehavior, "{model} gave an answer that cannot be used. {reason}"),
     (ai.UserError, "The agent cannot run like this: {reason}"),
     (ai.AgentRunError, "The agent could not answer. {reason}"),

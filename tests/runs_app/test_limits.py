@@ -88,4 +88,4 @@ def test_a_run_calls_so_many_tools(speaks, monkeypatch):
     run = ended(begin(speaks(many), member("editor")))
 
     assert run.status == "failed"
-    assert run.error.startswith("The run reached a limit:")
+    assert run.error.startswith("The run reached its limit of tool calls")

@@ -108,7 +108,7 @@ def test_a_run_takes_no_more_tokens_than_it_may(editor, settings):
     done = ended(begin(AgentFactory(model=DEMO), editor))
 
     assert done.status == "failed"
-    assert done.error.startswith("The run reached a limit:")
+    assert done.error.startswith("The run reached its limit of tokens")
 
 
 def test_trusted_code_may_start_a_run_that_nobody_asked_for(db):
