@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help run serve worker beat benchmark screenshots test test-postgres drill lint format types lock clean
 SHELL := /bin/sh
+# What Python compiled is kept, whatever the machine says: or each process compiles all of Django anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
