@@ -20,5 +20,5 @@ def broker(url: str) -> Iterator[None]:
 
 
 def _drop_pools() -> None:
-    app.close()
+    app._pool = None  # close() would also take the application out of those that new tasks are made for
     app.amqp._producer_pool = None

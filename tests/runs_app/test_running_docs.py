@@ -23,13 +23,15 @@ def examples():
     before = {kind: {entry.key for entry in registry.entries(kind)} for kind in Kind}
     AgentFactory(id="concierge")
     defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task is registered once under a name
-    for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
-        exec(block, defined)
-    yield defined
-    for kind in Kind:
-        for entry in registry.entries(kind):
-            if entry.key not in before[kind]:
-                registry.remove(kind, entry.key)
+    try:
+        for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
+            exec(block, defined)
+        yield defined
+    finally:
+        for kind in Kind:
+            for entry in registry.entries(kind):
+                if entry.key not in before[kind]:
+                    registry.remove(kind, entry.key)
 
 
 def test_what_they_register_is_there_for_agents(examples, ask):

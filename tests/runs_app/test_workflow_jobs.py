@@ -76,12 +76,20 @@ def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
 def test_a_real_worker_does_it(served):
     served.create_user("wanda", "--owner", "", "--role", "publisher")
     key = served.create_api_key("wanda")
-    agent = {"id": "counter", "name": "Counter", "instructions": "", "model": DEMO, "workflows": ["word-frequency"]}
+    agent = {
+        "id": "letter-counter",
+        "name": "Counter",
+        "instructions": "",
+        "model": DEMO,
+        "workflows": ["word-frequency"],
+    }
 
     with served.client(key) as client:
         client.post("/api/stored/agents", json=agent).raise_for_status()
         told = client.post(
-            "/api/agents/counter/generate", json={"messages": 'Use word-frequency {"text": "a b a"}'}, timeout=60
+            "/api/agents/letter-counter/generate",
+            json={"messages": 'Use word-frequency {"text": "a b a"}'},
+            timeout=60,
         )
 
     assert told.status_code == 200, told.text
