@@ -108,4 +108,5 @@ def test_a_list_asked_for_nonsense_is_no_failure(client, staff, query):
 def test_a_number_beyond_the_database_is_no_failure(client, staff, model):
     client.raise_request_exception = False
 
-    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code == 400
+    # SQLite cannot hold such a number; PostgreSQL can, and finds nothing.
+    assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 400}
