@@ -49,10 +49,13 @@ for _ in range(4):
 
 def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
     run_inside(copy, f"from benchmarks.filling import fill; fill({AGENTS}, {VERSIONS})")
+    worker = copy.named("agentcms.worker")[0]
+    worker.suspend()  # or the sweep may be over before we look
     run_inside(copy, "from jobs_app import work; work.start('prune_versions')")
+    worker.resume()
 
     wait_until(lambda: any(done > 0 for _, _, done, *_ in jobs(copy, "prune_versions")), 60, "the sweep's first batch")
-    copy.named("agentcms.worker")[0].kill()
+    worker.kill()
 
     [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=90)
     assert (state, done) == ("done", AGENTS)
