@@ -15,8 +15,7 @@ from runs_app.resolution import stored_agents
 if TYPE_CHECKING:
     from runs_app.engine import Engine
 
-DEEPEST = 8  # agents that ask one another in a row
-MOST_CHILDREN = 50  # of one run and all below it
+MOST_CHILDREN = 50  # of one run and all below it, however deep
 
 
 class Outcome(NamedTuple):
@@ -48,8 +47,6 @@ class Family:
         """Why a sub-agent cannot be asked from here, or nothing."""
         if key in self.visited:
             return f"The agent '{key}' cannot be asked from here: it would ask itself."
-        if len(self.visited) >= DEEPEST:
-            return f"The agent '{key}' cannot be asked from here: {DEEPEST} agents already ask one another."
         if self.counter.count >= MOST_CHILDREN:
             return f"The agent '{key}' cannot be asked: this run has asked other agents {MOST_CHILDREN} times."
         return ""
