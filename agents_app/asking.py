@@ -32,3 +32,8 @@ class Asking:
     @property
     def query(self) -> str:
         return self.address()[1:]
+
+
+def number_of(text: str) -> int:
+    """The whole number that an address names, such as a version's, or 0 for what is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -6,9 +6,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import Q
-
-from access_app.roles import SHARED
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 
@@ -65,7 +62,7 @@ def offered_integration_tools() -> list[tuple[str, str, str]]:
 
 def usable_agents(user: Any, owner_id: str) -> Any:
     """The stored agents that an agent of this owner may use, and that the person may see."""
-    return Agent.objects.for_user(user).filter(Q(owner_id=owner_id) | Q(owner_id=SHARED))
+    return Agent.objects.for_user(user).usable_by(owner_id)
 
 
 def offered_agents(user: Any, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:

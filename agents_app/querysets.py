@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
-from access_app.roles import Role, granted_role, may_all, owners
+from access_app.roles import SHARED, Role, granted_role, may_all, owners
 from agents_app import shapes
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         """Who owns each of these, however many; those that are not there are left out."""
         ids = list(agent_ids)
         return dict(self.among(ids).order_by().values_list("pk", "owner_id")) if ids else {}
+
+    def usable_by(self, owner_id: str) -> Self:
+        """Those that an agent of this owner may name as sub-agents: its owner's, and those of the shared space."""
+        return self.filter(owner_id__in={owner_id, SHARED})
 
     def with_versions(self) -> Self:
         """Each with its live and its head version, in the same query."""

@@ -43,10 +43,15 @@ def _keys(field: str, value: Any) -> list[str]:
     elif field == "memory":
         keys = [value]
     elif field in {"inputProcessors", "outputProcessors"}:
-        keys = [each.get("key", each.get("id")) for each in value if isinstance(each, dict)]
+        keys = [processor_key(each) for each in value if isinstance(each, dict)]
     else:
         keys = list(value) if isinstance(value, list | dict) else []  # a list of keys, or scorers by key
     return [key for key in keys if isinstance(key, str)]  # a fixture or SQL asks no shape
+
+
+def processor_key(processor: Mapping[str, Any]) -> Any:
+    """What a processor of a configuration is registered as; a text, where somebody asked the shape of it."""
+    return processor.get("key", processor.get("id"))
 
 
 def find(kind: Kind, key: str) -> Entry | None:
@@ -65,7 +70,7 @@ def place(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
         return "model.provider"
     if not isinstance(value, list):
         return field if field == "memory" else f"{field}.{key}"
-    keys = [each.get("key", each.get("id")) if isinstance(each, dict) else each for each in value]
+    keys = [processor_key(each) if isinstance(each, dict) else each for each in value]
     return f"{field}[{keys.index(key)}]"
 
 

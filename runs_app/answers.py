@@ -6,9 +6,6 @@ from typing import Any
 
 from runs_app.models import AgentRun, RunEvent
 
-# What a list leaves in the database: it may be large, and one run alone shows it.
-NOT_LISTED = ("configuration", "input", "messages", "warnings", "output")
-
 
 def run_body(run: AgentRun) -> dict[str, Any]:
     """A run as a list has it."""

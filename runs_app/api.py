@@ -19,7 +19,7 @@ from runs_app import starting, streams
 from runs_app.calls import read_call
 from runs_app.generated import generated
 from runs_app.http import EventStreamNegotiation, find_run, stream_reply, understands_ids
-from runs_app.listed import agent_body, listed
+from runs_app.listed import agent_body
 from runs_app.models import AgentRun
 from runs_app.resolution import StoredAgent, stored_agents
 from versions_app.models import AgentVersion
@@ -34,7 +34,8 @@ class AgentsView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with Query(request) as query:
             paging, partial = query.paging(MOST_LISTED), query.flag("partial")
-        return json_reply({each.id: agent_body(each, partial=partial) for each in listed(request.user, paging)})
+        agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
+        return json_reply({each.id: agent_body(each, partial=partial) for each in agents})
 
 
 class AgentView(JSONView):

@@ -12,7 +12,7 @@ from agentcms.json_views import JSONView
 from agentcms.query import Query, page_body
 from agents_app.http import json_reply
 from runs_app import starting
-from runs_app.answers import NOT_LISTED, event_body, run_body, whole_run_body
+from runs_app.answers import event_body, run_body, whole_run_body
 from runs_app.http import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
 from runs_app.models import AgentRun
 
@@ -35,7 +35,7 @@ class RunsView(JSONView):
             runs = runs.filter(agent_key=agent_id)
         if status != "all":
             runs = runs.filter(status=status)
-        shown = runs.defer(*NOT_LISTED)[paging.start : paging.stop]
+        shown = runs.without_texts()[paging.start : paging.stop]
         body = page_body("runs", [run_body(run) for run in shown], runs.count(), paging.page, paging.per_page)
         return json_reply(body)
 

@@ -9,6 +9,6 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
-        from runs_app import checks, providers, signals, workflows  # noqa: F401  importing them registers what they hold
+        from runs_app import providers, signals, workflows  # noqa: F401  importing them registers what they hold
 
         registry.kept[Kind.MODEL_PROVIDER] = providers.kept_entries

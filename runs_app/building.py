@@ -14,7 +14,7 @@ from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 
-from agents_app.references import KINDS, Warning, find
+from agents_app.references import KINDS, Warning, find, processor_key
 from agents_app.registry import Entry
 from runs_app.context import Running
 from runs_app.faults import CannotBuild
@@ -24,6 +24,7 @@ from runs_app.providers import DEMO
 from runs_app.router import model_for, provider_of, settings_of
 from runs_app.steps import Steps
 from runs_app.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
+from runs_app.wording import model_name
 
 __all__ = ["Built", "CannotBuild", "build"]
 
@@ -82,7 +83,7 @@ class Building:
         )
         self.look_for_scorers()
         is_demo = provider_of(choice).dialect == DEMO
-        return Built(agent, options, tuple(self.warnings), is_demo, f"{choice['provider']}/{choice['name']}")
+        return Built(agent, options, tuple(self.warnings), is_demo, model_name(choice))
 
     def model_settings(self, choice: Mapping[str, Any]) -> Any:
         found, unknown = settings_of(choice)
@@ -137,7 +138,7 @@ class Building:
 
     def processors(self, field: str) -> tuple[Processor, ...]:
         """The processors of one side, in order."""
-        chosen = [(each.get("key", each.get("id")), each) for each in self.configuration.get(field) or []]
+        chosen = [(processor_key(each), each) for each in self.configuration.get(field) or []]
         return tuple(
             Processor.of(entry, choice) for key, choice in chosen for _, entry in self.found(field, [str(key)])
         )

@@ -10,16 +10,17 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from access_app.roles import SHARED
 from agents_app import shapes
+from agents_app.asking import number_of
 from agents_app.forms_page import OpenedForm
 from agents_app.models import Agent
-from agents_app.references import find, references, warnings
+from agents_app.references import find
 from agents_app.registry import Kind
 from runs_app.models import AgentRun
 from runs_app.providers import table
 from runs_app.resolution import StoredAgent, Target, stored_agents
 from runs_app.shown import Answer, answers
+from runs_app.wording import model_name
 from versions_app.models import AgentVersion
 
 MOST = 3
@@ -64,13 +65,12 @@ class Asked:
 
 
 def is_choice(text: str) -> bool:
-    return text in (*WORDS, "unsaved") or number_of(text) > 0
+    return text in (*WORDS, "unsaved") or version_of(text) > 0
 
 
-def number_of(text: str) -> int:
+def version_of(choice: str) -> int:
     """The number of `v7`, or 0 for what names no version."""
-    digits = text[1:] if text.startswith("v") else ""
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 0
+    return number_of(choice[1:]) if choice.startswith("v") else 0
 
 
 @dataclass
@@ -95,8 +95,7 @@ class Column:
 
     @property
     def model_name(self) -> str:
-        model = self.stored.configuration["model"] if self.stored else None
-        return f"{model['provider']}/{model['name']}" if model else ""
+        return model_name(self.stored.configuration["model"]) if self.stored else ""
 
     @property
     def is_demo(self) -> bool:
@@ -142,7 +141,7 @@ def column(agent: Agent, user: Any, choice: str, asked: Asked) -> Column:
         return Column(choice, why_not=f"There is no {choice} of this agent, or it is not kept any more.")
     except shapes.ShapeError as error:
         return Column(choice, why_not=" ".join(issue.message for issue in error.issues))
-    warned = [each.message for each in warned_of(stored) if each.field != "model"]
+    warned = [each.message for each in stored.missing() if each.field != "model"]
     why_not = why_not_model(stored.configuration["model"]["provider"])
     if why_not and (other := with_demo_model(stored)):
         return Column(choice, other, warnings=warned, stand_in=why_not)
@@ -165,7 +164,7 @@ def resolved(agent: Agent, user: Any, choice: str, asked: Asked) -> StoredAgent:
         return StoredAgent.unsaved(agent, unsaved(agent, user, asked))
     if choice in WORDS:
         return stored_agents.get(agent.pk, user=user, status=WORDS[choice])
-    return stored_agents.get(agent.pk, user=user, version_number=number_of(choice))
+    return stored_agents.get(agent.pk, user=user, version_number=version_of(choice))
 
 
 def unsaved(agent: Agent, user: Any, asked: Asked) -> dict[str, Any]:
@@ -173,7 +172,7 @@ def unsaved(agent: Agent, user: Any, asked: Asked) -> dict[str, Any]:
     if not asked.unsaved:
         raise refused(NONE_KEPT)
     sent = QueryDict(asked.unsaved, mutable=True)
-    begun = agent.versions.filter(version_number=number_of(f"v{asked.base}")).first()
+    begun = agent.versions.filter(version_number=number_of(asked.base)).first()
     sent["head"] = str(begun.pk) if begun else ""
     form = OpenedForm.sent(sent, agent, user)
     if not form.is_valid():
@@ -193,13 +192,6 @@ def why_not_model(name: str) -> str:
 
 def refused(sentence: str) -> shapes.ShapeError:
     return shapes.ShapeError([shapes.Issue("", sentence)])
-
-
-def warned_of(stored: StoredAgent) -> Iterable[Any]:
-    """What the configuration names and nothing registered; it runs without."""
-    named = references(stored.configuration)
-    owners = Agent.objects.owners_of(named.get("agents", ()))
-    return warnings(named, [key for key, owner in owners.items() if owner in (stored.owner_id, SHARED)])
 
 
 def conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[str, list[Answer]]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentcms.query import Paging
-from agents_app.models import Agent
-from agents_app.references import find
-from agents_app.registry import Kind, registry
-from runs_app.models import AgentRun
+from agents_app.references import find, processor_key
+from agents_app.registry import Kind
 from runs_app.resolution import StoredAgent
 
 Body = dict[str, Any]
@@ -26,18 +23,6 @@ NOT_HERE: Body = {
     "browserTools": [],
     "hasBrowser": False,
 }
-
-
-def listed(user: Any, paging: Paging) -> list[StoredAgent]:
-    """A page of the agents that the user may see, as they are live, by name; those in code stand on the first."""
-    agents: Any = Agent.objects.for_user(user).filter(active_version__isnull=False).order_by("name", "pk")
-    rows = agents.select_related("active_version")[paging.start : paging.stop]
-    stored = [StoredAgent.of(row, AgentRun.Target.LIVE, row.active_version) for row in rows]
-    if paging.page:
-        return stored
-    in_code = [StoredAgent.in_code(entry) for entry in registry.entries(Kind.AGENT)]
-    taken = set(agents.filter(pk__in=[agent.id for agent in in_code]).values_list("pk", flat=True))
-    return [*stored, *(agent for agent in in_code if agent.id not in taken)]
 
 
 def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
@@ -93,5 +78,5 @@ def named(kind: Kind, key: str) -> str:
 
 
 def processors(given: Iterable[Mapping[str, Any]] | None) -> list[Body]:
-    keys = [each.get("key", each.get("id")) for each in given or []]
+    keys = [processor_key(each) for each in given or []]
     return [{"id": key, "name": named(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]

@@ -13,7 +13,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
-from agents_app.asking import Asking, Chip
+from agents_app.asking import Asking, Chip, number_of
 from runs_app.models import AgentRun
 from runs_app.wording import duration, money, tokens
 
@@ -21,9 +21,6 @@ PER_PAGE = 50
 SNIPPET = 160  # characters of the question
 RECENT = 300  # runs among which agents are offered to filter by
 MOST_OFFERED = 20
-
-# Long, and a list shows none of it.
-UNSHOWN = ("configuration", "input", "messages", "output", "warnings")
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,7 @@ class RunListing(Asking):
         self.agent = asked.get("agent", "").replace("\0", "")
         state = str(asked.get("status"))
         self.state = state if state in AgentRun.Status.values else ""
-        version = asked.get("version", "")
-        self.version = int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else 0
+        self.version = number_of(asked.get("version", ""))
         self.mine = asked.get("by") == "me"
 
     @property
@@ -85,7 +81,7 @@ class RunListing(Asking):
         # The first message begins the question; its content is text, or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
         shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET)).select_related("agent")
-        return [Row(run) for run in shown.defer(*UNSHOWN)]
+        return [Row(run) for run in shown.without_texts()]
 
     # --- addresses
 

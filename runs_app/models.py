@@ -33,6 +33,10 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
             return self.none()
         return self.filter(Q(requested_by=user) | Q(owner_id__in=owners(user, Role.PUBLISHER)))
 
+    def without_texts(self) -> Self:
+        """Without what may be large: a list shows none of it."""
+        return self.defer("configuration", "input", "output", "warnings")
+
     def open(self) -> Self:
         """Those that are not over."""
         return self.filter(status__in=AgentRun.OPEN)
@@ -94,8 +98,6 @@ class AgentRun(models.Model):
     warnings = models.JSONField(default=list, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
     is_demo = models.BooleanField(default=False, editable=False, help_text="Whether the built-in model answered.")
-    # What the model said and was told, for the segment that goes on after a suspension.
-    messages = models.JSONField(null=True, editable=False)
 
     last_event_number = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -50,10 +50,14 @@ class Performance:
     def __post_init__(self) -> None:
         self.recorder = Recorder(partial(self.engine.writer.add, self.run_id), str(self.run_id))
 
+    @property
+    def used(self) -> dict[str, Any]:
+        """The tokens so far, as the wire has them."""
+        return usage(self.model_run.usage) if self.model_run else {}
+
     def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
         """Write the last chunk with how it ended; the answer is whether the run was still ours."""
-        used = self.model_run.usage if self.model_run else None
-        figures = {"usage": usage(used), "cost": used.cost} if used else {}
+        figures = {"usage": self.used, "cost": self.model_run.usage.cost} if self.model_run else {}
         self.columns = {"output": storable(self.recorder.text), **self.columns, **figures, **columns}
         self.recorder.add(last)
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
@@ -93,9 +97,7 @@ async def within_time(performance: Performance, run: AgentRun, family: Family) -
 
 
 async def succeeded(performance: Performance, run: AgentRun) -> None:
-    recorder, used = performance.recorder, {}
-    if performance.model_run:
-        used = usage(performance.model_run.usage)
+    recorder, used = performance.recorder, performance.used
     last = chunk(
         "finish",
         stepResult={"reason": recorder.reason, "isContinued": False, "warnings": []},

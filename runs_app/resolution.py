@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 
 from access_app.roles import SHARED
 from agents_app.models import Agent
+from agents_app.references import Warning, references, warnings
 from agents_app.registry import Entry, Kind, registry
 from agents_app.shapes import to_body
 from runs_app import providers
@@ -82,6 +83,10 @@ class StoredAgent:
         key = (self.version_id, registry.fingerprint, providers.table().revision, *sorted(known.items()))
         return _kept.get(key, lambda: self._built(known))
 
+    def missing(self) -> list[Warning]:
+        """What the configuration names and nothing registered; it runs without."""
+        return warnings(references(self.configuration), self._known_agents())
+
     def _built(self, known: Mapping[str, Any]) -> Built:
         from runs_app.building import build  # it imports pydantic-ai, which is heavy
 
@@ -94,7 +99,7 @@ class StoredAgent:
         named = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
         if not named:
             return {}
-        usable = Agent.objects.among(named).filter(owner_id__in=(self.owner_id, SHARED), active_version__isnull=False)
+        usable = Agent.objects.among(named).usable_by(self.owner_id).filter(active_version__isnull=False)
         return dict(usable.order_by("pk").values_list("pk", "active_version_id"))
 
 
@@ -143,20 +148,27 @@ class StoredAgents:
         found = self._find(agent_id, user, version_id, version_number, status)
         return dict(found.configuration) if raw else found
 
-    def list(self, user: Any = None, *, status: str = "published") -> list[StoredAgent]:
-        """Every agent that the user may see, stored ones first."""
+    def list(
+        self, user: Any = None, *, status: str = "published", start: int = 0, stop: int | None = None
+    ) -> list[StoredAgent]:
+        """The agents that the user may see, by name, or some of them; those in code follow what begins the list."""
         pointer, target = POINTERS[status]
-        agents = self._seen(user).with_versions().filter(active_version__isnull=False)
-        stored = [StoredAgent.of(agent, target, getattr(agent, pointer)) for agent in agents]
-        known = {agent.id for agent in stored}
-        in_code = [StoredAgent.in_code(entry) for entry in registry.entries(Kind.AGENT)]
-        return [*stored, *(agent for agent in in_code if agent.id not in known)]
+        agents = self._seen(user).filter(active_version__isnull=False).order_by("name", "pk")
+        rows = agents.select_related(pointer)[start:stop]
+        stored = [StoredAgent.of(row, target, getattr(row, pointer)) for row in rows]
+        return stored if start else [*stored, *self._in_code(agents)]
+
+    def _in_code(self, agents: Any) -> Iterator[StoredAgent]:
+        """Those that live in code and whose id none of these agents has."""
+        entries = registry.entries(Kind.AGENT)
+        taken = set(agents.filter(pk__in=[entry.key for entry in entries]).values_list("pk", flat=True))
+        return (StoredAgent.in_code(entry) for entry in entries if entry.key not in taken)
 
     def sub_agent(self, key: str, owner_id: str) -> StoredAgent:
         """What an agent of this owner means by a sub-agent's key. Raises Agent.DoesNotExist."""
         if (entry := registry.get(Kind.AGENT, key)) is not None:
             return StoredAgent.in_code(entry)
-        agents = Agent.objects.filter(owner_id__in=(owner_id, SHARED)).with_versions()
+        agents = Agent.objects.usable_by(owner_id).with_versions()
         return StoredAgent.of(*self._pointed(agents.get(pk=key), "published"))
 
     def _find(self, agent_id: str, user: Any, version_id: Any, version_number: int | None, status: str) -> StoredAgent:

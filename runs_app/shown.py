@@ -11,7 +11,7 @@ from typing import Any
 from runs_app.models import AgentRun, RunEvent
 from runs_app.spans import Span, spans
 from runs_app.transcript import Part, Transcript
-from runs_app.wording import duration, money, tokens
+from runs_app.wording import duration, model_name, money, tokens
 
 
 @dataclass
@@ -53,8 +53,7 @@ class Answer:
 
     @property
     def model_name(self) -> str:
-        model = self.run.configuration.get("model") or {}
-        return f"{model.get('provider', '')}/{model.get('name', '')}"
+        return model_name(self.run.configuration["model"])
 
     @property
     def asks_demo(self) -> bool:
@@ -115,6 +114,6 @@ def answers(runs: Iterable[AgentRun]) -> list[Answer]:
     events, children = defaultdict(list), defaultdict(list)
     for event in RunEvent.objects.filter(run__in=runs).order_by("run_id", "number"):
         events[event.run_id].append(event)
-    for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration", "messages"):
+    for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration"):
         children[child.parent_id].append(child)
     return [Answer(run, events[run.pk], children[run.pk]) for run in runs]

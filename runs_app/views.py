@@ -16,6 +16,7 @@ from runs_app.listing import RunListing
 from runs_app.models import AgentRun
 from runs_app.pages import agent_of, find_run, readable
 from runs_app.shown import Answer, answers, messages_of
+from runs_app.wording import model_name
 
 MOST_OF_A_THREAD = 20
 
@@ -74,7 +75,7 @@ def stood_in_for(version: Any, answer: Answer) -> str:
     model = version.snapshot["model"] if version else {}
     if not answer.asks_demo or not model or model == answer.run.configuration.get("model"):
         return ""
-    return f"{model['provider']}/{model['name']}"
+    return model_name(model)
 
 
 def options_of(run: AgentRun) -> str:
@@ -88,4 +89,4 @@ def of_the_thread(request: HttpRequest, run: AgentRun) -> Any:
     if run.thread_id is None:
         return []
     runs = readable(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
-    return runs.defer("configuration", "messages", "output")[:MOST_OF_A_THREAD]
+    return runs.defer("configuration", "output")[:MOST_OF_A_THREAD]

@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from agentcms.errors import Unavailable
+from agents_app.asking import number_of
 from agents_app.pages import is_htmx
-from runs_app.columns import number_of
 from runs_app.http import stream_reply
 from runs_app.pages import find_run
 from runs_app.starting import cancel
@@ -25,7 +25,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = find_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_reply(run.pk, number_of(f"v{heard}"), numbered=True)
+        return stream_reply(run.pk, number_of(heard), numbered=True)
     except Unavailable as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 

@@ -16,12 +16,13 @@ from django.views.decorators.http import require_POST, require_safe
 from access_app.roles import Role, require_granted
 from agentcms.errors import ApiError
 from agentcms.ids import uuid7
+from agents_app.asking import number_of
 from agents_app.models import Agent
 from agents_app.pages import find, is_htmx, may
 from agents_app.shapes import ShapeError
 from agents_app.status import drafts_of, status_of, warnings_of
 from runs_app import engine
-from runs_app.columns import MOST, Asked, Column, columns, fill, number_of
+from runs_app.columns import MOST, Asked, Column, columns, fill, version_of
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.starting import cancel, start
@@ -48,7 +49,7 @@ def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     if act == "add":
         asked.add(another(agent, asked))
     elif act == "drop":
-        asked.drop(number_of(f"v{place}") - 1)
+        asked.drop(number_of(place) - 1)
     elif act == "fresh":
         asked.runs = ["" for _ in asked.runs]
     return as_typed(request, agent, asked)
@@ -118,7 +119,7 @@ def another(agent: Agent, asked: Asked) -> str:
     if agent.has_draft and "draft" not in asked.choices:
         return "draft"
     live, head = numbers(agent)
-    shown = {number_of(choice) for choice in asked.choices}
+    shown = {version_of(choice) for choice in asked.choices}
     shown |= {number for number, word in ((live, "live"), (head, "draft")) if word in asked.choices}
     newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MOST + 1]
     return next((f"v{number}" for number in newest if number not in shown), "live")
@@ -132,9 +133,8 @@ def numbers(agent: Agent) -> tuple[int, int]:
 
 def first_message(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> str:
     """What stands in the field at first: a saved input, or what was asked last where nothing goes on."""
-    kept = request.GET.get("input", "")
-    if kept.isdecimal() and len(kept) < 10:
-        own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=int(kept))
+    if kept := number_of(request.GET.get("input", "")):
+        own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=kept)
         return own.values_list("text", flat=True).first() or ""
     if goes_on(found):
         return ""

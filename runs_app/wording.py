@@ -8,6 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 
+def model_name(model: Mapping[str, Any]) -> str:
+    """A model as it is shown: `provider/name`."""
+    return f"{model['provider']}/{model['name']}"
+
+
 def duration(span: timedelta | None) -> str:
     """`35 ms`, `2.3 s`, `48 s`, `3 min 05 s`."""
     if span is None:

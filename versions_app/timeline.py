@@ -12,7 +12,6 @@ from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Length
 
-from access_app.roles import SHARED
 from agents_app.models import Agent
 from agents_app.references import Warning, warnings
 from versions_app.models import AgentVersion
@@ -81,7 +80,7 @@ def known_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
     wanted = {key for version in versions for key in version.references.get("agents", ())}
     if not wanted:
         return set()
-    usable = Agent.objects.filter(pk__in=wanted, owner_id__in={agent.owner_id, SHARED})
+    usable = Agent.objects.filter(pk__in=wanted).usable_by(agent.owner_id)
     return set(usable.values_list("pk", flat=True))
 
 

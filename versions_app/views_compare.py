@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from agents_app.asking import number_of
 from agents_app.models import Agent
 from agents_app.pages import find, rights
 from agents_app.reading import LABELS
@@ -95,11 +96,6 @@ def chosen_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
     pair = [*ticked, "head"] if len(ticked) < 2 else [ticked[0], ticked[-1]]
     query = urlencode({"from": str(pair[0] if ticked else "live"), "to": str(pair[-1])})
     return redirect(f"{address('compare', agent)}?{query}")
-
-
-def number_of(text: str) -> int:
-    """A version number, or 0 for what is none."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
 def find_pair(agent: Agent, asked: Sequence[str]) -> list[AgentVersion]:
