@@ -14,4 +14,16 @@
       // Storage is blocked, so nothing was kept in it.
     }
   });
+
+  // What opened in the place of a link takes the focus that the link had.
+  let opens = "";
+  document.addEventListener("htmx:before:swap", () => {
+    opens = document.activeElement?.dataset.opens;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const opened = opens && document.getElementById(opens);
+    if (!opened) return;
+    opened.tabIndex = -1;
+    opened.focus({ preventScroll: true });
+  });
 })();

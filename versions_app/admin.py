@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -24,6 +26,28 @@ from versions_app import tasks  # noqa: F401  it offers the jobs that staff may 
 from versions_app.comparison import sections
 from versions_app.models import Activation, AgentVersion
 from versions_app.retention import RetentionRule
+
+MOVED = "Nothing was changed: somebody moved live since you opened this. This is how it stands now."
+GONE = "It was removed meanwhile."
+Vanished = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
+
+
+class Act(NamedTuple):
+    """What is asked before it is done; `do` answers with what was done."""
+
+    name: str
+    verb: str
+    do: Callable[[AgentVersion, Agent], str]
+
+
+def made_live(version: AgentVersion, row: Agent) -> str:
+    version.activate_locked(row)
+    return f"Version {version.version_number} of {row.pk} is live."
+
+
+def restored(version: AgentVersion, row: Agent) -> str:
+    made = version.restore_locked(row)
+    return f"{made.change_message}: version {made.version_number} of {row.pk}."
 
 
 class HistoryAdmin(ReadOnlyAdmin):
@@ -71,19 +95,30 @@ class AgentVersionAdmin(HistoryAdmin):
             return False
         return obj is None or has_role(request.user, Role.EDITOR, obj.agent.owner_id)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """The version, with the folds of its difference that are to be open."""
+        version: Any = super().get_object(request, object_id, from_field)
+        if version is not None:
+            version.unfolded = request.GET.getlist("unfold")
+        return version
+
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
         """Not `save()`, which would bring back a version that was removed meanwhile."""
-        obj.describe(**{name: form.cleaned_data[name] for name in form.changed_data})
+        try:
+            obj.describe(**{name: form.cleaned_data[name] for name in form.changed_data})
+        except Vanished:
+            raise Http404(GONE) from None
 
     @admin.display(description="Snapshot")
     def picture(self, version: AgentVersion) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
 
     @admin.display(description="Changed since")
-    def difference(self, version: AgentVersion) -> str:
+    def difference(self, version: Any) -> str:
         """What differs from the version that it is based on."""
         before = version.agent.versions.filter(version_number=version.based_on or 0).first()
-        found = sections(before.snapshot if before else {}, version.snapshot, side_by_side=False)
+        shown = before.snapshot if before else {}
+        found = sections(shown, version.snapshot, side_by_side=False, unfolded=version.unfolded)
         gone = version.based_on is not None and before is None
         context = {"version": version, "before": before, "gone": gone, "sections": found, "side_by_side": False}
         return render_to_string("admin/versions_app/difference.html", context)
@@ -102,36 +137,30 @@ class AgentVersionAdmin(HistoryAdmin):
 
     @admin.action(description="Make the selected version live …")
     def make_live(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        version = self._publishable(request, versions)
-        if version is None:
-            return None
-        if "confirmed" not in request.POST:
-            return self._ask(request, version, "make_live", "Make live")
-        if self._done(request, version.activate) is not None:
-            self.message_user(request, f"Version {version.version_number} of {version.agent_id} is live.")
-        return None
+        return self._once_confirmed(request, versions, Act("make_live", "Make live", made_live))
 
     @admin.action(description="Restore the selected version as a new one …")
     def restore(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        return self._once_confirmed(request, versions, Act("restore", "Restore", restored))
+
+    def _once_confirmed(self, request: HttpRequest, versions: QuerySet[AgentVersion], act: Act) -> HttpResponse | None:
+        """Ask, then act, unless live moved since it was asked."""
         version = self._publishable(request, versions)
         if version is None:
             return None
         if "confirmed" not in request.POST:
-            return self._ask(request, version, "restore", "Restore")
-        if made := self._done(request, version.restore):
-            self.message_user(request, f"{made.change_message}: version {made.version_number} of {made.agent_id}.")
-        return None
-
-    def _done(self, request: HttpRequest, act: Callable[[], Any]) -> Any:
-        """What an act comes to, or None where it is refused, which is said."""
+            return self._ask(request, version, act)
         try:
-            with change(message=request.POST.get("reason", "")[:500]):
-                return act()
-        except Circle as refusal:
-            self.message_user(request, refusal.sentence, messages.ERROR)
-        except (Agent.DoesNotExist, AgentVersion.DoesNotExist):
-            self.message_user(request, "It was removed meanwhile.", messages.ERROR)
-        return None
+            with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
+                version.agent = version.locked_agent()
+                if request.POST.get("live") == str(version.agent.active_version_id):
+                    self.message_user(request, act.do(version, version.agent))
+                    return None
+        except (Circle, *Vanished) as refusal:
+            self.message_user(request, refusal.sentence if isinstance(refusal, Circle) else GONE, messages.ERROR)
+            return None
+        self.message_user(request, MOVED, messages.WARNING)
+        return self._ask(request, version, act)
 
     @admin.action(description="Pin the selected versions")
     def pin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
@@ -142,23 +171,28 @@ class AgentVersionAdmin(HistoryAdmin):
         self._describe(request, versions, pinned=False)
 
     def _describe(self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool) -> None:
-        allowed = [version for version in versions if self.has_change_permission(request, version)]
-        for version in allowed:
-            version.describe(pinned=pinned)
-        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {len(allowed)} of {len(versions)} versions.")
+        described = 0
+        for version in versions:
+            if self.has_change_permission(request, version):
+                with suppress(*Vanished):
+                    version.describe(pinned=pinned)
+                    described += 1
+        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(versions)} versions.")
 
-    def _ask(self, request: HttpRequest, version: AgentVersion, action: str, verb: str) -> HttpResponse:
+    def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
         """The page that shows what would change, before it does."""
         live = version.agent.active_version
+        shown, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{verb}: version {version.version_number} of {version.agent.name}",
+            "title": f"{act.verb}: version {version.version_number} of {version.agent.name}",
             "opts": self.opts,
             "version": version,
             "live": live,
-            "sections": sections(live.snapshot if live else {}, version.snapshot, side_by_side=False),
-            "action": action,
-            "verb": verb,
+            "sections": sections(shown, version.snapshot, side_by_side=False, unfolded=unfolded),
+            "unfolded": unfolded,
+            "action": act.name,
+            "verb": act.verb,
         }
         return TemplateResponse(request, "admin/versions_app/confirm.html", context)
 

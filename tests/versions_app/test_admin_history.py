@@ -28,8 +28,9 @@ def agent():
 
 
 def act(client, version, action, **said):
-    """Choose an action and confirm it, unless `confirmed` is empty."""
-    said = {"confirmed": "yes", **said}
+    """Choose an action and confirm it, unless `confirmed` is empty, with what is live now."""
+    live = type(version.agent).objects.get(pk=version.agent_id).active_version_id
+    said = {"confirmed": "yes", "live": str(live), **said}
     return client.post(
         reverse("admin:versions_app_agentversion_changelist"),
         {"action": action, "_selected_action": [version.pk], **{name: value for name, value in said.items() if value}},
@@ -58,8 +59,9 @@ def test_a_version_removed_while_staff_named_it_is_not_brought_back(client, staf
 
     monkeypatch.setattr(AgentVersionAdmin, "save_model", remove_and_save)
     address = reverse("admin:versions_app_agentversion_change", args=[version.pk])
-    with pytest.raises(AgentVersion.DoesNotExist):
-        client.post(address, {"name": "First", "change_message": "Why"})
+
+    assert client.post(address, {"name": "First", "change_message": "Why"}).status_code == 404
+    assert not AgentVersion.objects.filter(name="First").exists()
 
 
 def test_an_old_version_goes_live_from_the_list(client, staff, agent):
@@ -123,6 +125,19 @@ def test_nothing_moves_before_it_is_confirmed(client, staff, agent, action):
     assert (agent.active_version.version_number, agent.versions.count()) == (2, 2)
 
 
+@pytest.mark.parametrize("action", ["make_live", "restore"])
+def test_what_was_confirmed_before_live_moved_is_asked_again(client, staff, agent, action):
+    seen = agent.active_version_id
+    agent.edit({"name": "Concierge"})
+
+    answer = act(client, agent.versions.get(version_number=1), action, live=seen, reason="Too loud")
+
+    assert b"somebody moved live since you opened this" in answer.content
+    assert b'value="Too loud"' in answer.content
+    agent.refresh_from_db()
+    assert (agent.active_version.version_number, agent.versions.count()) == (3, 3)
+
+
 def test_a_reason_given_in_the_confirmation_is_kept(client, staff, agent):
     act(client, agent.versions.get(version_number=1), "make_live", reason="Too many complaints")
 
@@ -134,6 +149,35 @@ def test_a_version_shows_what_differs_from_the_one_it_is_based_on(client, staff,
 
     assert b'id="section-name"' in page.content
     assert b"line-removed" in page.content
+
+
+LINES = [f"Rule {number}" for number in range(50)]
+
+
+def test_folded_lines_of_a_difference_open(client, staff, agent):
+    agent.edit({"instructions": "\n".join(LINES)})
+    agent.edit({"instructions": "\n".join([*LINES, "Be kind."])})
+    address = reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id])
+
+    folded, opened = client.get(address).content, client.get(f"{address}?unfold=instructions-1").content
+
+    assert (b"47 unchanged lines: show" in folded, b"Rule 7<" in folded) == (True, False)
+    assert (b"47 unchanged lines: show" in opened, b"Rule 7<" in opened) == (False, True)
+
+
+def test_folded_lines_of_a_confirmation_open_and_nothing_is_confirmed(client, staff, agent):
+    agent.edit({"instructions": "\n".join([*LINES, "Be kind."])})
+    with change(publish=False):
+        agent.edit({"instructions": "\n".join(LINES)})
+    draft = agent.versions.get(version_number=4)
+
+    folded = act(client, draft, "make_live", confirmed="").content
+    opened = act(client, draft, "make_live", confirmed="", unfold="instructions-1", reason="Kinder").content
+
+    assert (b"47 unchanged lines: show" in folded, b"Rule 7<" in folded) == (True, False)
+    assert (b"Rule 7<" in opened, b'value="Kinder"' in opened) == (True, True)
+    agent.refresh_from_db()
+    assert agent.active_version.version_number == 3
 
 
 def test_versions_are_pinned_together_where_the_role_allows(client, agent):

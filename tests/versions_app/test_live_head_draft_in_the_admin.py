@@ -51,7 +51,8 @@ def save(client, agent, **changed):
 def pick(client, agent, number, action):
     """Choose a version's action in the list and confirm it."""
     chosen = agent.versions.get(version_number=number).pk
-    sent = {"action": action, "_selected_action": [chosen], "confirmed": "yes"}
+    agent.refresh_from_db()
+    sent = {"action": action, "_selected_action": [chosen], "confirmed": "yes", "live": agent.active_version_id}
     return client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
 
 

@@ -57,6 +57,7 @@ class ByAdmin:
 
     def activate(self, agent: Agent, version: AgentVersion) -> None:
         sent = {"action": "make_live", "_selected_action": [version.pk], "confirmed": "yes"}
+        sent["live"] = agent.active_version_id
         self.client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
 
     def edit(self, agent: Agent, **fields: str) -> None:
