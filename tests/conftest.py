@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from agentcms import embedded
+from agents_app.registry import Kind, registry
 from tests.runs import come_to_rest
 from tests.served import Served, serving
 
@@ -57,6 +58,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def drilled() -> bool:
     """Whether the long figures are wanted."""
     return DRILL
+
+
+# --- What is registered
+
+
+@pytest.fixture(autouse=True)
+def registry_as_it_was() -> Iterator[None]:
+    """What a test registers or takes away is so for that test alone."""
+    before = {kind: registry.entries(kind) for kind in Kind}
+    yield
+    for kind, entries in before.items():
+        if registry.entries(kind) != entries:
+            for entry in registry.entries(kind):
+                registry.remove(kind, entry.key)
+            for entry in entries:
+                registry.add(entry)
 
 
 # --- Runs

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from access_app.roles import Role
-from agents_app.registry import Kind, registry, tool
+from agents_app.registry import tool
 from tests.factories import AgentFactory, member
 
 pytestmark = pytest.mark.django_db
@@ -16,9 +16,6 @@ def tower():
     def strike(times: int) -> str:
         """The hour."""
         return "dong " * times
-
-    yield
-    registry.remove(Kind.TOOL, "clock-tower")
 
 
 def test_an_id_is_known_and_stays_chosen(client):

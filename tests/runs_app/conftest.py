@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from agents_app.registry import Kind, registry
 from runs_app import providers
 from runs_app.context import Running
 
@@ -16,34 +15,6 @@ def providers_as_they_are():
     providers.forget()
     yield
     providers.forget()
-
-
-@pytest.fixture
-def registered():
-    """Registers an entry for one test."""
-    added = []
-
-    def add(entry):
-        added.append(registry.add(entry))
-        return entry
-
-    yield add
-    for entry in added:
-        registry.remove(entry.kind, entry.key)
-
-
-@pytest.fixture
-def unregistered():
-    """Removes an entry for one test."""
-    taken = []
-
-    def remove(kind: Kind, key: str):
-        taken.append(registry.get(kind, key))
-        registry.remove(kind, key)
-
-    yield remove
-    for entry in taken:
-        registry.add(entry)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from runs_app.building import build
 from runs_app.faults import CannotBuild
 from runs_app.resolution import stored_agents
@@ -73,8 +73,8 @@ def test_a_processor_that_names_none_is_warned_of():
     assert [warning.field for warning in built.warnings] == ["inputProcessors"]
 
 
-def test_a_memory_that_nothing_runs_is_warned_of(registered):
-    registered(Entry(Kind.MEMORY, "elephant", "Elephant"))
+def test_a_memory_that_nothing_runs_is_warned_of():
+    registry.add(Entry(Kind.MEMORY, "elephant", "Elephant"))
 
     built = build({"model": DEMO, "memory": "elephant"})
 
@@ -126,8 +126,8 @@ def test_without_a_model_there_is_no_agent(model):
         build({"model": model})
 
 
-def test_two_things_of_one_name_are_one_tool(registered):
-    registered(Entry(Kind.TOOL, "workflow-triage-ticket", "Same", target=lambda: "tool", schema={}))
+def test_two_things_of_one_name_are_one_tool():
+    registry.add(Entry(Kind.TOOL, "workflow-triage-ticket", "Same", target=lambda: "tool", schema={}))
 
     built = build({"model": DEMO, "tools": ["workflow-triage-ticket"], "workflows": ["triage-ticket"]})
 

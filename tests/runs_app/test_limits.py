@@ -3,7 +3,7 @@
 import pytest
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from runs_app import options, starting
 from runs_app.models import AgentRun
 from tests.api.calls import Caller
@@ -55,12 +55,12 @@ def test_the_runs_of_sub_agents_do_not_count(settings):
 
 
 @pytest.fixture
-def speaks(registered):
+def speaks():
     """An agent whose model says what a function yields."""
 
     def agent(words):
         model = FunctionModel(stream_function=words)
-        registered(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
+        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
         return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
 
     return agent

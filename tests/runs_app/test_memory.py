@@ -14,6 +14,7 @@ from pydantic_ai import (
     UserPromptPart,
 )
 
+from agents_app.registry import Entry, Kind, registry
 from runs_app import threads
 from runs_app.building import build
 from runs_app.memory import usable
@@ -133,9 +134,7 @@ def test_instructions_are_not_remembered(ask, thread):
     assert [message.data.get("instructions") for message in thread.messages.all()] == [None, None]
 
 
-def test_a_run_that_fails_leaves_nothing_behind(thread, registered):
-    from agents_app.registry import Entry, Kind
-
+def test_a_run_that_fails_leaves_nothing_behind(thread):
     def broken(name, choice):
         from pydantic_ai.models.function import FunctionModel
 
@@ -145,7 +144,7 @@ def test_a_run_that_fails_leaves_nothing_behind(thread, registered):
 
         return FunctionModel(stream_function=speak)
 
-    registered(Entry(Kind.MODEL_PROVIDER, "broken", "Broken", target=broken))
+    registry.add(Entry(Kind.MODEL_PROVIDER, "broken", "Broken", target=broken))
     built = build({**REMEMBERING, "model": {"provider": "broken", "name": "any"}})
 
     with pytest.raises(RuntimeError):

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from runs_app.chunks import LONGEST_VALUE, bounded, chunk, grow, on_the_wire, storable
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, begin, chunks, ended
@@ -84,12 +84,12 @@ def test_the_wire_is_ascii_so_that_no_letter_is_cut_in_two():
 
 
 @pytest.mark.usefixtures("engine_at_rest")
-def test_a_tool_may_answer_anything(registered):
+def test_a_tool_may_answer_anything():
     def oddity(text: str = "") -> dict:
         return {"nul": "a\0b", "nan": float("nan"), "big": 2**80}
 
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    registered(Entry(Kind.TOOL, "oddity", "Oddity", schema=schema, target=oddity))
+    registry.add(Entry(Kind.TOOL, "oddity", "Oddity", schema=schema, target=oddity))
 
     run = ended(begin(AgentFactory(model=DEMO, tools=["oddity"]), member("editor"), "Use oddity"))
 

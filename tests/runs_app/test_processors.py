@@ -19,16 +19,7 @@ MASK = [{"key": "mask-email"}]
 
 
 @pytest.fixture
-def added():
-    """The keys of processors that a test registers, to be removed again."""
-    keys = []
-    yield keys
-    for key in keys:
-        registry.remove(Kind.PROCESSOR, key)
-
-
-@pytest.fixture
-def thinking(registered):
+def thinking():
     """A provider whose model thinks of an address before it tells it."""
 
     async def speak(messages, info):
@@ -37,7 +28,7 @@ def thinking(registered):
             yield word
 
     model = FunctionModel(stream_function=speak)
-    registered(Entry(Kind.MODEL_PROVIDER, "thinker", "Thinker", target=lambda name, choice: model))
+    registry.add(Entry(Kind.MODEL_PROVIDER, "thinker", "Thinker", target=lambda name, choice: model))
     return {"provider": "thinker", "name": "any"}
 
 
@@ -86,24 +77,20 @@ def test_without_output_processors_a_stream_flows(thinking):
     assert len(events) > 6
 
 
-def test_processors_run_in_the_order_of_the_agent(added, ask):
+def test_processors_run_in_the_order_of_the_agent(ask):
     @processor("exclaim")
     def exclaim(text: str, sign: str = "!") -> str:
         return text + sign
-
-    added.append("exclaim")
 
     chosen = [{"key": "exclaim", "sign": "?"}, {"key": "exclaim"}, {"key": "exclaim", "sign": ".", "colour": "red"}]
 
     assert "You said: What?!." in ask(build({"model": DEMO, "inputProcessors": chosen}), "What")
 
 
-def test_a_processor_may_be_asynchronous(added, ask):
+def test_a_processor_may_be_asynchronous(ask):
     @processor("whisper")
     async def whisper(text: str) -> str:
         return text.lower()
-
-    added.append("whisper")
 
     assert "You said: hush" in ask(build({"model": DEMO, "inputProcessors": [{"key": "whisper"}]}), "HUSH")
 
@@ -118,14 +105,12 @@ def test_a_processor_may_be_asynchronous(added, ask):
     ids=["refusal", "fault", "no text"],
 )  # fmt: skip
 @pytest.mark.parametrize("side", ["inputProcessors", "outputProcessors"])
-def test_what_a_processor_does_not_let_through_goes_nowhere(added, ask, does, sentence, side):
+def test_what_a_processor_does_not_let_through_goes_nowhere(ask, does, sentence, side):
     @processor("guard")
     def guard(text: str) -> str:
         if isinstance(does, Exception):
             raise does
         return does
-
-    added.append("guard")
 
     with pytest.raises(RunFault) as stopped:
         ask(build({"model": DEMO, side: [{"key": "guard"}]}), "Hello")

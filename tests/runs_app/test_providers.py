@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from runs_app import providers
 from runs_app.faults import CannotBuild
 from runs_app.models import ModelProvider
@@ -139,14 +139,14 @@ def test_every_change_makes_another_revision():
     assert revisions[0] == revisions[-1]
 
 
-def test_code_can_register_a_provider(registered):
-    registered(Entry(Kind.MODEL_PROVIDER, "attic", "Attic", target=lambda name, choice: name))
+def test_code_can_register_a_provider():
+    registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic", target=lambda name, choice: name))
 
     assert found("attic").is_available
 
 
-def test_code_that_registers_nothing_to_run_is_told_so(registered):
-    registered(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
+def test_code_that_registers_nothing_to_run_is_told_so():
+    registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
 
     assert found("attic").reason == "Nothing that runs was registered for it."
 

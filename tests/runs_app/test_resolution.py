@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from runs_app.kept import Kept
 from runs_app.models import ModelProvider
 from runs_app.resolution import StoredAgent, stored_agents
@@ -159,10 +159,10 @@ def test_a_given_version_and_an_unsaved_text_are_built_anew(agent):
     assert len({id(built) for built in (*by_version, *unsaved)}) == 4
 
 
-def test_what_is_registered_makes_another_agent(agent, registered):
+def test_what_is_registered_makes_another_agent(agent):
     before = stored_agents.get("concierge").build()
 
-    registered(Entry(Kind.TOOL, "new-tool", "New"))
+    registry.add(Entry(Kind.TOOL, "new-tool", "New"))
 
     assert stored_agents.get("concierge").build() is not before
 

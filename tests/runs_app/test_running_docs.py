@@ -6,7 +6,6 @@ import re
 import pytest
 
 from agentcms.children import PROJECT
-from agents_app.registry import Kind, registry
 from runs_app.building import build
 from tests.factories import AgentFactory
 
@@ -20,18 +19,11 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 @pytest.fixture
 def examples():
     """What all the examples define, one after another."""
-    before = {kind: {entry.key for entry in registry.entries(kind)} for kind in Kind}
     AgentFactory(id="concierge")
     defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task is registered once under a name
-    try:
-        for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
-            exec(block, defined)
-        yield defined
-    finally:
-        for kind in Kind:
-            for entry in registry.entries(kind):
-                if entry.key not in before[kind]:
-                    registry.remove(kind, entry.key)
+    for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
+        exec(block, defined)
+    return defined
 
 
 def test_what_they_register_is_there_for_agents(examples, ask):

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from agents_app.registry import Entry, Kind
+from agents_app.registry import Entry, Kind, registry
 from jobs_app import work
 from jobs_app.models import Job
 from runs_app import scoring
@@ -35,7 +35,7 @@ def do_jobs():
         work.run(str(job.pk))
 
 
-def test_an_answer_is_scored_by_a_job(registered):
+def test_an_answer_is_scored_by_a_job():
     run = scored(AgentFactory(model=DEMO, scorers={"answer-length": {}, "cites-source": {}}))[0]
     do_jobs()
 
@@ -64,11 +64,11 @@ def test_a_ratio_is_a_share_of_the_runs_and_always_the_same(rate, least, most):
     assert chosen == [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
 
 
-def test_a_scorer_that_fails_or_is_missing_says_so(registered):
+def test_a_scorer_that_fails_or_is_missing_says_so():
     def broken(answer):
         raise ValueError("No idea.")
 
-    registered(Entry(Kind.SCORER, "broken", "Broken", target=broken))
+    registry.add(Entry(Kind.SCORER, "broken", "Broken", target=broken))
     run = scored(AgentFactory(model=DEMO, scorers={"broken": {}, "nobody": {}}))[0]
     do_jobs()
 
@@ -79,8 +79,8 @@ def test_a_scorer_that_fails_or_is_missing_says_so(registered):
     }
 
 
-def test_a_scorer_may_ask_for_the_question(registered):
-    registered(Entry(Kind.SCORER, "echoes", "Echoes", target=lambda answer, question: float(question in answer)))
+def test_a_scorer_may_ask_for_the_question():
+    registry.add(Entry(Kind.SCORER, "echoes", "Echoes", target=lambda answer, question: float(question in answer)))
 
     run = scored(AgentFactory(model=DEMO, scorers={"echoes": {}}))[0]
     do_jobs()

@@ -19,15 +19,6 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
 @pytest.fixture
-def added():
-    """The keys of tools that a test registers, to be removed again."""
-    keys = []
-    yield keys
-    for key in keys:
-        registry.remove(Kind.TOOL, key)
-
-
-@pytest.fixture
 def calling(run):
     """What an agent's tool answers when it is asked for, and whether it did what it should."""
 
@@ -82,22 +73,18 @@ def test_a_sub_agent_of_another_owner_does_not_exist():
     assert [warning.message for warning in built.warnings] == ["No agent is registered as 'clerk'."]
 
 
-def test_a_tool_is_found_by_its_id_where_no_key_is_like_it(added, calling):
+def test_a_tool_is_found_by_its_id_where_no_key_is_like_it(calling):
     @tool("clock-tower", id="tower")
     def strike(times: int) -> str:
         return "dong " * times
 
-    added.append("clock-tower")
-
     assert calling('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
 
 
-def test_a_tool_may_be_asynchronous(added, calling):
+def test_a_tool_may_be_asynchronous(calling):
     @tool("dove")
     async def dove() -> str:
         return "coo"
-
-    added.append("dove")
 
     assert calling("Use dove", tools=["dove"]) == ("coo", "success")
 
@@ -110,22 +97,18 @@ def test_a_tool_that_fails_tells_the_model(calling):
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
-def test_no_tool_can_end_the_loop_of_all_runs(added, calling, error):
+def test_no_tool_can_end_the_loop_of_all_runs(calling, error):
     @tool("saboteur")
     def saboteur() -> str:
         raise error("now")
 
-    added.append("saboteur")
-
     assert calling("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
 
 
-def test_no_asynchronous_tool_can_either(added, calling):
+def test_no_asynchronous_tool_can_either(calling):
     @tool("saboteur")
     async def saboteur() -> str:
         raise SystemExit("now")
-
-    added.append("saboteur")
 
     assert calling("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
 
@@ -139,15 +122,13 @@ def test_a_sub_agent_that_fails_tells_the_model(run):
     assert "RuntimeError: It fell over." in result.output
 
 
-def test_a_tool_that_takes_too_long_is_given_up(added, run, settings):
+def test_a_tool_that_takes_too_long_is_given_up(run, settings):
     settings.RUN_TOOL_TIMEOUT = 0.05
 
     @tool("sloth")
     def sloth() -> str:
         time.sleep(0.5)
         return "done"
-
-    added.append("sloth")
 
     result = run(build({"model": DEMO, "tools": ["sloth"]}), "Use sloth")
 
@@ -167,22 +148,18 @@ def test_a_tool_that_needs_approval_does_nothing(calling):
     [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]}), ("a\ud800", "a?")],
     ids=["infinity", "bytes", "set", "half a pair"],
 )
-def test_what_a_tool_returns_becomes_json(added, calling, returned, told):
+def test_what_a_tool_returns_becomes_json(calling, returned, told):
     @tool("oddity")
     def oddity() -> Any:
         return returned
 
-    added.append("oddity")
-
     assert calling("Use oddity", tools=["oddity"]) == (told, "success")
 
 
-def test_a_tool_that_returns_too_much_fails(added, calling):
+def test_a_tool_that_returns_too_much_fails(calling):
     @tool("library")
     def library() -> str:
         return "book " * 100_000
-
-    added.append("library")
 
     assert calling("Use library", tools=["library"]) == (
         "The result is larger than 256 kB. Ask for less at once.",
