@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.roles import SHARED, Role, StandIn, may_all
+from access_app.roles import Role, StandIn, may_all
 from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
@@ -156,15 +156,8 @@ def warnings_text(found: Iterable[Warning]) -> str:
 
 
 def known_agents(shown: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """By agent, the stored agents among those it names that it may use: its owner's and those of the shared space."""
+    """By agent that names any, the stored agents among them that it may use."""
     named = {
         row.id: (row.owner_id, json.loads(row.references)["agents"]) for row in shown if '"agents"' in row.references
     }
-    if not named:
-        return {}
-    wanted = {key for _, keys in named.values() for key in keys}
-    owners = Agent.objects.owners_of(wanted)
-    return {
-        agent_id: tuple(key for key in keys if owners.get(key) in (owner_id, SHARED))
-        for agent_id, (owner_id, keys) in named.items()
-    }
+    return Agent.objects.usable_among(named) if named else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from django.db import connection, models, transaction
@@ -29,6 +29,11 @@ def refuse(door: str, names: Iterable[str]) -> None:
         raise TypeError(f"{door} would move {', '.join(pointers)} past the history. Activate or restore a version.")
 
 
+def usable_owners(owner_id: str | None) -> tuple[str | None, str]:
+    """Whose agents one of this owner may name as sub-agents: its owner's, and those of the shared space."""
+    return owner_id, SHARED
+
+
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Agents, with the side doors closed: a change of configuration that leaves no version behind is refused."""
 
@@ -49,8 +54,16 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return dict(self.among(ids).order_by().values_list("pk", "owner_id")) if ids else {}
 
     def usable_by(self, owner_id: str) -> Self:
-        """Those that an agent of this owner may name as sub-agents: its owner's, and those of the shared space."""
-        return self.filter(owner_id__in={owner_id, SHARED})
+        """Those that an agent of this owner may name as sub-agents."""
+        return self.filter(owner_id__in=usable_owners(owner_id))
+
+    def usable_among(self, named: Mapping[str, tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
+        """By agent, those it may use of the keys that it names; `named` has the owner and the keys of each."""
+        owners = self.owners_of({key for _, keys in named.values() for key in keys})
+        return {
+            agent_id: tuple(key for key in keys if owners.get(key) in usable_owners(owner_id))
+            for agent_id, (owner_id, keys) in named.items()
+        }
 
     def with_versions(self) -> Self:
         """Each with its live and its head version, in the same query."""

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from access_app.roles import SHARED
 from agents_app.models import Agent
 from agents_app.references import Warning, warnings
 
@@ -97,13 +96,7 @@ def model_of(name: str) -> Any:
 
 def warnings_of(agents: Iterable[Agent]) -> dict[str, list[Warning]]:
     """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
-    heads: dict[str, Any] = {agent.pk: (agent.owner_id, agent.head_version) for agent in agents}
-    named = {key for _, head in heads.values() for key in head.references.get("agents", ())}
-    owners = Agent.objects.owners_of(named)
-    return {
-        pk: warnings(
-            head.references,
-            [key for key in head.references.get("agents", ()) if owners.get(key) in (owner_id, SHARED)],
-        )
-        for pk, (owner_id, head) in heads.items()
-    }
+    heads: dict[Agent, Any] = {agent: agent.head_version for agent in agents}
+    named = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
+    usable = Agent.objects.usable_among(named)
+    return {agent.pk: warnings(head.references, usable[agent.pk]) for agent, head in heads.items()}
