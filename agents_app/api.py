@@ -30,7 +30,7 @@ from agents_app.http import (
 )
 from agents_app.models import Agent
 from agents_app.once import once
-from agents_app.sub_agents import dependents_body, in_use, refuse_circle
+from agents_app.sub_agents import dependents_body, in_use
 from agents_app.wanted import STATES
 
 DRAFT_HINT = "Send autoPublish: false to save a draft."
@@ -59,7 +59,7 @@ class AgentsView(JSONView):
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), saying(said):
-            create(request, agent)
+            create(agent)
             if strict:
                 refuse_warnings(agent, agent.active_version)
             return agent_reply(agent, agent.active_version, 201)
@@ -88,7 +88,6 @@ class AgentView(JSONView):
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
         with transaction.atomic(), saying(said) as context:
             agent = hold(request, agent_id, role, hint)
-            refuse_circle(request.user, agent_id, fields.get("agents", ()))
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
@@ -151,9 +150,8 @@ def at_version(user: Any, agent_id: str, text: str | None, number: int) -> Row |
     return row
 
 
-def create(request: Request, agent: Agent) -> None:
+def create(agent: Agent) -> None:
     """Save a new agent; its id may have been taken, by whomever."""
-    refuse_circle(request.user, agent.pk, agent.agents)
     try:
         agent.save()
     except IntegrityError:

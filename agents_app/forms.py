@@ -94,10 +94,8 @@ class AgentAdminForm(AgentForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        named = cleaned.get("agents") if "agents" in self.changed_data else None
-        if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
-            refuse_circle(self.user, cleaned.get("id", self.instance.pk), named)
         if self.instance._state.adding:
+            self.refuse_circle(cleaned)
             return cleaned
         self.row = Agent.objects.locked(self.instance.pk)  # held until the admin's transaction ends
         if self.is_stale_for(self.row):
@@ -108,7 +106,15 @@ class AgentAdminForm(AgentForm):
         releases = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
         if releases and not self.may_publish:
             self.add_error("publish", "This needs the role publisher. Untick it to save a draft.")
+        if "agents" in self.changed_data or (cleaned.get("publish") and self.row.has_draft):
+            self.refuse_circle(cleaned)
         return cleaned
+
+    def refuse_circle(self, cleaned: dict[str, Any]) -> None:
+        """Ask before the save does: the admin cannot say at a field what a save refused."""
+        named = cleaned.get("agents")
+        if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
+            refuse_circle(self.user, cleaned.get("id", self.instance.pk), named)
 
     @property
     def may_publish(self) -> bool:

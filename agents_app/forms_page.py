@@ -18,7 +18,6 @@ from agents_app.models import Agent
 from agents_app.pickers import Picker, offered, offered_agents, offered_integration_tools
 from agents_app.pieces import SETTINGS, in_pieces, in_stored_order, plural, sampling_texts, with_sampling
 from agents_app.registry import Kind, registry
-from agents_app.sub_agents import refuse_circle
 
 KEYS = ("tools", "workflows", "agents", "integration_tools")
 WHERE = {"model.provider": "provider", "model.name": "model_name"}
@@ -104,8 +103,6 @@ class EditForm(forms.Form):
         """The one shape decides; each of its faults is shown at the field that is about it."""
         try:
             shapes.read(shapes.partial(self.shape), self.body(cleaned))
-            if canonical(cleaned.get("agents", [])) != canonical(self.base["agents"]):
-                refuse_circle(self.user, self.agent.pk, cleaned.get("agents", []))
         except shapes.ShapeError as error:
             for issue in error.issues:
                 place, message = self.place_of(issue)

@@ -84,7 +84,8 @@ class Agent(models.Model):
         """Validate and write; the history follows in the same transaction, so that both land or neither.
 
         An agent that was read before writes its configuration only: a stale copy moves no pointer, hands the agent
-        to nobody and revives nothing. Raises Agent.DoesNotExist where the row vanished meanwhile.
+        to nobody and revives nothing. Raises Agent.DoesNotExist where the row vanished meanwhile, and Circle where it
+        comes to name sub-agents that lead back to it, as far as who makes the change can see.
         """
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
@@ -225,17 +226,10 @@ class Agent(models.Model):
         self._stored_owner_id = owner_id
 
     def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
-        """A new agent with the configuration of one of this one's versions, and a history of its own.
-
-        Raises Circle where the version names agents that name the new id.
-        """
+        """A new agent with the configuration of one of this one's versions, and a history of its own."""
         fields = deepcopy(self.resolved(version))
         if name is not None:
             fields["name"] = name
-        from agents_app.sub_agents import refuse_circle  # it asks this model
-
-        if actor := current().actor:
-            refuse_circle(actor, agent_id, fields["agents"])
         copy = Agent(id=agent_id, owner_id=owner_id, **fields)
         with change(message=f"Duplicated from {self.pk} version {version.version_number}"):
             copy.save()

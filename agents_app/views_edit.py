@@ -50,6 +50,9 @@ def insert(form: CreateForm) -> Agent | None:
     try:
         with transaction.atomic(), change(**said(form)):
             agent.save()
+    except Circle as refusal:
+        form.add_error("agents", refusal.sentence)
+        return None
     except IntegrityError:
         form.add_error("id", f"An agent with the id {agent.pk} exists already. Choose another one.")
         return None
@@ -95,15 +98,15 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
     if not form.is_valid():
         return show(request, agent, form, status=422)
     publishes = form.publishes
-    with transaction.atomic(), change(**said(form)):
-        row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
-        stale = form.stale_for(row, publishes=publishes)
-        try:
+    try:
+        with transaction.atomic(), change(**said(form)):
+            row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
+            stale = form.stale_for(row, publishes=publishes)
             save = publish_locked if publishes else save_draft_locked
             version = None if stale else save(row, form.changed_fields())
-        except Circle as refusal:  # the draft that is to go live was made before what it names came to name this
-            form.add_error("agents", refusal.sentence)
-            return show(request, agent, form, status=422)
+    except Circle as refusal:
+        form.add_error("agents", refusal.sentence)
+        return show(request, agent, form, status=422)
 
     if stale:
         begun_on = found(agent, form.cleaned_data.get("head"))

@@ -14,9 +14,9 @@ from agentcms.strict_json import InvalidJSON, parse
 from agentcms.wire import canonical
 from agents_app.changes import Source, change
 from agents_app.models import Agent
+from agents_app.querysets import usable_owners
 from agents_app.references import KINDS, references, warnings
 from agents_app.shapes import ShapeError, read_agent, read_new_agent, to_body
-from agents_app.sub_agents import refuse_circle
 
 ACTIONS = ("create", "update", "same", "refuse")
 MOST_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -105,7 +105,7 @@ def apply(
     seen = Agent.objects.for_user(user).filter(pk=agent_id)
     if not seen.exists():
         owner_id = owner_for(user, owner_id)
-        create(agent_id, live, draft, owner_id, user)
+        create(agent_id, live, draft, owner_id)
         return "create", owner_id
     agent = seen.locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
@@ -114,18 +114,15 @@ def apply(
         raise Refusal(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
     made = []
     if not equal(live, agent.active_version) and (publish or draft is None):
-        refuse_circle(user, agent_id, live["agents"])
         with change(publish=publish):
             made.append(agent.edit_locked(live))
     if draft is not None and not equal(draft, agent.head_version):
-        refuse_circle(user, agent_id, draft["agents"])
         with change(publish=False):
             made.append(agent.edit_locked(draft))
     return "update" if any(made) else "same", agent.owner_id
 
 
-def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, user: Any) -> None:
-    refuse_circle(user, agent_id, [*live["agents"], *(draft["agents"] if draft else [])])
+def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
     agent = Agent(id=agent_id, owner_id=owner_id, **live)
     agent.save()
     if draft is not None:
@@ -166,7 +163,7 @@ def settled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     named = {warning["key"] for each in records for warning in each.get("warnings", ()) if is_of_agent(warning)}
     stored = owner_of | Agent.objects.owners_of(named)
     for each in records:
-        usable = (SHARED, owner_of.get(each.get("id", "")))
+        usable = usable_owners(owner_of.get(each.get("id", "")))
         found = each.pop("warnings", ())
         if left := [one for one in found if not is_of_agent(one) or stored.get(one["key"], one) not in usable]:
             each["warnings"] = left

@@ -19,7 +19,6 @@ from agents_app import shapes
 from agents_app.changes import Source, current
 from agents_app.models import Agent
 from agents_app.references import references
-from agents_app.sub_agents import refuse_circle
 from versions_app.diffs import changed_fields
 from versions_app.pointers import POINTERS, Activation, CannotUndo, author, goes_live, move, show
 from versions_app.retention import delete_surplus
@@ -97,10 +96,9 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     ) -> AgentVersion:
         """The next version of a locked row, not saved yet. Every number is handed out here."""
         said = current()
-        row.last_version_number += 1
         version = AgentVersion(
             agent=row,
-            version_number=row.last_version_number,
+            version_number=row.last_version_number + 1,
             name=said.name,
             snapshot_text=text,
             snapshot_hash=digest(text),
@@ -200,7 +198,6 @@ class AgentVersion(models.Model):
     def activate_locked(self, row: Agent) -> bool:
         if row.active_version_id == self.pk:
             return False
-        self.refuse_circle()
         move(row, head=None if row.has_draft else self, live=self, reason=f"Made v{self.version_number} live")
         return True
 
@@ -213,7 +210,6 @@ class AgentVersion(models.Model):
         return version
 
     def restore_locked(self, row: Agent) -> AgentVersion:
-        self.refuse_circle()
         label = f" ({self.name})" if self.name else ""
         message = f"Restored from version {self.version_number}{label}"
         version = AgentVersion.objects.append(
@@ -222,11 +218,6 @@ class AgentVersion(models.Model):
         move(row, head=version, live=None if current().publish is False else version)
         rows.insert(version)
         return version
-
-    def refuse_circle(self) -> None:
-        """As an edit does: the agents named here may name this one by now. Raises Circle."""
-        if actor := current().actor:
-            refuse_circle(actor, self.agent_id, self.references.get("agents", ()))
 
     def amend(self, fields: dict[str, Any]) -> AgentVersion | None:
         """This live picture with the named fields changed, as a new live version; the draft ahead stays the head."""

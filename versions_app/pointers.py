@@ -18,6 +18,7 @@ from agents_app import shapes
 from agents_app.changes import Source, change, current
 from agents_app.index import keep
 from agents_app.models import Agent
+from agents_app.sub_agents import refuse_circle
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
@@ -85,25 +86,20 @@ def goes_live(row: Agent) -> bool:
 
 
 def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = "") -> None:
-    """Move the pointers of a locked row; nothing else does.
+    """Move the pointers of a locked row, to versions that may be new; nothing else does.
 
-    The row becomes its head's picture, and a move of live is noted.
+    The row becomes its head's picture, and a move of live is noted. Raises Circle before anything changed.
     """
+    refuse_new_circle(row, head, live)
     at = moment(head, live)
-    values: dict[str, Any] = {
-        "revision": row.revision + 1,
-        "updated_at": at,
-        "last_version_number": row.last_version_number,
-    }
     before = row.active_version
     said = row.head_version.snapshot if row.head_version and not row.has_draft else None
+    newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
+    values: dict[str, Any] = {"revision": row.revision + 1, "updated_at": at, "last_version_number": newest}
     if live is not None:
         values["active_version"] = live
     if head is not None:
-        values["head_version"] = head
-        if digest(row.snapshot_text) != head.snapshot_hash:
-            picture = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
-            values |= {name: picture[wire] for name, wire in shapes.WIRE_NAMES.items()}
+        values |= {"head_version": head, **picture(row, head)}
     for name, value in values.items():
         setattr(row, name, value)
     columns = [f"{name}_id" if name.endswith("_version") else name for name in values]
@@ -111,6 +107,27 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
     keep(row, said)
     if live is not None and live != before:
         note_activation(row, before, live, reason, at)
+
+
+def picture(row: Agent, head: AgentVersion) -> dict[str, Any]:
+    """What the row has to be written to be its head's picture: nothing, where it was saved a moment ago."""
+    if digest(row.snapshot_text) == head.snapshot_hash:
+        return {}
+    snapshot = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
+    return {name: snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}
+
+
+def refuse_new_circle(row: Agent, head: AgentVersion | None, live: AgentVersion | None) -> None:
+    """Refuse what comes to name sub-agents that lead back to the agent, as far as who makes the change can see.
+
+    Where nobody makes it, as when history catches up, the row is what it is; a run follows no circle anyhow.
+    """
+    becomes: Any = live or head
+    there = [row.active_version] if live else [row.active_version, row.head_version]
+    known = {key for version in there if version for key in version.references.get("agents", ())}
+    keys = becomes.references.get("agents", ())
+    if not known.issuperset(keys) and (actor := current().actor):
+        refuse_circle(actor, row.pk, keys)
 
 
 def moment(*moved: AgentVersion | None) -> datetime:

@@ -249,3 +249,24 @@ def test_a_list_of_sub_agents_that_is_none_is_a_fault(client, staff):
     answer = save(client, AgentFactory(), agents=7)
 
     assert answer.status_code == 200
+
+
+def opened(client, agent):
+    """What a browser sends of a form that was opened and not touched; lists and objects stand twice in it."""
+    form = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).context["adminform"].form
+    sent = {field.html_name: field.value() for field in form}
+    sent |= {field.html_initial_name: field.value() for field in form if field.field.show_hidden_initial}
+    return {name: value for name, value in sent.items() if value not in (None, False)}
+
+
+def test_a_draft_that_closes_a_circle_is_not_released(client, staff):
+    agent = AgentFactory(id="a")
+    with change(publish=False):
+        agent.edit({"agents": ["b"]})
+    AgentFactory(id="b", agents=["a"])
+    sent = {**opened(client, agent), "publish": "on"}
+
+    refused = client.post(reverse("admin:agents_app_agent_change", args=["a"]), sent)
+
+    assert "This closes a circle: a → b → a." in refused.content.decode()
+    assert Agent.objects.get(pk="a").active_version.version_number == 1

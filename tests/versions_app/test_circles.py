@@ -1,0 +1,133 @@
+"""Who makes a change is refused sub-agents that lead back to the agent, whichever verb brings them; nobody is."""
+
+import pytest
+
+from agents_app.changes import change
+from agents_app.models import Agent
+from agents_app.sub_agents import Circle
+from tests.factories import AgentFactory, member
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+WAY = r"This closes a circle: a → b → a\."
+
+
+@pytest.fixture
+def agent():
+    """`a`, which `b` names."""
+    AgentFactory(id="b", agents=["a"])
+    return AgentFactory(id="a")
+
+
+@pytest.fixture
+def ann():
+    """Makes every change of a test."""
+    ann = member("publisher")
+    with change(actor=ann):
+        yield ann
+
+
+def everything():
+    return [list(model.objects.order_by("pk").values()) for model in (Agent, AgentVersion)]
+
+
+def save(agent):
+    agent.agents = ["b"]
+    agent.save()
+
+
+def save_by_name(agent):
+    agent.agents = ["b"]
+    agent.save(update_fields=["agents"])
+
+
+def draft(agent):
+    with change(publish=False):
+        agent.edit({"agents": ["b"]})
+
+
+SAVING = {
+    "save": save,
+    "save by name": save_by_name,
+    "edit": lambda agent: agent.edit({"agents": ["x", "b"]}),
+    "draft": draft,
+    "update_or_create": lambda agent: Agent.objects.update_or_create(id="a", defaults={"agents": ["b"]}),
+}
+
+
+@pytest.mark.parametrize("act", SAVING.values(), ids=SAVING)
+def test_a_save_that_closes_a_circle_is_refused_whole(agent, ann, act):
+    before = everything()
+
+    with pytest.raises(Circle) as refused:
+        act(agent)
+
+    assert refused.match(WAY)
+    assert everything() == before
+
+
+def test_a_new_agent_is_not_its_own_sub_agent(ann):
+    with pytest.raises(Circle, match="cannot be its own sub-agent"):
+        AgentFactory(id="a", agents=["a"])
+
+    assert not Agent.objects.exists()
+
+
+@pytest.fixture
+def closed(agent):
+    """The draft of `a` names `b`, which nobody forbade; version 1 and what is live do not."""
+    draft(agent)
+    return agent
+
+
+def publish_unchanged(agent):
+    with change(publish=True):
+        agent.save()
+
+
+RELEASING = {
+    "activate": lambda agent: agent.versions.get(version_number=2).activate(),
+    "restore": lambda agent: agent.versions.get(version_number=2).restore(),
+    "publish": publish_unchanged,
+}
+
+
+@pytest.mark.parametrize("act", RELEASING.values(), ids=RELEASING)
+def test_a_draft_that_closes_a_circle_does_not_go_live(closed, ann, act):
+    before = everything()
+
+    with pytest.raises(Circle, match=WAY):
+        act(closed)
+
+    assert everything() == before
+
+
+def test_an_agent_in_a_circle_may_be_changed_otherwise(closed, ann):
+    with change(publish=False):
+        closed.edit({"name": "Porter"})
+        closed.edit({"agents": []})
+
+    assert closed.versions.count() == 4
+
+
+def test_a_draft_may_be_discarded_where_live_is_in_a_circle(agent, ann):
+    with change(actor=member("viewer", "elsewhere")):  # who sees no circle
+        agent.edit({"agents": ["b"]})
+    with change(publish=False):
+        agent.edit({"agents": []})
+
+    assert AgentVersion.objects.discard_draft(agent)
+
+
+def test_a_circle_that_one_cannot_see_stops_nobody(agent):
+    with change(actor=member("manager", "elsewhere")):
+        agent.edit({"agents": ["b"]})
+
+    assert agent.active_version.version_number == 2
+
+
+def test_where_nobody_makes_the_change_history_takes_what_is_there(agent):
+    agent.edit({"agents": ["b"]})
+
+    assert agent.versions.count() == 2
