@@ -18,7 +18,7 @@ from access_app.models import Membership
 from access_app.roles import Role
 from agents_app.changes import Source, change
 from agents_app.models import Agent
-from versions_app.demo import PEOPLE, STORIES, Step, Story
+from versions_app.demo import PEOPLE, Step, Story, stories
 
 User = get_user_model()
 
@@ -32,10 +32,10 @@ class Command(BaseCommand):
         with transaction.atomic():
             passwords = {person[0]: secrets.token_urlsafe(9) for person in PEOPLE}
             people = {person[0]: create_person(*person, passwords[person[0]]) for person in PEOPLE}
-            for story in STORIES:
+            for story in stories():
                 tell(story, people)
             write_passwords(passwords)
-        self.stderr.write(f"Created {len(people)} users and {len(STORIES)} agents.")
+        self.stderr.write(f"Created {len(people)} users and {Agent.objects.count()} agents.")
 
 
 def create_person(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
@@ -94,13 +94,12 @@ def take(step: Step, agent: Agent) -> None:
 
 
 def fields_of(step: Step, agent: Agent) -> dict[str, Any]:
-    """The step's fields, with a change inside the instructions carried out on what is there."""
-    fields = dict(step.fields)
-    if "replace" in fields:
-        before, after = fields.pop("replace")
-        if before not in agent.instructions:
-            raise ValueError(f"The instructions of {agent.pk} do not say {before!r}.")
-        fields["instructions"] = agent.instructions.replace(before, after)
-    if "add" in fields:
-        fields["instructions"] = f"{agent.instructions}\n\n{fields.pop('add')}"
-    return fields
+    """What the step changes; a change inside the instructions is carried out on what is there."""
+    before, after = step.replace
+    if before not in agent.instructions:
+        raise ValueError(f"The instructions of {agent.pk} do not say {before!r}.")
+    if before:
+        return {"instructions": agent.instructions.replace(before, after)}
+    if step.add:
+        return {"instructions": f"{agent.instructions}\n\n{step.add}"}
+    return step.fields
