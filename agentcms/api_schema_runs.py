@@ -138,7 +138,7 @@ def run() -> JSON:
         threadId=maybe(TEXT),
         messages=many(OBJECT),
         options=OBJECT,
-        configuration=ref("Configuration"),
+        configuration=maybe(ref("Configuration")),
         output=TEXT,
         warnings=many(ref("Warning")),
         scores=many(closed(scorer=TEXT, score=maybe(NUMBER), error=maybe(TEXT))),

@@ -32,14 +32,14 @@ def run_body(run: AgentRun) -> dict[str, Any]:
     }
 
 
-def whole_run_body(run: AgentRun) -> dict[str, Any]:
-    """A run with all that is kept of it but its events."""
+def whole_run_body(run: AgentRun, user: Any) -> dict[str, Any]:
+    """A run with all that is kept of it but its events, and but what its reader may not see of the agent."""
     return {
         **run_body(run),
         "threadId": run.thread.key if run.thread else None,
         "messages": run.input["messages"],
         "options": run.input.get("options") or {},
-        "configuration": run.configuration,
+        "configuration": run.configuration if run.shows_agent_to(user) else None,
         "output": run.output,
         "warnings": run.warnings,
         "scores": [

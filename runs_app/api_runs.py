@@ -44,7 +44,7 @@ class RunView(JSONView):
     """One run."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
-        return json_reply(whole_run_body(find_run(request, run_id)))
+        return json_reply(whole_run_body(find_run(request, run_id), request.user))
 
 
 class EventsView(JSONView):
@@ -83,4 +83,4 @@ class CancelView(JSONView):
         run = find_run(request, run_id)
         require_role(request.user, Role.EDITOR, run.owner_id)
         starting.cancel(run)
-        return json_reply(whole_run_body(find_run(request, run_id)))
+        return json_reply(whole_run_body(find_run(request, run_id), request.user))

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from access_app.roles import Role, may_all, owners
+from access_app.roles import Role, has_role, may_all, owners
 from agentcms.ids import uuid7
 from agents_app.models import Agent
 from runs_app.providers import ModelProvider
@@ -134,6 +134,10 @@ class AgentRun(models.Model):
     def channel(self) -> str:
         """Where Valkey says that there are new events."""
         return f"agent.stream.{self.pk}"
+
+    def shows_agent_to(self, user: Any) -> bool:
+        """Whether a reader may know what the agent was told: who asked through another agent, or left, may not."""
+        return self.target == self.Target.CODE or has_role(user, Role.VIEWER, self.owner_id)
 
     @property
     def is_over(self) -> bool:

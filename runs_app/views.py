@@ -50,7 +50,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "children": answer.children,
         "scores": run.scores.all(),
         "others": of_the_thread(request, run),
-        "parts": parts(run.configuration),
+        "parts": parts(run.configuration) if run.shows_agent_to(request.user) else [],
     }
     return render(request, "runs/view.html", context)
 

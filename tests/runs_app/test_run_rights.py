@@ -95,6 +95,32 @@ def test_who_may_not_edit_any_more_reads_but_stops_nothing(agent):
     assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
 
 
+def test_who_may_not_see_the_owner_any_more_reads_what_was_said_and_not_what_the_agent_was_told(agent):
+    asker = member("editor")
+    run = ended(begin(agent, asker))
+    caller = Caller(api_key(asker))
+    assert caller.get(f"/api/runs/{run.pk}").body["configuration"] == run.configuration
+    asker.memberships.all().delete()
+
+    body = caller.get(f"/api/runs/{run.pk}").body
+
+    assert (body["output"], body["configuration"]) == (run.output, None)
+    assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
+
+
+def test_the_run_of_a_sub_agent_does_not_tell_what_its_caller_may_not_see(agent):
+    AgentFactory(id="ours", owner_id="acme", model=DEMO, agents=["concierge", "proofreader"])
+    caller = Caller(api_key(member("editor", "acme")))
+
+    caller.post("/api/agents/ours/generate", {"messages": "Use agent-concierge and agent-proofreader"})
+
+    told = {run.agent_key: caller.get(f"/api/runs/{run.pk}").body["configuration"] for run in AgentRun.objects.all()}
+    assert caller.get("/api/stored/agents/concierge").status_code == 404
+    assert told["concierge"] is None
+    assert told["ours"]["name"] == "Concierge"
+    assert told["proofreader"]["instructions"]  # what lives in code everybody may see
+
+
 def test_a_key_repeated_by_somebody_else_is_another_run(agent):
     for user in (member("editor"), member("editor")):
         Caller(api_key(user)).post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")

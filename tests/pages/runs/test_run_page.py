@@ -146,6 +146,7 @@ def test_who_lost_the_agent_still_reads_their_run_without_links_to_it(ann, agent
 
     assert shown.status_code == 200
     assert reverse("agents:edit", args=[agent.pk]) not in shown.content.decode()
+    assert "Answer briefly." not in shown.content.decode()  # of the instructions
 
 
 def test_a_run_outlives_nothing_of_its_agent(editor, ann, agent):
