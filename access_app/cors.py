@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
 METHODS = "GET, POST, PATCH, DELETE"
-ASKED = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key"
-SHOWN = "ETag, Retry-After, Idempotent-Replayed"
+ASKED = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID"
+SHOWN = "ETag, Retry-After, Idempotent-Replayed, X-Run-ID"
 
 
 class CorsMiddleware:

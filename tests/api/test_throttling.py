@@ -84,7 +84,8 @@ def test_a_page_of_an_allowed_origin_may_call(api, settings):
     other = api.get(AGENTS, Origin="https://evil.example")
 
     assert (asked.status_code, asked.headers["Access-Control-Allow-Origin"]) == (204, "https://app.example")
-    assert "Authorization" in asked.headers["Access-Control-Allow-Headers"]
+    assert {"Authorization", "Last-Event-ID"} <= {*asked.headers["Access-Control-Allow-Headers"].split(", ")}
+    assert {"ETag", "X-Run-ID"} <= {*answer.headers["Access-Control-Expose-Headers"].split(", ")}
     assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
     assert "Access-Control-Allow-Credentials" not in answer.headers
     assert "Access-Control-Allow-Origin" not in other.headers
