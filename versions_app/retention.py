@@ -72,6 +72,7 @@ SPARED = f"COALESCE({' OR '.join(REASONS.values())}, false)"
 ALLOWED = "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
 
 # One walk of the agent's index per agent: measured 15 to 30 times quicker than a window over all versions.
+# For one agent `=`, because PostgreSQL never keeps a plan for ANY of a list: planning took longer than pruning.
 LATERAL = f"""
     SELECT surplus.id FROM agents_app_agent a
     CROSS JOIN LATERAL (SELECT {ALLOWED} AS allowed) rule
@@ -81,7 +82,7 @@ LATERAL = f"""
         WHERE v.agent_id = a.id AND counted.total > rule.allowed AND NOT {SPARED}
         ORDER BY v.version_number LIMIT GREATEST(counted.total - rule.allowed, 0)
     ) surplus
-    WHERE a.id = ANY(%s)"""  # noqa: S608  no input in it
+    WHERE a.id = """  # noqa: S608  no input in it
 
 RANKED = f"""
     SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED} AS allowed,
@@ -99,7 +100,9 @@ def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
     """
     parameters: list[Any]
     if connection.vendor == "postgresql":
-        surplus, parameters = LATERAL, [limit, list(agent_ids)]
+        one = len(agent_ids) == 1
+        surplus = LATERAL + ("%s" if one else "ANY(%s)")
+        parameters = [limit, agent_ids[0] if one else list(agent_ids)]
     else:  # SQLite knows no LATERAL
         ranked, parameters = _ranked(agent_ids, limit, "false", [])
         surplus = f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - allowed"  # noqa: S608
