@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
+from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
@@ -75,9 +76,7 @@ def start_once(kind: str, period: timedelta) -> Job | None:
 
 def send(job: Job) -> None:
     """Tell a worker. What goes wrong here is mended by the next beat."""
-    from jobs_app.tasks import run_job  # tasks import this module
-
-    run_job.delay(str(job.pk))
+    current_app.send_task("jobs_app.tasks.run_job", [str(job.pk)])  # by name: tasks stand above
 
 
 def run(job_id: str) -> Job | None:
