@@ -3,17 +3,20 @@
 import pytest
 from celery import shared_task
 from celery.contrib.testing.worker import start_worker
+from django.contrib.auth import get_user_model
 
 from agentcms.celery import app
+from agents_app.changes import change
 from agents_app.models import Agent
 from tests.broker import broker
-from tests.factories import AgentFactory
+from tests.factories import AgentFactory, UserFactory
 from tests.served import wait_until
 
 
 @shared_task(name="tests.rename")
-def rename(agent_id):
-    Agent.objects.get(pk=agent_id).edit({"name": "Porter"})
+def rename(agent_id, user_id=None, **said):
+    with change(actor=get_user_model().objects.filter(pk=user_id).first(), **said):
+        Agent.objects.get(pk=agent_id).edit({"name": "Porter"})
 
 
 @pytest.fixture
@@ -34,3 +37,16 @@ def test_an_edit_in_a_task_leaves_one_version_that_says_so(worker):
     wait_until(lambda: agent.versions.count() == 2)
     version = agent.versions.first()
     assert (version.source, version.author, version.changed_fields) == ("task", None, ["name"])
+    assert version.change_message == "Auto-saved after edit"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_task_says_for_whom_and_why(worker):
+    agent, ann = AgentFactory(), UserFactory(username="ann")
+
+    rename.delay(agent.pk, ann.pk, message="A better name")
+
+    wait_until(lambda: agent.versions.count() == 2)
+    version = agent.versions.first()
+    assert (version.author, version.author_name, version.source) == (ann, "ann", "task")
+    assert (version.change_message, version.changed_fields, version.based_on) == ("A better name", ["name"], 1)
