@@ -134,3 +134,51 @@ def test_the_live_version_is_not_deleted(api):
 
     assert (answer.status_code, answer.body["code"]) == (400, "active_version")
     assert answer.body["error"] == "Cannot delete the active version. Activate a different version first."
+
+
+def test_an_edit_of_a_draft_goes_on_top_of_it(api):
+    edit(api, "Draft", autoPublish=False)
+
+    answer = api.patch(agent_path(), {"description": "More", "autoPublish": False}).body
+
+    assert (answer["instructions"], answer["description"]) == ("Draft", "More")
+    assert state(api) == (1, 3, True)
+    third = api.get(version_path(version_id(api, 3))).body
+    assert (third["basedOn"], third["changedFields"]) == (2, ["description"])
+
+
+def test_activating_without_a_draft_takes_the_head_along(api):
+    edit(api, "Two")
+
+    api.post(version_path(version_id(api, 1), "activate"))
+
+    assert state(api) == (1, 1, False)
+    assert api.get(f"{agent_path()}?status=draft").body["instructions"] == "Greet guests."
+
+
+def test_restoring_over_a_draft_keeps_it_in_the_history(api):
+    edit(api, "Draft", autoPublish=False)
+
+    answer = api.post(version_path(version_id(api, 1), "restore")).body
+
+    assert (answer["versionNumber"], answer["basedOn"]) == (3, 2)
+    assert state(api) == (3, 3, False)
+    assert api.get(version_path(version_id(api, 2))).body["snapshot"]["instructions"] == "Draft"
+
+
+def test_a_snapshot_of_a_draft_is_equal_to_it(api):
+    edit(api, "Draft", autoPublish=False)
+
+    answer = api.post(agent_path("concierge", "versions"), {"name": "Keep"}).body
+
+    assert (answer["basedOn"], answer["snapshot"]["instructions"]) == (2, "Draft")
+    assert state(api) == (1, 3, True)
+
+
+def test_deleting_an_old_version_moves_nothing(api):
+    edit(api, "Two")
+    edit(api, "Draft", autoPublish=False)
+
+    api.delete(version_path(version_id(api, 1)))
+
+    assert state(api) == (2, 3, True)

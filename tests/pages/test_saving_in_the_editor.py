@@ -31,6 +31,27 @@ def draft(agent: Agent, **fields: Any) -> None:
         Agent.objects.get(pk=agent.pk).edit(fields)
 
 
+NEW = {"id": "porter", "name": "Porter", "owner_id": "", "provider": "demo", "model_name": "echo"}
+
+
+def test_creating_goes_live(editor):
+    editor.post(reverse("agents:create"), {**NEW, "message": "For the door"})
+
+    agent = Agent.objects.get(pk="porter")
+    version = agent.versions.get()
+    assert numbers(agent) == (1, 1, 1)
+    assert (version.source, version.change_message) == ("page", "For the door")
+    assert version.author_name == version.author.username
+
+
+def test_a_new_agent_is_not_its_own_sub_agent(editor):
+    answer = editor.post(reverse("agents:create"), {**NEW, "agents": ["porter"]})
+
+    assert answer.status_code == 422
+    assert "An agent cannot be its own sub-agent." in str(answer.context["form"].errors["agents"])
+    assert not Agent.objects.exists()
+
+
 def test_saving_a_draft_leaves_live_alone(editor, agent):
     answer = send(editor, agent, "no", name="Doorman")
 
