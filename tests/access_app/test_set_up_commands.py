@@ -3,7 +3,7 @@
 from io import StringIO
 
 import pytest
-from django.contrib.auth import authenticate
+from django.contrib.auth import authenticate, get_user_model
 from django.core.management import CommandError, call_command
 
 from access_app.models import ApiKey, Membership
@@ -18,6 +18,19 @@ def test_a_user_is_created_with_the_password_of_the_environment(monkeypatch):
     call_command("create_user", "iris", "--superuser", stderr=StringIO())
 
     assert authenticate(username="iris", password=PASSWORD).is_superuser
+
+
+def test_the_password_is_asked_for_where_the_environment_has_none(monkeypatch):
+    monkeypatch.delenv("AGENTCMS_PASSWORD", raising=False)
+    typed = iter([PASSWORD, PASSWORD, PASSWORD, "another password"])
+    monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))  # the keyboard
+
+    call_command("create_user", "iris", stderr=StringIO())
+    with pytest.raises(CommandError, match="The two passwords differ"):
+        call_command("create_user", "ida")
+
+    assert authenticate(username="iris", password=PASSWORD)
+    assert not get_user_model().objects.filter(username="ida").exists()
 
 
 def test_a_user_is_created_as_a_member(monkeypatch):

@@ -1,9 +1,11 @@
 """The one command with real processes: however it ends, nothing is left behind, and it starts again."""
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -60,6 +62,18 @@ def test_it_starts_again_right_after_everything_was_killed(started):
 
     assert started.answers()
     assert not sockets.exists()
+
+
+def test_the_logins_that_it_prints_work(started):
+    logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started.said()))
+
+    assert {role for _, role, _ in logins} == {"superuser", "manager", "editor"}
+    for username, _, password in logins:
+        with httpx.Client(base_url=started.base_url) as browser:
+            browser.get("/sign-in")
+            sent = {"username": username, "password": password, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+            answer = browser.post("/sign-in", data=sent)
+            assert (answer.status_code, answer.headers["Location"]) == (302, "/")
 
 
 def test_a_restart_keeps_the_passwords(started):

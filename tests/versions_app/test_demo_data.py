@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 from django.conf import settings
-from django.contrib.auth import authenticate
+from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 
 from access_app.models import Membership
@@ -52,6 +52,17 @@ def test_three_users_sign_in_with_passwords_that_only_the_owner_reads(seeded):
     assert len([user for user in users if user]) == 3
     assert len(set(Membership.objects.values_list("role", flat=True))) >= 3
     assert stat.S_IMODE((settings.DATA_DIR / "demo_passwords.json").stat().st_mode) == 0o600
+
+
+def test_another_data_folder_has_passwords_of_its_own(seeded, settings, tmp_path):
+    before = {user["password"] for user in passwords()}
+    Agent.objects.all().delete()
+    get_user_model().objects.all().delete()
+    settings.DATA_DIR = tmp_path
+
+    call_command("seed_demo", stderr=StringIO())
+
+    assert not before & {user["password"] for user in passwords()}
 
 
 def test_seeding_again_changes_nothing(seeded):
