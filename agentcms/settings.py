@@ -287,6 +287,7 @@ RUNS_PER_USER = environment.number("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
 # Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
 RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
+RUN_STREAMS_PER_USER = environment.number("RUN_STREAMS_PER_USER", 20, minimum=1)
 RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
 THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
 # The keys of the built-in providers of models, and where each listens if not at home.

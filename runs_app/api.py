@@ -49,7 +49,7 @@ class GenerateView(JSONView):
     """Ask an agent and wait for the whole answer."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        with streams.room():  # before the run begins: where nobody can wait for it, none is to be paid for
+        with streams.room(request.user):  # before it begins: where nobody can wait for it, none is to be paid for
             run = streams.wait_for(started(request, agent_id).pk)
         if run.status == AgentRun.Status.SUCCEEDED:
             return json_reply(generated(run))
@@ -62,9 +62,9 @@ class AnswerStreamView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        place = streams.room()  # before the run begins, as above
+        place = streams.room(request.user)  # before the run begins, as above
         try:
-            return stream_reply(started(request, agent_id).pk, 0, numbered=understands_ids(request), place=place)
+            return stream_reply(started(request, agent_id).pk, 0, place, numbered=understands_ids(request))
         except BaseException:
             place.leave()
             raise
@@ -84,7 +84,8 @@ class ObserveView(JSONView):
         run = find_run(request, str(body.get("runId")))
         if run.agent_key != agent_id:
             raise NotFound(f"Run with id {run.pk} not found")
-        return stream_reply(run.pk, offset, numbered=understands_ids(request))
+        place = streams.room(request.user)
+        return stream_reply(run.pk, offset, place, numbered=understands_ids(request))
 
 
 def started(request: Request, agent_id: str) -> AgentRun:

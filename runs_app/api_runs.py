@@ -15,6 +15,7 @@ from runs_app import starting
 from runs_app.answers import event_body, run_body, whole_run_body
 from runs_app.http import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
 from runs_app.models import AgentRun
+from runs_app.streams import room
 
 EVENTS_PER_PAGE = 1000
 
@@ -68,7 +69,8 @@ class StreamView(JSONView):
         with Query(request) as query:
             after = query.whole("after", 0)
         run = find_run(request, run_id)
-        return stream_reply(run.pk, last_event_id(request, after), numbered=True)
+        after = last_event_id(request, after)
+        return stream_reply(run.pk, after, room(request.user), numbered=True)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Whether there is a stream, without keeping a thread for it."""

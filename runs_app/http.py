@@ -49,10 +49,10 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_reply(run_id: UUID, after: int, *, numbered: bool, place: room | None = None) -> StreamingHttpResponse:
+def stream_reply(run_id: UUID, after: int, place: room, *, numbered: bool) -> StreamingHttpResponse:
     """The events of a run as they come. Proxies that keep answers back are asked not to."""
     return StreamingHttpResponse(
-        EventStream(run_id, after, numbered=numbered, place=place),
+        EventStream(run_id, after, place, numbered=numbered),
         content_type=EVENT_STREAM,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
 
-from agentcms.errors import Unavailable
+from agentcms.errors import ApiError, Unavailable
 from runs_app import leases
 from runs_app.chunks import LAST, Chunk, on_the_wire
 from runs_app.models import AgentRun, RunEvent
@@ -23,12 +25,11 @@ Batch = list[tuple[int, Chunk]]
 HEARTBEAT = 15.0  # seconds: proxies close what is silent for longer, and a reader that left is noticed
 LOOK = 5.0  # seconds between two looks without a wake-up: the process that runs it may have died
 MOST_AT_ONCE = 500  # events of one read
+RETRY_AFTER = 2  # seconds
 
 ALIVE = b": \n\n"
 DONE = b"data: [DONE]\n\n"
 
-# Each reader has a thread of the server; so many are left for other requests.
-_room = threading.BoundedSemaphore(settings.RUN_STREAMS)
 stopping = threading.Event()  # this process ends: readers are to come back to another
 
 
@@ -80,12 +81,46 @@ def wait_for(run_id: UUID) -> AgentRun:
     return AgentRun.objects.get(pk=run_id)
 
 
-class room:
-    """A place among those who may wait in this process. Raises Unavailable where there is none."""
+class TooManyStreams(ApiError):
+    """429: the user has a share of the places of this process, so that others find one."""
+
+    def __init__(self, most: int) -> None:
+        sentence = f"You read {most} runs here that are not over. Wait for one, or close a stream."
+        super().__init__(429, sentence, "too_many_streams", headers={"Retry-After": str(RETRY_AFTER)})
+
+
+class Places:
+    """Who reads a run in this process. Each reader has a thread of the server; WEB_THREADS are left for the rest."""
 
     def __init__(self) -> None:
-        if not _room.acquire(blocking=False):
-            raise Unavailable("So many streams are open here that no other may begin. Try again shortly.", 2)
+        self.lock = threading.Lock()
+        self.taken: Counter[Any] = Counter()  # by user
+
+    def take(self, user: Any) -> None:
+        """Raises TooManyStreams where the user has a full share, and Unavailable where nobody finds a place."""
+        with self.lock:
+            if self.taken[user] >= settings.RUN_STREAMS_PER_USER:
+                raise TooManyStreams(settings.RUN_STREAMS_PER_USER)
+            if self.taken.total() >= settings.RUN_STREAMS:
+                sentence = "So many streams are open here that no other may begin. Try again shortly."
+                raise Unavailable(sentence, RETRY_AFTER)
+            self.taken[user] += 1
+
+    def give_back(self, user: Any) -> None:
+        with self.lock:
+            self.taken[user] -= 1
+            self.taken += Counter()  # forgets who has none
+
+
+places = Places()
+
+
+class room:
+    """A place of a user among those who may wait in this process. Raises what `Places.take` does."""
+
+    def __init__(self, user: Any) -> None:
+        self.user = user.pk
+        places.take(self.user)
         self.left = False
 
     def __enter__(self) -> room:
@@ -97,7 +132,7 @@ class room:
     def leave(self) -> None:
         if not self.left:
             self.left = True
-            _room.release()
+            places.give_back(self.user)
 
 
 class EventStream:
@@ -107,8 +142,8 @@ class EventStream:
     takes a block for a chunk only if it begins with `data: ` and holds nothing else.
     """
 
-    def __init__(self, run_id: UUID, after: int = 0, *, numbered: bool, place: room | None = None) -> None:
-        self.place = place or room()
+    def __init__(self, run_id: UUID, after: int, place: room, *, numbered: bool) -> None:
+        self.place = place
         self.run_id = run_id
         self.numbered = numbered
         self.batches = follow(run_id, after)

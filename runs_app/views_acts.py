@@ -16,6 +16,7 @@ from agents_app.pages import is_htmx
 from runs_app.http import stream_reply
 from runs_app.pages import find_run
 from runs_app.starting import cancel
+from runs_app.streams import TooManyStreams, room
 
 
 @require_safe
@@ -25,8 +26,8 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = find_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_reply(run.pk, number_of(heard), numbered=True)
-    except Unavailable as error:  # the page tries again by itself
+        return stream_reply(run.pk, number_of(heard), room(request.user), numbered=True)
+    except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 
 

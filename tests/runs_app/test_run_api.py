@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from runs_app import streams
 from runs_app.models import AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -213,14 +214,9 @@ def test_who_asks_for_the_headers_of_a_stream_waits_for_nothing(editor, user):
     assert editor.client.head(f"/api/runs/{run.pk}x/stream").status_code == 404
 
 
-def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, user, monkeypatch):
-    from threading import BoundedSemaphore
-
-    from runs_app import streams
-
-    monkeypatch.setattr(streams, "_room", BoundedSemaphore(1))
-    run = ended(begin(agent, user))
-    path = f"/api/runs/{run.pk}/stream"
+def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, user, settings):
+    settings.RUN_STREAMS = 1
+    path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
     first = editor.client.get(path)
 
     second = editor.get(path)
@@ -231,17 +227,28 @@ def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, use
     assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
 
 
+def test_one_user_leaves_places_to_others(editor, agent, user, settings):
+    settings.RUN_STREAMS_PER_USER = 1
+    path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
+    other = Caller(api_key(member("publisher")))
+    first = editor.client.get(path)
+
+    second = editor.get(path)
+
+    assert (second.status_code, second.body["code"], second.headers["Retry-After"]) == (429, "too_many_streams", "2")
+    assert streamed(other, "GET", path)[1][-1] == "data: [DONE]"
+    first.close()
+    assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
+
+
+@pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])
 @pytest.mark.parametrize("act", ["generate", "stream"])
-def test_no_run_begins_that_nobody_can_wait_for(act, editor, agent, monkeypatch):
-    from threading import BoundedSemaphore
-
-    from runs_app import streams
-
-    monkeypatch.setattr(streams, "_room", BoundedSemaphore(1))
-    with streams.room():
+def test_no_run_begins_that_nobody_can_wait_for(act, setting, status, editor, agent, user, settings):
+    setattr(settings, setting, 1)
+    with streams.room(user):
         refused = editor.post(f"/api/agents/concierge/{act}", ASK)
 
-    assert (refused.status_code, AgentRun.objects.count()) == (503, 0)
+    assert (refused.status_code, AgentRun.objects.count()) == (status, 0)
     assert editor.post(f"/api/agents/concierge/{act}", {}).status_code == 400  # and gives its place back
     assert editor.post("/api/agents/concierge/generate", ASK).status_code == 200
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from threading import BoundedSemaphore
 
 import pytest
 from django.urls import reverse
@@ -87,15 +86,16 @@ def test_the_stream_of_the_page_goes_on_after_what_was_heard(editor):
     assert editor.get(address).headers["Content-Type"] == "text/event-stream"
 
 
-def test_a_full_server_says_when_to_come_back(editor, monkeypatch):
-    monkeypatch.setattr("runs_app.streams._room", BoundedSemaphore(1))
+@pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])
+def test_a_full_server_says_when_to_come_back(setting, status, editor, settings):
+    setattr(settings, setting, 1)
     ask(editor, AgentFactory(model=DEMO))
     address = reverse("runs:stream", args=[ended(AgentRun.objects.get()).pk])
     first = editor.get(address)
 
     second = editor.get(address)
 
-    assert second.status_code == 503
+    assert second.status_code == status
     assert int(second.headers["Retry-After"]) > 0
     first.close()
     assert blocks(editor.get(address))
