@@ -14,6 +14,15 @@ def uuid7() -> uuid.UUID:
     return uuid.UUID(int=value)
 
 
+def read_id(text: str) -> uuid.UUID | None:
+    """An id as it is written on the wire, or None for anything else: `uuid.UUID` takes braces and the like too."""
+    try:
+        found = uuid.UUID(text)
+    except ValueError:
+        return None
+    return found if str(found) == text.lower() else None
+
+
 def random_key() -> str:
     """A short random text that tells two rows apart which held one id after another."""
     return secrets.token_hex(6)

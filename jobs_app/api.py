@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpResponse
 from rest_framework.request import Request
 
 from agentcms.errors import NotFound
+from agentcms.ids import read_id
 from agentcms.json_views import JSONView
 from agentcms.rest import encode
 from jobs_app.models import Job
@@ -22,10 +22,10 @@ class JobView(JSONView):
 
 
 def find_job(request: Request, job_id: str) -> Job:
-    try:
-        return Job.objects.for_user(request.user).get(pk=UUID(job_id))
-    except (ValueError, Job.DoesNotExist):
-        raise NotFound(f"Job with id {job_id} not found") from None
+    job = Job.objects.for_user(request.user).filter(pk=read_id(job_id)).first()
+    if job is None:
+        raise NotFound(f"Job with id {job_id} not found")
+    return job
 
 
 def job_body(job: Job) -> dict[str, Any]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpResponse, StreamingHttpResponse
+from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
-from agentcms.errors import ApiError, BadRequest, Conflict, NotFound, Unavailable
+from agentcms.errors import ApiError, Conflict, Unavailable
 from agentcms.json_views import JSONView
-from agentcms.query import Query
+from agentcms.query import MAX_NUMBER, Query
 from agentcms.rest import body_object
 from agents_app.api import no_version, version_id_of
 from agents_app.http import json_reply, missing
 from agents_app.models import Agent
 from agents_app.once import key_of
+from agents_app.shapes import WIRE, read
 from runs_app import starting, streams
 from runs_app.calls import read_call
 from runs_app.generated import generated
@@ -70,18 +73,23 @@ class AnswerStreamView(JSONView):
             raise
 
 
+class Observed(BaseModel):
+    """Which run is read again, and from where."""
+
+    model_config = WIRE
+
+    run_id: str
+    offset: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | None = None
+
+
 class ObserveView(JSONView):
     """Read a run of an agent again, from the event at `offset`, which counts from 0."""
 
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        body = body_object(request)
-        offset = body.get("offset")
-        offset = 0 if offset is None else offset
-        if not isinstance(offset, int) or isinstance(offset, bool) or not 0 <= offset < 2**31:
-            raise BadRequest("request body", [("offset", "Give a whole number from 0.")])
-        run = find_run(request, str(body.get("runId")))
+        asked = read(Observed, body_object(request))
+        run = find_run(request, asked["run_id"])
         if run.agent_key != agent_id:
             raise NotFound(f"Run with id {run.pk} not found")
         place = streams.room(request.user)

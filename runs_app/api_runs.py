@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from access_app.roles import Role, require_role
 from agentcms.json_views import JSONView
 from agentcms.query import Query, page_body
+from agentcms.rest import body_object
 from agents_app.http import json_reply
 from runs_app import starting
 from runs_app.answers import event_body, run_body, whole_run_body
@@ -82,6 +83,7 @@ class CancelView(JSONView):
     """Stop a run, whichever process carries it; one that is over stays as it is."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
+        body_object(request)
         run = find_run(request, run_id)
         require_role(request.user, Role.EDITOR, run.owner_id)
         starting.cancel(run)

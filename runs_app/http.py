@@ -11,6 +11,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
+from agentcms.ids import read_id
 from runs_app.models import AgentRun
 from runs_app.streams import EventStream, room
 
@@ -28,10 +29,14 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 
 def find_run(request: Request, run_id: str) -> AgentRun:
     """A run that the caller may read; any other does not exist."""
-    try:
-        return AgentRun.objects.for_user(request.user).select_related("thread").get(pk=UUID(run_id))
-    except (ValueError, AgentRun.DoesNotExist):
-        raise NotFound(f"Run with id {run_id} not found") from None
+    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=read_id(run_id)).first()
+    if run is None:
+        raise no_run(run_id)
+    return run
+
+
+def no_run(run_id: str) -> NotFound:
+    return NotFound(f"Run with id {run_id} not found")
 
 
 def understands_ids(request: Request) -> bool:

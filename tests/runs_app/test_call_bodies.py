@@ -67,4 +67,30 @@ def test_an_input_is_no_larger_than_it_may_be(editor, settings):
 def test_a_run_that_is_not_there_is_a_404(editor, run_id):
     assert editor.get(f"/api/runs/{run_id or 'x'}/events").status_code == 404
     assert editor.post("/api/agents/concierge/observe", {"runId": run_id}).status_code == 404
-    assert editor.post("/api/agents/concierge/observe", {}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({}, "runId"), ({"runId": 7}, "runId"), ({"runId": "x", "offset": "1"}, "offset"), ({"runId": None}, "runId")],
+    ids=str,
+)
+def test_a_run_is_read_again_by_its_id_and_an_index(editor, body, field):
+    answer = editor.post("/api/agents/concierge/observe", body)
+
+    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("spelled", ["{%s}", "urn:uuid:%s"])
+def test_a_run_has_one_id(editor, spelled):
+    run_id = editor.post("/api/agents/concierge/generate", {"messages": "a"}).body["runId"]
+
+    assert editor.get(f"/api/runs/{run_id.upper()}").status_code == 200
+    assert editor.get(f"/api/runs/{spelled % run_id}").status_code == 404
+    assert editor.get(f"/api/runs/{run_id.replace('-', '')}").status_code == 404
+
+
+def test_a_broken_body_stops_no_run(editor):
+    run_id = editor.post("/api/agents/concierge/generate", {"messages": "a"}).body["runId"]
+
+    for body in (b"{", b"[]", b'{"a":1,"a":2}'):
+        assert editor.post(f"/api/runs/{run_id}/cancel", body).status_code == 400
