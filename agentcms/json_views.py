@@ -16,6 +16,8 @@ from agentcms.wire import faults, to_wire
 class JSONView(APIView):
     """An API view whose path holds nothing that a database would choke on."""
 
+    http_method_names = ["get", "post", "patch", "delete", "head"]  # what `Allow` names
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         check_path(kwargs)
@@ -28,7 +30,7 @@ def check_path(arguments: Mapping[str, Any]) -> None:
         raise BadRequest("path parameters", [(to_wire(name), message) for name, message in found])
 
 
-class NoSuchRoute(APIView):
+class NoSuchRoute(JSONView):
     """The last route below /api: a JSON 404 for any method, with DEBUG too, where Django skips its handlers."""
 
     authentication_classes = ()

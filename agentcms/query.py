@@ -18,6 +18,8 @@ MAX_PER_PAGE = 1000
 MAX_NUMBER = 2**31 - 1  # a page of this number still begins within 64 bits
 IGNORED = {"requestContext"}  # the client sends it on every route; nothing reads it
 
+ONE_FORM = "Give this parameter in one form, as brackets or as a text."
+
 Direction = Literal["ASC", "DESC"]
 _BRACKETS = re.compile(r"(?:\[[^\[\]]*\])+")
 
@@ -158,6 +160,8 @@ class Query:
         flat = {} if flat_direction is None else {"direction": flat_direction}
         text = self.values.get("orderBy", [""])[-1]
         if "orderBy" in self.values and not text.lstrip().startswith("{"):
+            if any(name.startswith("orderBy[") for name in self.values):
+                self.refuse("orderBy", ONE_FORM)
             return {**flat, "field": self.text("orderBy")}
         return {**flat, **(self.object("orderBy") or {})}
 
@@ -168,7 +172,7 @@ class Query:
         if text is None:
             return self._from_brackets(name, brackets) if brackets else None
         if brackets:
-            self.refuse(name, "Give this parameter in one form, as brackets or as a JSON text.")
+            self.refuse(name, ONE_FORM)
         return self._from_text(name, text)
 
     def _from_text(self, name: str, text: str) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def test_a_method_that_is_not_there_is_405_with_what_is(http):
 
     assert response.status_code == 405
     assert response.json()["code"] == "method_not_allowed"
-    assert response["Allow"] == "GET, POST, PATCH, HEAD, OPTIONS"
+    assert response["Allow"] == "GET, POST, PATCH, HEAD"
 
 
 def test_an_answer_in_another_format_is_406(http):
