@@ -21,7 +21,7 @@ from agents_app.shapes import WIRE, read
 from runs_app import starting, streams
 from runs_app.calls import read_call
 from runs_app.generated import generated
-from runs_app.http import EventStreamNegotiation, find_run, stream_reply, understands_ids
+from runs_app.http import EventStreamNegotiation, find_run, no_run, stream_reply, understands_ids
 from runs_app.listed import agent_body
 from runs_app.models import AgentRun
 from runs_app.resolution import StoredAgent, stored_agents
@@ -91,9 +91,9 @@ class ObserveView(JSONView):
         asked = read(Observed, body_object(request))
         run = find_run(request, asked["run_id"])
         if run.agent_key != agent_id:
-            raise NotFound(f"Run with id {run.pk} not found")
+            raise no_run(asked["run_id"])
         place = streams.room(request.user)
-        return stream_reply(run.pk, offset, place, numbered=understands_ids(request))
+        return stream_reply(run.pk, asked.get("offset") or 0, place, numbered=understands_ids(request))
 
 
 def started(request: Request, agent_id: str) -> AgentRun:
