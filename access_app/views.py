@@ -94,6 +94,10 @@ def team(request: HttpRequest) -> HttpResponse:
         added = form.save()
         messages.success(request, f"{added.user} is now {added.get_role_display().lower()}.")
         return redirect(team_address(owner_id))
+    return show_team(request, form, owner_id, owners)
+
+
+def show_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: list[str]) -> HttpResponse:
     context = {
         "nav": "team",
         "form": form,

@@ -27,7 +27,7 @@ from rest_framework.response import Response
 from agentcms import errors
 from agentcms.errors import ApiError, BadRequest
 from agentcms.strict_json import InvalidJSON, parse
-from agentcms.wire import join, to_wire, wire_time
+from agentcms.wire import join, to_wire, wire_path, wire_time
 
 logger = logging.getLogger(__name__)
 
@@ -237,18 +237,11 @@ def _rule(exception: django.ValidationError) -> ApiError:
     """A broken rule: about fields it is a list of issues, a single one about the whole is the sentence itself."""
     if hasattr(exception, "error_dict"):
         by_field = exception.message_dict.items()
-        return BadRequest("request body", [(wire_path(name), text) for name, texts in by_field for text in texts])
+        paths = {name: "" if name == django.NON_FIELD_ERRORS else wire_path(name) for name, _ in by_field}
+        return BadRequest("request body", [(paths[name], text) for name, texts in by_field for text in texts])
     if len(exception.error_list) == 1:
         return ApiError(400, exception.messages[0], exception.error_list[0].code or "invalid")
     return BadRequest("request body", [("", text) for text in exception.messages])
-
-
-def wire_path(path: str) -> str:
-    """The path of a model's field on the wire; what stands below the field is the caller's own and stays."""
-    if path == django.NON_FIELD_ERRORS:
-        return ""
-    end = next((index for index, letter in enumerate(path) if letter in ".["), len(path))
-    return to_wire(path[:end]) + path[end:]
 
 
 @api_error.register

@@ -215,6 +215,12 @@ def to_python(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
+def wire_path(path: str) -> str:
+    """The path of a field on the wire; what stands below the field is the caller's own and stays."""
+    end = next((index for index, letter in enumerate(path) if letter in ".["), len(path))
+    return to_wire(path[:end]) + path[end:]
+
+
 def wire_time(moment: datetime) -> str:
     """A time as the wire has it: ISO 8601 in UTC, cut to milliseconds, with a Z. A naive time is a ValueError."""
     if moment.tzinfo is not UTC:  # what a database gives is

@@ -101,27 +101,26 @@ def ask_restore(
 ) -> HttpResponse:
     live: Any = agent.active_version
     number, is_head = version.version_number, version.pk == agent.head_version_id
-    release = {
-        "label": f"Restore and make live (replaces v{live.version_number})",
-        "kind": "release",
-        "name": "publish",
-        "value": "yes",
-        "why_not": why_not(request, agent, Role.PUBLISHER),
-    }
-    draft = {"label": "Restore as a draft", "name": "publish", "value": "no"}
     return show_act(
         request,
         {
             **question(request, agent, version, form, notice, Role.EDITOR),
             "title": f"v{number} is what is edited" if is_head else f"Restore v{number}?",
             "body": "versions/_restore.html",
-            "buttons": [] if is_head else [draft, release],
+            "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
             "made": agent.last_version_number + 1,
             "differences": summarize(live.snapshot, version.snapshot),
             "used_by": dependents_body(request.user, agent),
         },
         status,
     )
+
+
+def restore_buttons(request: HttpRequest, agent: Agent, replaced: int) -> list[dict[str, str]]:
+    refused = why_not(request, agent, Role.PUBLISHER)
+    label = f"Restore and make live (replaces v{replaced})"
+    release = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": refused}
+    return [{"label": "Restore as a draft", "name": "publish", "value": "no"}, release]
 
 
 def ask_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersion | None, form: Any) -> Any:
