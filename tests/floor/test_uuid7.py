@@ -1,0 +1,33 @@
+"""Ids of version 7: in the order of time, and no two the same."""
+
+import time
+import uuid
+
+from agentcms.ids import uuid7
+
+
+def milliseconds():
+    return time.time_ns() // 1_000_000
+
+
+def test_an_id_says_when_it_was_made():
+    before = milliseconds()
+    made = uuid7()
+    after = milliseconds()
+
+    assert (made.version, made.variant) == (7, uuid.RFC_4122)
+    assert before <= made.int >> 80 <= after
+
+
+def test_ids_stand_in_the_order_of_time():
+    first = uuid7()
+    now = milliseconds()
+    while milliseconds() == now:
+        pass
+
+    assert first < uuid7()
+    assert str(first) < str(uuid7())
+
+
+def test_no_two_ids_are_the_same():
+    assert len({uuid7() for _ in range(10_000)}) == 10_000
