@@ -1,0 +1,49 @@
+"""A lock that cannot be had in time is a 503 that says when to come again, and breaks nothing."""
+
+import sqlite3
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from tests.served import serving
+
+AGENTS = "/api/stored/agents"
+AGENT = {"id": "a", "name": "A", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy whose writers have a second of patience."""
+    with serving(tmp_path / "var", DATABASE_LOCK_TIMEOUT="1") as copy:
+        copy.create_user("ann", "--superuser")
+        yield copy
+
+
+@contextmanager
+def held(copy):
+    """The agent's lock in somebody else's hand."""
+    if url := copy.environment.get("DATABASE_URL"):
+        with psycopg.connect(url) as connection:
+            connection.execute("SELECT 1 FROM agents_app_agent WHERE id = 'a' FOR UPDATE")
+            yield
+        return
+    with closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def test_who_waits_too_long_for_an_agent_is_told_to_come_again(copy):
+    with copy.client(copy.create_api_key("ann")) as client:
+        assert client.post(AGENTS, json=AGENT).status_code == 201
+
+        with held(copy):
+            refused = client.patch(f"{AGENTS}/a", json={"name": "B"})
+            read = client.get(f"{AGENTS}/a")
+        retried = client.patch(f"{AGENTS}/a", json={"name": "B"})
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), refused.text
+    assert int(refused.headers["Retry-After"]) > 0
+    assert (read.status_code, read.json()["name"]) == (200, "A")
+    assert retried.json()["activeVersionNumber"] == 2
