@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from django.core.cache import cache
+from django.dispatch import Signal
 from redis.exceptions import RedisError
 
 from agentcms.rate import Rate
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 CACHE_IS_AWAY = (RedisError, OSError)
 SHARES = 20  # how often in a window a process tells the others
 MOST_CALLERS = 10_000  # kept in mind by one process
+
+alone = Signal()  # throttle: what this process counted could not be told to the others
 
 
 @dataclass
@@ -67,3 +70,4 @@ class Limiter:
             pass
         except CACHE_IS_AWAY:
             log.warning("The cache is away: each process counts calls alone.")
+            alone.send(None, throttle=self.name)

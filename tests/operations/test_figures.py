@@ -5,11 +5,14 @@ from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
+from django.core.cache import cache
 from django.http import HttpResponse
+from django.test import Client
 from django.utils import timezone
 
 from agentcms import metrics
 from agentcms.observe import ObserveMiddleware
+from agentcms.rate import Rate
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
 
@@ -39,6 +42,21 @@ def test_requests_are_counted_by_route_and_status(staff):
     staff.get("/api/stored/agents/nothing")
 
     assert read(staff, "agentcms_requests_total", **route) == before + 2
+
+
+def test_throttles_that_do_without_the_cache_are_counted(staff, settings, monkeypatch):
+    def away(*args):
+        raise ConnectionError
+
+    settings.API_THROTTLE = Rate(20, 3600)  # so few that every call is told
+    caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
+    before = read(staff, "agentcms_throttles_alone_total", throttle="calls")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "add", away)
+        caller.get("/api/stored/agents")
+
+    assert read(staff, "agentcms_throttles_alone_total", throttle="calls") == before + 1
 
 
 def test_methods_that_callers_invent_are_one_figure(rf):
