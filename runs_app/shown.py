@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from runs_app.models import AgentRun, RunEvent
 from runs_app.spans import Span, spans
@@ -117,3 +118,29 @@ def answers(runs: Iterable[AgentRun]) -> list[Answer]:
     for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration"):
         children[child.parent_id].append(child)
     return [Answer(run, events[run.pk], children[run.pk]) for run in runs]
+
+
+class Whole(NamedTuple):
+    """What a run took with those of its sub-agents; no cost where one of them has no known price."""
+
+    tokens: int
+    cost: str
+
+
+def with_sub_agents(run: AgentRun) -> Whole | None:
+    """What a run took with all that it asked, however deep; None where it asked nobody."""
+    level = children_of([run])
+    family = [run]
+    while level:
+        family += level
+        level = children_of(level)
+    if len(family) == 1:
+        return None
+    costs = [each.cost for each in family if not each.is_demo]
+    known = [cost for cost in costs if cost is not None]
+    cost = money(sum(known, Decimal())) if len(known) == len(costs) else ""
+    return Whole(sum(tokens(each.usage) for each in family), cost)
+
+
+def children_of(runs: Iterable[AgentRun]) -> list[AgentRun]:
+    return list(AgentRun.objects.filter(parent__in=runs).only("usage", "cost", "is_demo"))

@@ -15,7 +15,7 @@ from agents_app.reading import parts
 from runs_app.listing import RunListing
 from runs_app.models import AgentRun
 from runs_app.pages import agent_of, find_run, readable
-from runs_app.shown import Answer, answers, messages_of
+from runs_app.shown import Answer, answers, messages_of, with_sub_agents
 from runs_app.wording import model_name
 
 MOST_OF_A_THREAD = 20
@@ -48,6 +48,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "messages_sent": messages_of(run),
         "options": options_of(run),
         "children": answer.children,
+        "whole": with_sub_agents(run),
         "scores": run.scores.all(),
         "others": of_the_thread(request, run),
         "parts": parts(run.configuration) if run.shows_agent_to(request.user) else [],

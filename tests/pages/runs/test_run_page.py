@@ -68,6 +68,26 @@ def test_a_call_of_a_sub_agent_leads_to_its_run(editor, ann, agent):
     assert reverse("runs:view", args=[run.pk]) in page(editor, child).content.decode()
 
 
+def test_it_shows_what_it_took_with_its_sub_agents_however_deep(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, is_demo=False, cost="0.02")
+    child = RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost="0.03")
+    grandchild = RunFactory(agent=agent, requested_by=ann, parent=child)
+
+    assert "With sub-agents 45 tokens, $0.05" in words(page(editor, run))
+    assert "With sub-agents 30 tokens, $0.03" in words(page(editor, child))
+    assert "With sub-agents" not in words(page(editor, grandchild))
+
+
+def test_it_adds_up_no_cost_where_a_price_is_not_known(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, is_demo=False, cost="0.02")
+    RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost=None)
+
+    shown = words(page(editor, run))
+
+    assert "With sub-agents 30 tokens" in shown
+    assert "30 tokens, $" not in shown
+
+
 def test_a_failure_says_why(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, status="failed", error="The model is asked too much.", chunks=[])
 
