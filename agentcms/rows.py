@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -32,21 +33,29 @@ def insert(row: Any) -> None:
     post_save.send(model, created=True, **told)
 
 
-def save(row: Any, names: Iterable[str]) -> bool:
-    """What `row.save(force_update=True, update_fields=names)` does; whether the row was there. No expressions."""
-    model = type(row)
-    names = tuple(names)
+def save(row: Any, names: Iterable[str]) -> None:
+    """What `row.save(force_update=True, update_fields=names)` does. No expressions.
+
+    Raises the model's DoesNotExist where the row vanished.
+    """
+    model, names = type(row), tuple(names)
+    with announced(row, names):
+        if not update(model, model._meta.pk.attname, row.pk, {name: getattr(row, name) for name in names}):
+            raise model.DoesNotExist(f"{model.__name__} {row.pk} was deleted meanwhile.")
+
+
+@contextmanager
+def announced(row: Any, names: Iterable[str]) -> Iterator[None]:
+    """Around what writes these fields of a row: the signals of a save."""
     told: dict[str, Any] = {
         "instance": row,
         "raw": False,
         "using": connection.alias,
         "update_fields": frozenset(names),
     }
-    pre_save.send(model, **told)
-    if not update(model, model._meta.pk.attname, row.pk, {name: getattr(row, name) for name in names}):
-        return False
-    post_save.send(model, created=False, **told)
-    return True
+    pre_save.send(type(row), **told)
+    yield
+    post_save.send(type(row), created=False, **told)
 
 
 def update(model: Model, column: str, key: Any, values: Mapping[str, Any]) -> int:

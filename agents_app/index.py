@@ -56,7 +56,7 @@ class AgentIndex(models.Model):
     """One state of an agent: what is live, its head, or both where they say the same."""
 
     id = models.BigAutoField(primary_key=True)
-    agent = models.ForeignKey("agents_app.Agent", models.CASCADE, related_name="index")
+    agent = models.ForeignKey("agents_app.Agent", models.CASCADE, related_name="index", db_index=False)
     is_live = models.BooleanField()
     is_head = models.BooleanField()
     name = models.CharField(max_length=200)
@@ -71,7 +71,10 @@ class AgentIndex(models.Model):
             models.UniqueConstraint(fields=["agent"], condition=models.Q(is_live=True), name="one_live_state"),
             models.UniqueConstraint(fields=["agent"], condition=models.Q(is_head=True), name="one_head_state"),
         ]
-        indexes: ClassVar = [models.Index(fields=["name", "agent"], name="agent_index_name")]
+        indexes: ClassVar = [
+            models.Index(fields=["agent"], name="agent_index_agent"),
+            models.Index(fields=["name", "agent"], name="agent_index_name"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.agent_id}: {' and '.join(name for name in ('live', 'head') if getattr(self, f'is_{name}'))}"

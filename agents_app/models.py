@@ -48,7 +48,7 @@ class Agent(models.Model):
     memory = models.CharField(max_length=256, null=True, blank=True)
     scorers = models.JSONField(default=dict, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
-    owner_id = models.CharField("owner", max_length=128, blank=True, default="", db_index=True)
+    owner_id = models.CharField("owner", max_length=128, blank=True, default="")
 
     # The database knows the history; this module does not import it.
     active_version = models.ForeignKey(
@@ -65,6 +65,7 @@ class Agent(models.Model):
 
     _stored_owner_id: str | None = None
     is_held = False  # while `edit_locked` saves: the object is the row, so the history need not read it again
+    unwritten: tuple[str, ...] = ()  # what the history is to write of a held row, in one statement with its pointers
 
     objects = AgentQuerySet.as_manager()
 
@@ -75,6 +76,8 @@ class Agent(models.Model):
             models.Index(fields=["-created_at", "id", "active_version"], name="agent_listed"),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
+            # Not `db_index`, here and in the history: that makes two on PostgreSQL, and every edit writes to each.
+            models.Index(fields=["owner_id"], name="agent_owner"),
         ]
 
     def __str__(self) -> str:
@@ -144,8 +147,8 @@ class Agent(models.Model):
         """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
         self.clean()
         if using is None and not self._computed(fields):
-            if fields and not rows.save(self, fields):
-                raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.")
+            if fields:
+                rows.save(self, fields)
             return
         try:
             super().save(force_update=True, update_fields=fields, using=using)
@@ -154,6 +157,18 @@ class Agent(models.Model):
                 raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.") from error
             raise
         self._read_computed(fields)
+
+    def _write_held(self, fields: Collection[str]) -> None:
+        """Announce a save of a row under its lock, whose history writes it once, with the pointers that move."""
+        self.clean()
+        self.is_held, self.unwritten = True, tuple(fields)
+        try:
+            with rows.announced(self, fields):
+                pass
+            if self.unwritten:  # no history took it
+                rows.update(Agent, "id", self.pk, {name: getattr(self, name) for name in self.unwritten})
+        finally:
+            self.is_held, self.unwritten = False, ()
 
     def _computed(self, names: Iterable[str]) -> list[str]:
         """Those that are expressions for the database."""
@@ -185,11 +200,7 @@ class Agent(models.Model):
             return None
         for name, value in fields.items():
             setattr(self, name, value)
-        self.is_held = True
-        try:
-            self._write(fields)
-        finally:
-            self.is_held = False
+        self._write_held(fields)
         return self.head_version
 
     def pair_versions(self) -> None:

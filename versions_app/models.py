@@ -138,7 +138,8 @@ class AgentVersion(models.Model):
     """An immutable picture of an agent. Only its name, message and pin may change; the database refuses the rest."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="versions", editable=False)
+    # Found by the constraint's index.
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="versions", editable=False, db_index=False)
     version_number = models.PositiveIntegerField(editable=False)
     name = models.CharField(max_length=100, blank=True, default="")
     # Canonical JSON as text, so that a read passes it through and PostgreSQL respells nothing.

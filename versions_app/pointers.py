@@ -33,7 +33,8 @@ class CannotUndo(ValidationError):
 class Activation(models.Model):
     """One move of the live pointer. Versions are plain values: what was live is known after a version was pruned."""
 
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="activations", editable=False)
+    # Found by `activation_newest`.
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="activations", editable=False, db_index=False)
     from_version_id = models.UUIDField(null=True, editable=False)
     from_version_number = models.PositiveIntegerField(null=True, editable=False)
     to_version_id = models.UUIDField(editable=False)
@@ -102,7 +103,8 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         values |= {"head_version": head, **picture(row, head)}
     for name, value in values.items():
         setattr(row, name, value)
-    columns = [f"{name}_id" if name.endswith("_version") else name for name in values]
+    columns = sorted({*row.unwritten, *(f"{name}_id" if name.endswith("_version") else name for name in values)})
+    row.unwritten = ()
     rows.update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
     keep(row, said)
     if live is not None and live != before:

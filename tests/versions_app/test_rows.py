@@ -97,7 +97,8 @@ def test_a_row_that_vanished_is_not_saved(heard):
     Agent.objects.filter(pk=agent.pk).delete()
     heard.clear()
 
-    assert not rows.save(agent, ["name"])
+    with pytest.raises(Agent.DoesNotExist, match="was deleted meanwhile"):
+        rows.save(agent, ["name"])
 
     assert [kind for _, kind, _ in heard] == ["pre"]
 
@@ -123,3 +124,18 @@ def test_a_statement_that_failed_can_be_asked_again():
         connection.rows(asked, [0])
 
     assert connection.rows(asked, [1]) == [(1,)]
+
+
+def test_who_listens_to_an_edit_finds_all_of_it_written():
+    agent, found = AgentFactory(), []
+
+    def listen(instance, **told):
+        found.append(Agent.objects.values_list("name", "head_version__version_number", "revision").get(pk=instance.pk))
+
+    post_save.connect(listen, sender=Agent)
+    try:
+        agent.edit({"name": "Butler"})
+    finally:
+        post_save.disconnect(listen, sender=Agent)
+
+    assert found == [("Butler", 2, agent.revision)]
