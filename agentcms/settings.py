@@ -168,6 +168,7 @@ CACHES = {
 
 JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
 JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1)
+ADMIN_LOG_DAYS = environment.number("ADMIN_LOG_DAYS", 730, minimum=1)
 
 # kombu spells a unix socket in its own way.
 BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory")

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -74,3 +75,9 @@ def ended_sessions() -> QuerySet[Any]:
 @cleaned("jobs")
 def old_jobs() -> QuerySet[Any]:
     return Job.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.JOB_DAYS))
+
+
+@cleaned("admin log")
+def old_log_entries() -> QuerySet[Any]:
+    """Who did what in the admin."""
+    return LogEntry.objects.filter(action_time__lt=timezone.now() - timedelta(days=settings.ADMIN_LOG_DAYS))

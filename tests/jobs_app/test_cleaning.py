@@ -4,13 +4,16 @@ import os
 from datetime import timedelta
 
 import pytest
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
+from agentcms.celery import app
 from jobs_app import cleaning, work
 from jobs_app.models import Job
 from jobs_app.tasks import clean_up
-from tests.factories import AgentFactory
+from tests.factories import AgentFactory, UserFactory
 from versions_app import exchange
 from versions_app.models import Activation
 
@@ -57,6 +60,32 @@ def test_old_moves_of_live_go_but_the_newest_of_each_agent_stays():
     assert clean()["activations"] == 1
     assert often.activations.get().to_version_number == 2
     assert once.activations.get().to_version_number == 1
+
+
+def test_what_was_done_in_the_admin_long_ago_is_forgotten(settings):
+    settings.ADMIN_LOG_DAYS = 30
+    user = UserFactory()
+    for _ in range(2):
+        LogEntry.objects.log_actions(user.pk, [user], 2)
+    LogEntry.objects.filter(pk=LogEntry.objects.first().pk).update(action_time=days_ago(31))
+
+    assert clean()["admin log"] == 1
+    assert LogEntry.objects.count() == 1
+
+
+# What people and programs make on purpose, and what goes with a row of another table or is counted by retention.
+MADE = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
+MADE |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
+MADE |= {"runs_app.SavedInput"}
+FOLLOWS = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
+FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInTries", "jobs_app.Heartbeat"}
+
+
+def test_every_table_that_grows_by_itself_has_an_age():
+    app.autodiscover_tasks(force=True)  # what a worker knows
+    aged = {old().model._meta.label for old in cleaning._old.values()}
+
+    assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
 
 
 def test_undo_still_has_its_target_after_a_clean_up(settings):
