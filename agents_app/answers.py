@@ -75,13 +75,13 @@ def pointer(side: str) -> tuple[Any, ...]:
     return Spelled(f"{side}__pk"), f"{side}__version_number", f"{side}__snapshot_hash"
 
 
-def rows(agents: AgentQuerySet, shown: str = "active_version", *more: str) -> Any:
-    """The agents as Rows with some more columns, in one query; `shown` is the relation whose snapshot they show."""
+def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
+    """The agents as Rows, in one query; `shown` is the relation whose snapshot they show."""
     pointers = (*pointer("active_version"), *pointer("head_version"))
     # As text: most rows need no parsing of it.
     references = Cast(f"{shown}__references", TextField())
     return agents.filter(active_version__isnull=False).values_list(
-        *OWN, *pointers, Spelled(f"{shown}__pk"), f"{shown}__snapshot_text", references, *more
+        *OWN, *pointers, Spelled(f"{shown}__pk"), f"{shown}__snapshot_text", references
     )
 
 
@@ -119,22 +119,38 @@ def etag(row_key: str, revision: int) -> str:
     return f'"{row_key}.{revision}.{registry.fingerprint}"'
 
 
-def texts(shown: Sequence[Row]) -> list[str]:
-    """Each row as the JSON text of an agent; one more query where any of them names sub-agents."""
+class Told(NamedTuple):
+    """What an answer says of an agent but for its warnings, which other agents and staff change too."""
+
+    id: str
+    owner_id: str
+    references: str  # JSON
+    text: str  # JSON, up to the warnings
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        draft = "true" if row.head_hash != row.live_hash else "false"
+        rest = (
+            f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
+            f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}",'
+            f'"headVersionNumber":{row.head_number},"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},'
+            f'"revision":{row.revision},"createdAt":"{wire_time(row.created_at)}",'
+            f'"updatedAt":"{wire_time(row.updated_at)}","warnings":}}'
+        )
+        text = splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
+        return cls(row.id, row.owner_id, row.references, text[:-1])
+
+
+def texts(shown: Sequence[Told]) -> list[str]:
+    """Each agent as JSON text; one more query where any of them names sub-agents."""
     known = known_agents(shown)
     registered = registry.fingerprint
-    return [agent_text(row, warning_text(row.references, registered, known.get(row.id, ()))) for row in shown]
+    return [f"{told.text}{warning_text(told.references, registered, known.get(told.id, ()))}}}" for told in shown]
 
 
-def agent_text(row: Row, warned: str) -> str:
-    draft = "true" if row.head_hash != row.live_hash else "false"
-    rest = (
-        f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
-        f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}","headVersionNumber":{row.head_number},'
-        f'"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},"revision":{row.revision},'
-        f'"createdAt":"{wire_time(row.created_at)}","updatedAt":"{wire_time(row.updated_at)}","warnings":{warned}}}'
-    )
-    return splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
+def text(row: Row) -> str:
+    """One agent as JSON text."""
+    return texts([Told.of(row)])[0]
 
 
 def warning_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
@@ -155,9 +171,11 @@ def warnings_text(found: Iterable[Warning]) -> str:
     return json.dumps([warning._asdict() for warning in found], ensure_ascii=False, separators=(",", ":"))
 
 
-def known_agents(shown: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+def known_agents(shown: Iterable[Told | Row]) -> dict[str, tuple[str, ...]]:
     """By agent that names any, the stored agents among them that it may use."""
     named = {
-        row.id: (row.owner_id, json.loads(row.references)["agents"]) for row in shown if '"agents"' in row.references
+        each.id: (each.owner_id, json.loads(each.references)["agents"])
+        for each in shown
+        if '"agents"' in each.references
     }
     return Agent.objects.usable_among(named) if named else {}

@@ -14,8 +14,8 @@ from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.json_views import JSONView
 from agentcms.query import Query, page_text, walk_text
 from agentcms.rest import body_object
-from agents_app import answers, wanted
-from agents_app.answers import Row, texts
+from agents_app import answers, listed, wanted
+from agents_app.answers import Row
 from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
 from agents_app.http import (
     agent_reply,
@@ -45,11 +45,12 @@ class AgentsView(JSONView):
         paging = asked.paging
         if asked.cursor is not None:
             found, following = wanted.walk(request.user, asked)
-            return reply(walk_text("agents", texts(found), paging.per_page, following))
+            shown = listed.texts(request.user, found, asked.shown)
+            return reply(walk_text("agents", shown, paging.per_page, following))
 
         found, total = wanted.page(request.user, asked)
-
-        return reply(page_text("agents", texts(found), total, paging.page, paging.per_page))
+        shown = listed.texts(request.user, found, asked.shown)
+        return reply(page_text("agents", shown, total, paging.page, paging.per_page))
 
     @once
     def post(self, request: Request) -> HttpResponse:
@@ -80,7 +81,7 @@ class AgentView(JSONView):
             raise missing(agent_id)
         if known_already(request, row.etag):
             return reply("", 304, row.etag)
-        return reply(texts([row])[0], etag=row.etag)
+        return reply(answers.text(row), etag=row.etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = read_edit(body_object(request))

@@ -115,7 +115,7 @@ def is_strict(request: Request) -> bool:
 def agent_reply(agent: Agent, version: Any, status: int = 200) -> HttpResponse:
     """The agent in hand, showing one of its versions."""
     row = answers.Row.of(agent, version)
-    return reply(answers.texts([row])[0], status, row.etag)
+    return reply(answers.text(row), status, row.etag)
 
 
 def json_reply(data: Any, status: int = 200) -> HttpResponse:

@@ -43,10 +43,13 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def among(self, agent_ids: Iterable[str]) -> Self:
         """Those with these ids, however many: as one parameter, because PostgreSQL refuses more than 65,535."""
-        ids = list(agent_ids)
+        return self.among_json(json.dumps(list(agent_ids)))
+
+    def among_json(self, agent_ids: str) -> Self:
+        """Those whose ids a JSON list holds."""
         if connection.vendor == "postgresql":
-            return self.filter(pk__in=RawSQL("SELECT unnest(%s::text[])", [ids]))
-        return self.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", [json.dumps(ids)]))
+            return self.filter(pk__in=RawSQL("SELECT jsonb_array_elements_text(%s::jsonb)", [agent_ids]))
+        return self.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", [agent_ids]))
 
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
         """Who owns each of these, however many; those that are not there are left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,7 @@ from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
 from agentcms.wire import read_time
 from agents_app import answers
-from agents_app.answers import Row
+from agents_app.listed import Key
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 NEWEST = OrderBy("createdAt")
@@ -98,17 +99,17 @@ def ordered(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE)
     return agents.filter(after).order_by(column, "id")
 
 
-def page(user: Any, wanted: Wanted) -> tuple[list[Row], int]:
-    """The rows of one page, and how many there are in all."""
+def page(user: Any, wanted: Wanted) -> tuple[list[Key], int]:
+    """The agents of one page, and how many there are in all."""
     paging = wanted.paging
     everything = may_all(user, Role.VIEWER)
     if wanted.is_plain:
-        variant = (everything, wanted.shown, STATES[wanted.status][0], wanted.column)
-        found = MANY(variant, user_id=user.pk, limit=(paging.per_page, paging.start))
+        variant = (everything, STATES[wanted.status][0], wanted.column)
+        found: Iterable[Any] = MANY(variant, user_id=user.pk, limit=(paging.per_page, paging.start))
     else:
         agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column)
-        found = answers.rows(agents, wanted.shown)[paging.start : paging.stop]
-    return [Row(*row) for row in found], total(user, wanted)
+        found = agents.values_list(*Key._fields)[paging.start : paging.stop]
+    return [Key(*row) for row in found], total(user, wanted)
 
 
 def total(user: Any, wanted: Wanted) -> int:
@@ -129,14 +130,14 @@ def total(user: Any, wanted: Wanted) -> int:
     return count
 
 
-def walk(user: Any, wanted: Wanted) -> tuple[list[Row], str | None]:
-    """The rows after a cursor, and the cursor of what follows, None at the end."""
+def walk(user: Any, wanted: Wanted) -> tuple[list[Key], str | None]:
+    """The agents after a cursor, and the cursor of what follows, None at the end."""
     size = min(wanted.paging.per_page, MAX_PER_PAGE)
     after = _after(wanted, *wanted.after) if wanted.after else ANYWHERE
     agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column, after)
-    found = answers.rows(agents, wanted.shown, ORDER[wanted.order.field])[: size + 1]
+    found = list(agents.values_list(*Key._fields, ORDER[wanted.order.field])[: size + 1])
     following = write_cursor(wanted, found[size - 1]) if len(found) > size else None
-    return [Row(*row[:-1]) for row in found[:size]], following
+    return [Key(*row[:-1]) for row in found[:size]], following
 
 
 def _after(wanted: Wanted, value: Any, agent_id: str) -> Q:
@@ -168,12 +169,12 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
 
 
 def _many(variant: Any, user_id: int) -> Any:
-    everything, shown, state, column = variant
+    everything, state, column = variant
     caller: Any = answers.StandIn(everything, user_id)
     seen = ordered(Agent.objects.for_user(caller).filter(active_version__isnull=False), state, column)
-    # The page is found first, or the database would sort the snapshots of all agents.
+    # The page is found first, in an index alone; a deep one would read all the agents before it.
     found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])
-    return answers.rows(ordered(found, state, column), shown)
+    return ordered(found, state, column).values_list(*Key._fields)
 
 
 MANY = Prepared(_many, user_id=int)
