@@ -32,7 +32,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """
 
     def get_connection_params(self) -> dict[str, Any]:
+        if self.alias in self._connection_pools:  # type: ignore[attr-defined]  # asked at every request; it knows them
+            return {}
         return {**super().get_connection_params(), "context": adapters(self.timezone)}
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        if self.connection.autocommit != autocommit:  # as it comes from the pool, it is as it should be
+            super()._set_autocommit(autocommit)  # type: ignore[misc]
 
     def create_cursor(self, name: str | None = None) -> Any:
         if name:  # outside a transaction such a cursor must outlive the statement
