@@ -7,7 +7,8 @@ SHELL := /bin/sh
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-PYTEST := $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# Many tests wait for processes: one worker more than processors keeps those busy.
+PYTEST := $(PY) -m pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile --no-loadscope-reorder
 TEMPLATES = $(shell find templates *_app -name '*.html' -path '*templates*' 2>/dev/null)
 
 help: ## List these commands
