@@ -13,6 +13,7 @@ from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subq
 from django.db.models.functions import Cast
 
 from access_app.roles import StandIn
+from agentcms.kept import Kept
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent
@@ -103,18 +104,27 @@ def version_text(row: Row, pointers: Pointers) -> str:
 
 _FLAG = {True: "true", False: "false"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_compared: Kept[str] = Kept(4_000_000)
 
 
 def comparison_text(before: Row, after: Row, pointers: Pointers) -> str:
     """What differs between two versions, by field, by path inside JSON, and in plain words."""
+    key = (before.id, after.id)  # neither ever changes
+    if (text := _compared.get(key)) is None:
+        text = differences_text(before, after)
+        _compared.keep(key, text, len(text))
+    versions = f'{{"fromVersion":{version_text(before, pointers)},"toVersion":{version_text(after, pointers)}}}'
+    return splice(text, versions)
+
+
+def differences_text(before: Row, after: Row) -> str:
     diffs = compare(json.loads(before.snapshot), json.loads(after.snapshot))
     body = {
         "diffs": [{"field": diff.field, "previousValue": diff.before, "currentValue": diff.after} for diff in diffs],
         "summary": summary(before, after, diffs),
         "details": [detail for diff in diffs for detail in details(diff)],
     }
-    versions = f'{{"fromVersion":{version_text(before, pointers)},"toVersion":{version_text(after, pointers)}}}'
-    return splice(_encode(body), versions)
+    return _encode(body)
 
 
 def details(diff: Any) -> Iterator[dict[str, Any]]:
