@@ -9,7 +9,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
-from agentcms.errors import ApiError, Conflict, Unavailable
+from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.json_views import JSONView
 from agentcms.query import MAX_NUMBER, Query
 from agentcms.rest import body_object
@@ -53,7 +53,11 @@ class GenerateView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         with streams.room(request.user):  # before it begins: where nobody can wait for it, none is to be paid for
-            run = streams.wait_for(started(request, agent_id).pk)
+            run_id = started(request, agent_id).pk
+            try:
+                run = streams.wait_for(run_id)
+            except AgentRun.DoesNotExist:
+                raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
         if run.status == AgentRun.Status.SUCCEEDED:
             return json_reply(generated(run))
         raise failure(run)

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError, Unavailable
 from runs_app import leases
-from runs_app.chunks import LAST, Chunk, on_the_wire
+from runs_app.chunks import LAST, Chunk, chunk, on_the_wire
 from runs_app.models import AgentRun, RunEvent
 from runs_app.wakeups import wakeups
 
@@ -48,6 +48,8 @@ def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
                 if batch[-1][1]["type"] in LAST:
                     return
             if is_over or was_stopping:
+                if is_over and not AgentRun.objects.filter(pk=run_id).exists():
+                    yield [(after + 1, deleted(run_id))]
                 return
             close_old_connections()  # while nothing happens, others may have it
             woken.wait(wakeups.patience(LOOK))
@@ -59,6 +61,11 @@ def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
 def events_after(run_id: UUID, number: int) -> Batch:
     found = RunEvent.objects.filter(run=run_id, number__gt=number).order_by("number")
     return list(found.values_list("number", "data")[:MOST_AT_ONCE])
+
+
+def deleted(run_id: UUID) -> Chunk:
+    """The last chunk of a run whose agent was deleted with all its runs; it stands in no row."""
+    return chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
 
 
 def over(run_id: UUID) -> bool:

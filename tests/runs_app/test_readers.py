@@ -50,4 +50,9 @@ def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
 def test_a_run_that_vanished_is_over():
     from uuid import uuid4
 
-    assert list(streams.follow(uuid4())) == []
+    run_id = uuid4()
+
+    ((event,),) = streams.follow(run_id, 3)
+
+    assert (event[0], event[1]["type"]) == (4, "error")
+    assert event[1]["payload"]["error"]["message"] == f"Run {run_id} was deleted with its agent."

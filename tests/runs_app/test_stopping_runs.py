@@ -1,8 +1,10 @@
 """A run is stopped, or lost with the process that carried it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from runs_app import leases, starting, tasks
@@ -11,6 +13,7 @@ from runs_app.models import LEASE, AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
+from tests.served import wait_until
 
 pytestmark = pytest.mark.usefixtures("engine_at_rest")
 
@@ -82,6 +85,38 @@ def test_an_agent_that_is_deleted_ends_its_runs(agent, editor):
 
     assert not AgentRun.objects.filter(pk=run.pk).exists()
     assert engine().writer.settle(10)
+
+
+def test_who_reads_along_is_told_that_the_agent_was_deleted(agent, editor):
+    run = speaks(begin(agent, editor, LONG))
+    answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
+    agent.delete()
+
+    blocks = b"".join(answer.streaming_content).decode().split("\n\n")
+
+    assert f"Run {run.pk} was deleted with its agent." in blocks[-3]
+    assert '"type":"error"' in blocks[-3]
+    assert blocks[-2] == "data: [DONE]"
+
+
+def ask(caller):
+    try:
+        return caller.post("/api/agents/concierge/generate", {"messages": LONG})
+    finally:
+        connection.close()
+
+
+def test_who_waits_is_told_that_the_agent_was_deleted(agent, editor):
+    caller = Caller(api_key(editor))
+    with ThreadPoolExecutor(1) as waiting:
+        asked = waiting.submit(ask, caller)
+        wait_until(lambda: AgentRun.objects.filter(events__data__type="text-delta").exists(), 30, "the first words")
+        run = AgentRun.objects.get()
+        agent.delete()
+        answer = asked.result(30)
+
+    assert (answer.status_code, answer.body["code"]) == (404, "not_found")
+    assert answer.body["error"] == f"Agent concierge was deleted while it answered, and run {run.pk} with it"
 
 
 def test_a_run_whose_process_died_fails_with_a_reason(agent, editor):
