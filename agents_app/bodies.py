@@ -9,7 +9,19 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from agents_app.changes import Change, change
-from agents_app.shapes import WIRE, AgentId, AgentShape, Issue, JSONObject, Name, OwnerId, ShapeError, partial, read
+from agents_app.shapes import (
+    WIRE,
+    AgentId,
+    AgentShape,
+    Issue,
+    JSONObject,
+    Name,
+    OwnerId,
+    ShapeError,
+    gathering,
+    partial,
+    read,
+)
 
 Message = Annotated[str, Field(max_length=500)]
 
@@ -53,10 +65,8 @@ def read_parts(body: Any, *parts: type[BaseModel]) -> list[JSONObject]:
     values: list[JSONObject] = []
     issues: list[Issue] = []
     for part in parts:
-        try:
+        with gathering(issues):
             values.append(read(part, body))
-        except ShapeError as error:
-            issues += error.issues
     if issues:
         raise ShapeError(dict.fromkeys(issues))
     return values

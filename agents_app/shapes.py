@@ -6,7 +6,8 @@ and is kept value for value. Nothing is trimmed and nothing is turned into anoth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from itertools import repeat
@@ -48,6 +49,15 @@ class ShapeError(ValidationError):
             name = to_python(head) or NON_FIELD_ERRORS
             by_field.setdefault(name, []).append(f"{inner}: {message}" if inner else message)
         super().__init__(by_field, code="invalid")
+
+
+@contextmanager
+def gathering(issues: list[Issue]) -> Iterator[None]:
+    """Note the faults of what is read inside, so that all parts of an input are told of at once."""
+    try:
+        yield
+    except ShapeError as error:
+        issues += error.issues
 
 
 def _problem(message: str) -> PydanticCustomError:

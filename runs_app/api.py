@@ -104,16 +104,10 @@ def started(request: Request, agent_id: str) -> AgentRun:
     """Start the run that a request describes."""
     stored = asked_for(request, agent_id)
     call = read_call(body_object(request))
-    return starting.start(
-        stored,
-        user=request.user,
-        messages=call.messages,
-        options=call.options,
-        client_tools=call.client_tools,
-        thread=call.thread,
-        resource=call.resource,
-        key=key_of(request) or "",
-    )
+    try:
+        return starting.start(stored, user=request.user, key=key_of(request) or "", **call._asdict())
+    except Agent.DoesNotExist:  # it was deleted a moment ago
+        raise missing(agent_id) from None
 
 
 def asked_for(request: Request, agent_id: str) -> StoredAgent:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from agents_app.shapes import Issue, ShapeError
+from agentcms.wire import join
+from agents_app.shapes import Issue, ShapeError, gathering
+from runs_app.history import read_messages
 from runs_app.options import read_options
 
 MOST_TOOLS = 128
@@ -29,8 +30,7 @@ NOT_DONE = {
 }
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A checked body; the messages are read where the run starts."""
 
     messages: Any
@@ -41,14 +41,24 @@ class Call:
 
 
 def read_call(body: Mapping[str, Any]) -> Call:
-    """Raises ShapeError with wire paths."""
+    """Raises ShapeError with the wire paths of all that is wrong."""
     issues = [Issue(name, f"{said} Leave this out.") for name, said in NOT_DONE.items() if body.get(name)]
+    if "messages" not in body:
+        issues.append(Issue("messages", "This is required."))
+    call = Call(body.get("messages"), {}, [], "", "")
+    with gathering(issues):
+        call = call._replace(options=read_options(body))
+    with gathering(issues):
+        call = call._replace(client_tools=read_client_tools(body.get("clientTools")))
+    with gathering(issues):
+        thread, resource = read_memory(body)
+        call = call._replace(thread=thread, resource=resource)
+    if issues and "messages" in body:
+        with gathering(issues):
+            read_messages(call.messages)
     if issues:
         raise ShapeError(issues)
-    if "messages" not in body:
-        raise ShapeError([Issue("messages", "This is required.")])
-    thread, resource = read_memory(body)
-    return Call(body["messages"], read_options(body), read_client_tools(body.get("clientTools")), thread, resource)
+    return call
 
 
 def read_memory(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -61,7 +71,14 @@ def read_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     thread = memory.get("thread")
     if isinstance(thread, dict):
         thread = thread.get("id")
-    return key("memory.thread", thread), key("memory.resource", memory.get("resource"))
+    issues: list[Issue] = []
+    named = []
+    for path, value in (("memory.thread", thread), ("memory.resource", memory.get("resource"))):
+        with gathering(issues):
+            named.append(key(path, value))
+    if issues:
+        raise ShapeError(issues)
+    return named[0], named[1]
 
 
 def key(path: str, value: Any) -> str:
@@ -78,11 +95,18 @@ def read_client_tools(value: Any) -> list[dict[str, Any]]:
         return []
     if not isinstance(value, dict) or len(value) > MOST_TOOLS:
         raise ShapeError([Issue("clientTools", f"This must be an object of at most {MOST_TOOLS} tools by name.")])
-    return [client_tool(name, said) for name, said in value.items()]
+    issues: list[Issue] = []
+    tools = []
+    for name, said in value.items():
+        with gathering(issues):
+            tools.append(client_tool(name, said))
+    if issues:
+        raise ShapeError(issues)
+    return tools
 
 
 def client_tool(name: str, said: Any) -> dict[str, Any]:
-    path = f"clientTools.{name}"
+    path = join("clientTools", name)
     if not TOOL_NAME.fullmatch(name):
         raise ShapeError([Issue(path, "A tool's name has at most 64 letters, digits, '_' and '-'.")])
     if not isinstance(said, dict):

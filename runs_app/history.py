@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentcms.wire import faults
-from agents_app.shapes import Issue, ShapeError
+from agents_app.shapes import Issue, ShapeError, gathering
 
 Part = dict[str, Any]
 Message = dict[str, Any]
@@ -33,13 +33,16 @@ def read_messages(value: Any, path: str = "messages") -> list[Message]:
     given = value if isinstance(value, list) else [value]
     if len(given) > MOST_MESSAGES:
         raise ShapeError([Issue(path, f"Send at most {MOST_MESSAGES:,} messages.")])
-    messages = [
-        message
-        for index, each in enumerate(given)
-        for message in _read(each, f"{path}[{index}]" if isinstance(value, list) else path)
-    ]
+    messages: list[Message] = []
+    for index, each in enumerate(given):
+        with gathering(issues):
+            messages += _read(each, f"{path}[{index}]" if isinstance(value, list) else path)
+    if issues:
+        raise ShapeError(issues)
     if not messages or messages[-1]["role"] == "assistant":
         raise ShapeError([Issue(path, "The last message must be one to answer: a user's, or the result of a tool.")])
+    if messages[-1]["role"] == "user" and not any(part["text"].strip() for part in messages[-1]["content"]):
+        raise ShapeError([Issue(path, "The message to answer is blank. Say something.")])
     return messages
 
 
@@ -126,7 +129,11 @@ def _result(part: Part, path: str) -> Part:
 
 
 def _named(part: Part, path: str) -> Part:
-    return {name: _text(part, name, path) for name in ("toolCallId", "toolName")}
+    named = {name: _text(part, name, path) for name in ("toolCallId", "toolName")}
+    for name, value in named.items():
+        if not value:
+            raise ShapeError([Issue(f"{path}.{name}", "This may not be blank.")])
+    return named
 
 
 def _text(part: Part, name: str, path: str) -> str:

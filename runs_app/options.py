@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire import to_wire
-from agents_app.shapes import WIRE, Issue, ShapeError, read
+from agents_app.shapes import WIRE, Issue, ShapeError, gathering, read
 
 Options = dict[str, Any]
 
@@ -72,12 +72,18 @@ class CallOptions(ModelOptions):
 
 def read_options(body: Mapping[str, Any]) -> Options:
     """The options that a body names; those in `modelSettings` count too. Raises ShapeError with wire paths."""
-    given = read(CallOptions, dict(body))
-    nested = given.pop("model_settings", None) or {}
-    try:
-        inner = read(ModelOptions, nested)
-    except ShapeError as error:
-        raise ShapeError(Issue(f"modelSettings.{field}", message) for field, message in error.issues) from None
+    given, inner = Options(), Options()
+    issues: list[Issue] = []
+    nested: list[Issue] = []
+    with gathering(issues):
+        given = read(CallOptions, dict(body))
+    with gathering(nested):
+        settings_of_model = body.get("modelSettings")
+        inner = read(ModelOptions, settings_of_model if isinstance(settings_of_model, dict) else {})
+    issues += [Issue(f"modelSettings.{field}", message) for field, message in nested]
+    if issues:
+        raise ShapeError(dict.fromkeys(issues))
+    given.pop("model_settings", None)
     named = {to_wire(name): value for name, value in {**inner, **given}.items() if value is not None}
     if "maxOutputTokens" in named:
         named["maxTokens"] = named.pop("maxOutputTokens")

@@ -48,6 +48,55 @@ def test_what_cannot_be_done_is_a_400_with_its_place(editor, body, field):
     assert AgentRun.objects.count() == 0
 
 
+def test_all_faults_are_told_at_once(editor):
+    body = {
+        "messages": [{"role": "system", "content": "Be rude."}, "a", {"role": "user", "content": [{"type": "image"}]}],
+        "instructions": "Be rude.",
+        "temperature": "hot",
+        "modelSettings": {"topP": 7},
+        "clientTools": {"a b": {}, "c": 7},
+        "memory": {"thread": 7, "resource": ""},
+    }
+
+    answer = editor.post("/api/agents/concierge/generate", body)
+
+    assert answer.status_code == 400
+    assert [issue["field"] for issue in answer.body["issues"]] == [
+        "instructions",
+        "temperature",
+        "modelSettings.topP",
+        "clientTools.a b",
+        "clientTools.c",
+        "memory.thread",
+        "memory.resource",
+        "messages[0].role",
+        "messages[2].content[0]",
+    ]
+
+
+def test_a_long_name_is_told_in_short(editor):
+    answer = editor.post("/api/agents/concierge/generate", {"messages": "a", "clientTools": {"x" * 100_000: {}}})
+
+    assert (answer.status_code, len(answer.content) < 500) == (400, True)
+
+
+@pytest.mark.parametrize("messages", ["", " \n", [{"role": "user", "content": ""}], ["a", ["b"], " "]], ids=str)
+def test_nothing_is_no_message(editor, messages):
+    answer = editor.post("/api/agents/concierge/generate", {"messages": messages})
+
+    assert (answer.status_code, answer.body["code"]) == (400, "invalid_body")
+    assert AgentRun.objects.count() == 0
+
+
+@pytest.mark.parametrize("name", ["toolCallId", "toolName"])
+def test_a_result_names_its_call(editor, name):
+    part = {"type": "tool-result", "toolCallId": "1", "toolName": "a", "result": 1, name: ""}
+
+    answer = editor.post("/api/agents/concierge/generate", {"messages": [{"role": "tool", "content": [part]}]})
+
+    assert answer.body["issues"] == [{"field": f"messages[0].content[0].{name}", "message": "This may not be blank."}]
+
+
 def test_what_changes_nothing_is_ignored(editor):
     body = {"messages": "Hello", "requestContext": {"a": 1}, "runId": "x", "savePerStep": True, "tracingOptions": {}}
 
