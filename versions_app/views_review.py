@@ -26,9 +26,8 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     against = request.POST.get("against") or "head"
     version, head = find_pair(agent, [against, "head"])
     form = sent(request, agent)
-    side_by_side = request.POST.get("layout") == "sides"
-    unfolded = request.POST.getlist("unfold")
-    differing = sections(version.snapshot, on_top(head, form), side_by_side=side_by_side, unfolded=unfolded)
+    shown: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
+    differing = sections(version.snapshot, on_top(head, form), **shown)
 
     context = {
         "nav": "agents",
@@ -38,7 +37,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "unfold_url": request.path,
         "sent_again": [] if is_htmx(request) else sent_again(request),
         "sections": differing,
-        "side_by_side": side_by_side,
+        "side_by_side": shown["side_by_side"],
         "changes": count_changes(differing),
         "unread": ", ".join(str(field.label) for field in form.faulty),
     }
