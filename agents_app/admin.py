@@ -63,7 +63,6 @@ class AgentAdmin(StaffOnly, AgentActs):
     list_select_related = ("active_version", "head_version")
     readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
-    actions = ("publish_drafts",)
     fieldsets: ClassVar = [
         (None, {"fields": ["id", "owner_id", "name", "description", "instructions", "model"]}),
         ("Abilities", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),

@@ -21,14 +21,16 @@ from agents_app.changes import change
 from agents_app.forms_acts import DiscardForm, DuplicateForm, SnapshotForm
 from agents_app.models import Agent
 from agents_app.pages import owners_for
+from agents_app.selected import MOST
 from agents_app.sub_agents import Circle
+from jobs_app import work
 
 TITLES = {"duplicate": "Duplicate", "snapshot": "Save a version", "discard_draft": "Discard the draft"}
 MOVED = "Somebody moved live or the draft since you opened this page. This is how it stands now."
 
 
 class AgentActs(admin.ModelAdmin):
-    actions = ("publish_drafts",)
+    actions = ("publish_drafts", "export")
 
     def get_urls(self) -> list[Any]:
         acts = [
@@ -141,3 +143,15 @@ class AgentActs(admin.ModelAdmin):
             self.message_user(request, f"{agent.name}: {refusal.sentence}", messages.ERROR)
             return False
         return moved
+
+    @admin.action(description="Export the selected agents")
+    def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        """A file of them, made by a job of the member of staff."""
+        chosen = list(agents.values_list("pk", flat=True)[: MOST + 1])
+        if len(chosen) > MOST:
+            self.message_user(request, f"Select at most {MOST} agents, or export all.", messages.ERROR)
+            return None
+        offer = work.offers["export-agents"]
+        job = work.start(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)
+        self.message_user(request, "The export was started. This page shows how far it is.")
+        return redirect("admin:jobs_app_job_change", job.pk)

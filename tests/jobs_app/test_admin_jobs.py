@@ -63,6 +63,33 @@ def test_agents_are_exported_from_their_list_and_downloaded_from_the_job(client,
     assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
 
 
+def export(client, *chosen):
+    return client.post(AGENTS, {"action": "export", "_selected_action": chosen})
+
+
+def test_staff_export_the_agents_they_select_of_those_they_see(client):
+    client.force_login(member("viewer", "north", is_staff=True))
+    for agent_id, owner_id in (("porter", "north"), ("clerk", "north"), ("theirs", "south")):
+        AgentFactory(id=agent_id, owner_id=owner_id)
+
+    answer = export(client, "porter", "theirs")
+    job = work.run(str(Job.objects.get().pk))
+
+    assert job.result["records"] == 1
+    assert job.result["file"] in client.get(answer.headers["Location"]).content.decode()
+    assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
+
+
+def test_more_agents_than_an_export_names_are_refused(client, staff, monkeypatch):
+    monkeypatch.setattr("agents_app.admin_acts.MOST", 1)
+    agents = AgentFactory.create_batch(2)
+
+    answer = export(client, *(agent.pk for agent in agents))
+
+    assert "Select at most 1 agents, or export all." in client.get(answer.headers["Location"]).content.decode()
+    assert Job.objects.count() == 0
+
+
 def test_only_superusers_start_jobs_and_only_by_post(client, staff):
     assert client.get(reverse("admin:jobs_app_job_start", args=["prune-dry-run"])).status_code == 405
     assert start(client, "drop-everything").status_code == 404
