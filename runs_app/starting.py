@@ -19,6 +19,7 @@ from agents_app.shapes import Issue, ShapeError
 from runs_app.engine import engine
 from runs_app.history import read_messages
 from runs_app.models import LEASE, AgentRun, Thread
+from runs_app.names import tool_names
 from runs_app.resolution import StoredAgent
 from runs_app.wakeups import wakeups
 
@@ -51,11 +52,13 @@ def start(
 
     `messages` is a text or a conversation in any form that `read_messages` knows, `options` is what `read_options`
     made of them. The same `key` of the same user names the same run again. Raises RoleRequired, ShapeError for the
-    messages, TooManyRuns, and Agent.DoesNotExist for an agent that vanished. A user that is None is trusted code.
+    messages and the names of client tools, TooManyRuns, and Agent.DoesNotExist for an agent that vanished. A user that
+    is None is trusted code.
     """
     if user is not None:
         require_role(user, Role.EDITOR, stored.owner_id)
     asked = read_input(messages, options or {}, client_tools or [])
+    refuse_taken_names(stored, client_tools or [])
     conversation = (thread, resource)
     return once(stored, user, asked, conversation, key) if key else store(stored, user, asked, conversation)
 
@@ -100,6 +103,14 @@ def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dic
         most = settings.RUN_MAX_INPUT // 1024
         raise ShapeError([Issue("messages", f"The messages, options and tools of a run take at most {most} KB.")])
     return asked
+
+
+def refuse_taken_names(stored: StoredAgent, client_tools: list[dict[str, Any]]) -> None:
+    """A model could not tell a tool of the caller from one of the agent. Raises ShapeError."""
+    taken = {*tool_names(stored.configuration)} if client_tools else set()
+    said = "The agent has a tool of this name itself. Give yours another name."
+    if issues := [Issue(f"clientTools.{tool['name']}", said) for tool in client_tools if tool["name"] in taken]:
+        raise ShapeError(issues)
 
 
 def hold(stored: StoredAgent, user: Any) -> None:

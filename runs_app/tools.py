@@ -5,11 +5,9 @@ It imports pydantic-ai, which is heavy: import this module where an agent is bui
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
@@ -22,28 +20,18 @@ from agents_app.registry import Entry, Kind
 from runs_app.aside import in_thread
 from runs_app.chunks import storable
 from runs_app.context import Running
+from runs_app.names import PREFIXES, tool_name
 from runs_app.workflows import run_workflow
 
 log = logging.getLogger(__name__)
 
 AgentTool = Tool[Running]
 
-LONGEST_NAME = 64  # the shortest limit of a provider
 LONGEST_ERROR = 500  # characters of what a tool says of its failure
 LONGEST_RESULT = 256 * 1024  # characters of JSON
 APPROVAL = (
     "This tool needs the approval of a person, which cannot be asked for yet. Nothing was done. Tell the user so."
 )
-
-
-def tool_name(key: str) -> str:
-    """A key as every provider takes it for a tool's name; one that had to be changed stays unlike any other."""
-    name = re.sub(r"[^a-zA-Z0-9_-]", "_", key)
-    if name == key and len(key) <= LONGEST_NAME and re.match("[a-zA-Z_]", key):
-        return key
-    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
-    start = name if re.match("[a-zA-Z_]", name) else f"_{name}"
-    return f"{start[: LONGEST_NAME - 9]}_{digest}"
 
 
 def registered_tool(key: str, entry: Entry) -> AgentTool:
@@ -67,7 +55,7 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
         return await run_workflow(entry, arguments, context.deps.user_id)
 
     function = getattr(entry.target, "run", entry.target)
-    return made(Kind.WORKFLOW, key, f"workflow-{key}", entry.description, function, run)
+    return made(Kind.WORKFLOW, key, f"{PREFIXES['workflows']}{key}", entry.description, function, run)
 
 
 def sub_agent_tool(key: str, description: str) -> AgentTool:
@@ -80,7 +68,7 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
         return await context.deps.ask_sub_agent(key, arguments["prompt"], context.tool_call_id or "")
 
     said = f"Asks the agent '{key}', which knows nothing of this conversation but the prompt. {description}".strip()
-    return made(Kind.AGENT, key, f"agent-{key}", said, question, ask)
+    return made(Kind.AGENT, key, f"{PREFIXES['agents']}{key}", said, question, ask)
 
 
 Act = Callable[[RunContext[Running], Mapping[str, Any]], Awaitable[Any]]

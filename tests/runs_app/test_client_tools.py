@@ -4,7 +4,8 @@ import pytest
 
 from agents_app.shapes import ShapeError
 from runs_app import calls
-from tests.factories import AgentFactory, member
+from tests.api.calls import Caller
+from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, begin, chunks, ended
 
 pytestmark = pytest.mark.usefixtures("engine_at_rest")
@@ -86,12 +87,31 @@ def test_a_call_whose_result_is_not_sent_has_none(editor):
 
 
 def test_a_tool_of_the_caller_cannot_have_the_name_of_one_of_the_agents(editor):
-    tool = [{**PLACE[0], "name": "word-count"}]
+    AgentFactory(id="helper", model=DEMO)
+    AgentFactory(
+        id="concierge", model=DEMO, tools=["word-count", "gone"], workflows=["triage-ticket"], agents=["helper"]
+    )
+    names = ["word-count", "workflow-triage-ticket", "agent-helper", "helper", "gone"]
+    body = {"messages": "Hello", "clientTools": {name: {} for name in names}}
 
-    run = ended(begin(AgentFactory(model=DEMO, tools=["word-count"]), editor, ASK, client_tools=tool))
+    answer = Caller(api_key(editor)).post("/api/agents/concierge/generate", body)
 
-    assert run.status == "failed"
-    assert "word-count" in run.error
+    assert answer.status_code == 400
+    assert answer.body["issues"] == [
+        {
+            "field": f"clientTools.{name}",
+            "message": "The agent has a tool of this name itself. Give yours another name.",
+        }
+        for name in names[:3]
+    ]
+
+
+def test_what_nothing_registered_keeps_no_name_from_the_caller(editor):
+    tool = [{**PLACE[0], "name": "gone"}]
+
+    run = ended(begin(AgentFactory(model=DEMO, tools=["gone"]), editor, "Use gone", client_tools=tool))
+
+    assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
 
 
 @pytest.mark.parametrize(

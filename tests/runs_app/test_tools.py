@@ -9,8 +9,8 @@ from pydantic_ai import ToolReturnPart
 from agents_app.registry import Kind, registry, tool
 from agents_app.shapes import to_body
 from runs_app.building import build
+from runs_app.names import tool_name
 from runs_app.resolution import stored_agents
-from runs_app.tools import tool_name
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db
