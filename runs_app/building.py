@@ -21,7 +21,7 @@ from runs_app.faults import CannotBuild
 from runs_app.options import read_defaults
 from runs_app.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.providers import DEMO
-from runs_app.router import model_for, provider_of, settings_of
+from runs_app.router import SAY_WHY, model_for, provider_of, settings_of
 from runs_app.steps import Steps
 from runs_app.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.wording import model_name
@@ -134,7 +134,7 @@ class Building:
             yield InputProcessors(taken)
         if taken := self.processors("outputProcessors"):
             yield OutputProcessors(taken)
-        yield Steps()
+        yield Steps(says_why=provider_of(self.configuration["model"]).dialect in SAY_WHY)
 
     def processors(self, field: str) -> tuple[Processor, ...]:
         """The processors of one side, in order."""

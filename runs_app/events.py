@@ -115,7 +115,14 @@ def tool_result(event: FunctionToolResultEvent) -> Chunk:
 
 
 def reason(response: ModelResponse) -> str:
+    if response.finish_reason == "stop" and not says_why(response):
+        return "unknown"
     return REASONS.get(response.finish_reason or "stop", "other")
+
+
+def says_why(response: ModelResponse) -> bool:
+    """Whether a provider said why it stopped: pydantic-ai takes a server that says nothing for one that was done."""
+    return response.finish_reason not in (None, "stop") or "finish_reason" in (response.provider_details or {})
 
 
 def usage(used: RunUsage | RequestUsage) -> dict[str, int]:

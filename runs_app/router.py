@@ -142,6 +142,9 @@ MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
     Dialect.GOOGLE: google,
 }
 
+# Some that speak like OpenAI never say why they stop; what code registers may not either.
+SAY_WHY = {Dialect.OPENAI, Dialect.ANTHROPIC, Dialect.GOOGLE}
+
 # Clients are kept: to make one costs up to 200 ms.
 
 

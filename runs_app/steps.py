@@ -15,14 +15,20 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 
 from runs_app.context import Running
-from runs_app.faults import fault_in
+from runs_app.events import says_why
+from runs_app.faults import RunFault, fault_in
+from runs_app.names import tool_name
 from runs_app.options import most_steps
-from runs_app.tools import tool_name
 
 
 @dataclass
 class Steps(AbstractCapability[Running]):
-    """Which tools a request offers and demands, by the options of the run; and what a failed request says."""
+    """Which tools a request offers and demands, by the options of the run; and what a failed request says.
+
+    `says_why` is whether the model always says why it stopped: what ends without was cut off.
+    """
+
+    says_why: bool = False
 
     def get_model_settings(self) -> Callable[[RunContext[Running]], ModelSettings]:
         return tool_choice
@@ -30,6 +36,14 @@ class Steps(AbstractCapability[Running]):
     async def prepare_tools(self, ctx: RunContext[Running], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         active = ctx.deps.options.get("activeTools")
         return tool_defs if active is None else [tool for tool in tool_defs if called(tool) & {*active}]
+
+    async def after_model_request(
+        self, ctx: RunContext[Running], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        # Before any tool is called: the model may have been about to say more.
+        if self.says_why and not says_why(response):
+            raise RunFault("The model's answer broke off before its end. Ask again.", "cut_off")
+        return response
 
     async def on_model_request_error(
         self, ctx: RunContext[Running], *, request_context: ModelRequestContext, error: Exception
