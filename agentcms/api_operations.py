@@ -119,7 +119,7 @@ OPERATIONS = (
         "Import JSON Lines",
         "Job",
         "Lines",
-        ("dryRun", "publish", "name"),
+        ("dryRun", "publish", "strict", "name"),
         202,
         (413,),
     ),

@@ -31,6 +31,8 @@ from agentcms.wire import join, to_wire, wire_path, wire_time
 
 logger = logging.getLogger(__name__)
 
+CUT_OFF = "The body ended before its declared length."
+
 # --- In
 
 
@@ -72,7 +74,7 @@ def read_body(request: Request, stream: IO[bytes]) -> bytes:
     if len(body) > limit:
         raise errors.TooLarge()
     if len(body) < declared:
-        raise BadRequest("request body", [("", "The body ended before its declared length.")])
+        raise BadRequest("request body", [("", CUT_OFF)])
     return bytes(body)
 
 

@@ -120,8 +120,8 @@ def take_in_all(job: Job, path: Path) -> dict[str, Any]:
     """Take in what no earlier worker did; what it came to, with what became of each record."""
     user = acting(job)
     at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
-    counts: Counter[str] = Counter(at["counts"])
-    size, ids = at["told"], set[int]()
+    counts, size, ids = Counter[str](at["counts"]), at["told"], set[int]()
+    coming = ids_of(path) if job.parameters.get("strict") else set()
     job.advance(done=counts.total(), total=sum(1 for _ in lines(path)))
     with told_so_far(job, size) as told:
         for number, line in lines(path):
@@ -129,7 +129,7 @@ def take_in_all(job: Job, path: Path) -> dict[str, Any]:
             if number <= at["line"]:  # by an earlier worker
                 continue
             with transaction.atomic():
-                outcome = take(record, user, job.parameters)
+                outcome = take(record, user, job.parameters, coming)
                 counts[outcome.action] += 1
                 said = as_line(number, outcome) if counts.total() <= MOST_LISTED else b""
                 size += len(said)
@@ -154,6 +154,14 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 piece = file.readline(MOST_BYTES + 1)
             if line.strip():
                 yield number, line
+
+
+def ids_of(path: Path) -> set[int]:
+    """The marks of all ids in a file: its agents may name one another, whichever comes first."""
+    ids: set[int] = set()
+    for _, line in lines(path):
+        Record.read(line, ids)
+    return ids
 
 
 def told_so_far(job: Job, size: int) -> IO[bytes]:

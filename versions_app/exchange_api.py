@@ -13,11 +13,12 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from access_app.roles import Role, ceiling, may_all, owners
-from agentcms.errors import ApiError, Forbidden, NotFound, TooLarge, UnsupportedMediaType
+from agentcms.chunked import UNMEASURED
+from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
 from agentcms.ids import random_key
 from agentcms.json_views import JSONView
 from agentcms.query import Query
-from agentcms.rest import body_object
+from agentcms.rest import CUT_OFF, body_object
 from agents_app.once import answered, once
 from jobs_app.api import find_job, job_reply
 from jobs_app.work import start
@@ -42,10 +43,9 @@ class ImportView(JSONView):
 
     def post(self, request: Request) -> HttpResponse:
         with Query(request) as query:
-            options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish")}
+            options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
-        if request.content_type.partition(";")[0].strip().lower() not in LINES:
-            raise UnsupportedMediaType("Send the records as application/x-ndjson, one JSON object on a line.")
+        refuse_other_kinds(request)
         if not may_all(request.user, Role.PUBLISHER) and not owners(request.user, Role.PUBLISHER).exists():
             raise Forbidden("This needs the role publisher for some owner.")
         path, digest = store(request)
@@ -67,6 +67,13 @@ class ImportView(JSONView):
                 each.unlink(missing_ok=True)
 
 
+def refuse_other_kinds(request: Request) -> None:
+    """Take JSON Lines alone, and as they are."""
+    packing = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if request.content_type.partition(";")[0].strip().lower() not in LINES or packing not in ("", "identity"):
+        raise UnsupportedMediaType("Send the records unpacked as application/x-ndjson, one JSON object on a line.")
+
+
 def store(request: Request) -> tuple[Path, str]:
     """Stream the body to disk; where it is and what its SHA-256 is."""
     path, seen, size = folder() / f"{random_key()}.part", hashlib.sha256(), 0
@@ -81,6 +88,8 @@ def store(request: Request) -> tuple[Path, str]:
                 file.write(chunk)
         if not size:
             raise ApiError(400, "Send at least one record.", "invalid_body")
+        if size < int(request.META.get("CONTENT_LENGTH") or 0) and UNMEASURED not in request.META:
+            raise BadRequest("request body", [("", CUT_OFF)])
     except BaseException:
         path.unlink(missing_ok=True)
         raise

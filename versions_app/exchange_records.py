@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, NamedTuple, Self
 
 from django.conf import settings
@@ -11,12 +11,12 @@ from django.db import IntegrityError, transaction
 
 from access_app.roles import SHARED, Role, has_role, owners
 from agentcms.strict_json import InvalidJSON, parse
-from agentcms.wire import canonical
+from agentcms.wire import MAX_DEPTH, canonical, join
 from agents_app.changes import Source, change
 from agents_app.models import Agent
 from agents_app.querysets import usable_owners
-from agents_app.references import KINDS, references, warnings
-from agents_app.shapes import ShapeError, read_agent, read_new_agent, to_body
+from agents_app.references import KINDS, place, references, warnings
+from agents_app.shapes import Issue, ShapeError, gathering, read_agent, read_new_agent, to_body
 
 ACTIONS = ("create", "update", "same", "refuse")
 MOST_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -51,21 +51,25 @@ class Record(NamedTuple):
         if len(line) > MOST_BYTES:
             return cls("", fault=f"A record may have {MOST_BYTES >> 20} MB. This one has more.")
         try:
-            value = parse(line)
+            value = parse(line, MAX_DEPTH + 1)  # a configuration stands a level deeper here than in a body
         except InvalidJSON as error:
             return cls("", fault=str(error))
         agent_id = value.get("id") if isinstance(value, dict) else None
         if not isinstance(agent_id, str):
             return cls("", value)
-        mark = int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
-        if mark in ids:
+        if mark(agent_id) in ids:
             return cls(agent_id, fault="An earlier line of the file has this id. Keep one of them.")
-        ids.add(mark)
+        ids.add(mark(agent_id))
         return cls(agent_id, value)
 
 
-def take(record: Record, user: Any, options: dict[str, Any]) -> Outcome:
-    """Take one record in, or say why not."""
+def mark(agent_id: str) -> int:
+    """An id as a number of eight bytes: a file may have millions of ids."""
+    return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
+
+
+def take(record: Record, user: Any, options: dict[str, Any], coming: Container[int] = ()) -> Outcome:
+    """Take one record in, or say why not; `coming` has the marks of all ids of the file, where that is strict."""
     agent_id = record.id
     if record.fault:
         return Outcome(agent_id, "refuse", record.fault)
@@ -74,6 +78,8 @@ def take(record: Record, user: Any, options: dict[str, Any]) -> Outcome:
         live, draft, owner_id = read(record.value)
         with transaction.atomic(), change(actor=user, **said):
             action, owner_id = apply(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
+            if options.get("strict"):
+                refuse_unregistered(live, draft, owner_id, coming)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         return Outcome(agent_id, action, "", owner_id, unregistered(live, draft))
@@ -89,10 +95,23 @@ def read(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None
     """The live configuration, the draft and the owner of a record. Raises Refusal and ShapeError."""
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
         raise Refusal('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
-    whole = read_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
+    issues: list[Issue] = []
+    of_draft: list[Issue] = []
+    whole: dict[str, Any] = {}
+    draft = None
+    with gathering(issues):
+        whole = read_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
+    with gathering(of_draft):
+        draft = None if record.get("draft") is None else read_agent(record["draft"])
+    if issues := [*issues, *in_draft(of_draft)]:
+        raise ShapeError(issues)
     owner_id = whole.pop("owner_id")
     del whole["id"]
-    return whole, read_agent(record["draft"]) if record.get("draft") is not None else None, owner_id
+    return whole, draft, owner_id
+
+
+def in_draft(issues: Iterable[Issue]) -> list[Issue]:
+    return [Issue(join("draft", field) if field else "draft", message) for field, message in issues]
 
 
 def apply(
@@ -148,6 +167,27 @@ def equal(fields: dict[str, Any], version: Any) -> bool:
 
 
 # --- What nothing registered
+
+
+def refuse_unregistered(
+    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, coming: Container[int]
+) -> None:
+    """Refuse what names things that nothing registered, at their places. Raises ShapeError."""
+    issues = broken(live, owner_id, coming)
+    if draft is not None:
+        issues += in_draft(broken(draft, owner_id, coming))
+    if issues:
+        raise ShapeError(issues)
+
+
+def broken(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
+    """What nothing registered of a configuration; a sub-agent may be stored, or stand on a later line."""
+    body = to_body(state)
+    named = references(body)
+    keys = named.get("agents", [])
+    owner_of = dict.fromkeys([key for key in keys if mark(key) in coming], owner_id) | Agent.objects.owners_of(keys)
+    known = [key for key in keys if owner_of.get(key) in usable_owners(owner_id)]
+    return [Issue(place(each.field, each.key, body), each.message) for each in warnings(named, known)]
 
 
 def unregistered(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:

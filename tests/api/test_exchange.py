@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 from django.utils import timezone
@@ -235,6 +236,68 @@ def test_an_agent_with_a_large_draft_comes_back_from_its_export(api):
 
     assert imported(api, content)["create"] == 1
     assert exported(api)[0] == content
+
+
+def test_an_agent_as_deep_as_may_be_comes_back_from_its_export(api):
+    deep = json.loads("[" * 61 + "]" * 61)
+    assert api.create("a", metadata={"a": deep}).status_code == 201
+    api.patch(agent_path("a"), {"metadata": {"b": deep}, "autoPublish": False})
+    assert api.create("b", metadata={"a": [[deep]]}).status_code == 400
+
+    assert imported(api, exported(api)[0])["same"] == 1
+
+
+@pytest.mark.parametrize("packing", ["gzip", "br"])
+def test_a_file_that_claims_to_be_packed_is_refused(api, packing):
+    assert take_in(api, [record("a")], Content_Encoding=packing).status_code == 415
+    assert not Job.objects.exists()
+
+
+def test_an_upload_that_broke_off_is_refused(api):
+    before = [*exchange.folder().iterdir()]
+    content = b"\n".join(json.dumps(record(name)).encode() for name in "ab")
+
+    came = {"CONTENT_LENGTH": len(content) + 1, "wsgi.input": BytesIO(content)}
+    answer = api.client.generic("POST", IMPORT, content, content_type="application/x-ndjson", **came)
+
+    assert answer.status_code == 400
+    assert answer.json()["issues"][0]["message"] == "The body ended before its declared length."
+    assert not Job.objects.exists()
+    assert [*exchange.folder().iterdir()] == before
+
+
+@pytest.mark.parametrize("query", ["&strict=true", "&strict=true&dryRun=true"])
+def test_a_strict_import_refuses_what_nothing_registered(api, query):
+    state = {"name": "X", "instructions": "", "model": MODEL}
+    AgentFactory(id="theirs", owner_id="them")
+    api.create("known")
+    lines = [
+        record("a", tools=["word-count", "gone"], scorers={"nobody": {}}),
+        record("b", agents=["known", "later"]),
+        record("later", agents=["missing"]),
+        {**record("c"), "draft": {**state, "memory": "lost", "agents": ["theirs"]}},
+        record("d", tools=["word-count"]),
+    ]
+
+    records = imported(api, lines, query)["records"]
+
+    assert [each["action"] for each in records] == ["refuse", "create", "refuse", "refuse", "create"]
+    assert records[0]["reason"] == (
+        "tools[1]: No tool is registered as 'gone'. scorers.nobody: No scorer is registered as 'nobody'."
+    )
+    assert records[2]["reason"] == "agents[0]: No agent is registered as 'missing'."
+    assert "draft.agents[0]: No agent is registered as 'theirs'." in records[3]["reason"]
+    assert "draft.memory: No memory is registered as 'lost'." in records[3]["reason"]
+    assert Agent.objects.filter(pk__in="abcd").count() == (0 if "dryRun" in query else 2)
+
+
+def test_all_faults_of_a_record_are_told_at_once(api):
+    lines = [{"id": "a", "agent": {"name": 7}, "draft": {"name": "X", "instructions": 7, "model": MODEL}}]
+
+    reason = imported(api, lines)["records"][0]["reason"]
+
+    for field in ("name", "instructions", "model", "draft.instructions"):
+        assert f"{field}: This " in reason
 
 
 def test_an_import_leaves_no_file_behind(api):
