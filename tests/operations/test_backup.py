@@ -55,6 +55,19 @@ def everything(copy):
         return found, line.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY 1").fetchall()
 
 
+EXPORT = """
+from django.contrib.auth import get_user_model
+from jobs_app import work
+ada = get_user_model().objects.get(username="ada")
+print(work.run(str(work.start("export_agents", requested_by=ada).pk)).result["sha256"])
+"""
+
+
+def exported(copy):
+    """The digest of an export of all agents, which is the same for the same agents."""
+    return copy.manage("shell", "--no-imports", "-c", EXPORT)
+
+
 def test_a_restored_database_is_the_original(tmp_path, programs):
     with filled(tmp_path) as first, own_database() as database:
         second = Served(tmp_path / "second", **database)
@@ -68,9 +81,21 @@ def test_a_restored_database_is_the_original(tmp_path, programs):
         before, after = everything(first), everything(second)
         assert len(before[0]["agents_app_agent"]) >= 12
         assert before == after
+        assert exported(first) == exported(second)
         second.manage("migrate", "--check")
         assert_sound(second)
         assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.postgres_only
+def test_what_the_address_asks_of_the_connection_holds_for_a_backup_too(tmp_path, programs):
+    with filled(tmp_path) as copy:
+        copy.environment["DATABASE_URL"] += "?sslmode=require"  # this server has no certificate
+
+        done = backup(copy, programs, "save", tmp_path / "file.backup")
+
+        assert done.returncode != 0
+        assert "SSL" in done.stderr
 
 
 def test_nothing_is_restored_over_what_is_there(tmp_path, programs):
