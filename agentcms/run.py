@@ -6,7 +6,6 @@ RUN_STREAMS and DEMO_DATA are read from the environment.
 
 import contextlib
 import fcntl
-import http.client
 import json
 import os
 import socket
@@ -232,15 +231,13 @@ def first_page_answers(plan: Plan, supervisor: Supervisor, longest: float) -> bo
 
 
 def first_page(plan: Plan) -> int | None:
-    """The status of the first page, or None where nobody answers."""
-    connection = http.client.HTTPConnection(plan.reachable_host, plan.port, timeout=5)
+    """The status of the first page, or None where nobody answers. By hand: a client of HTTP is 4 MB that stay."""
     try:
-        connection.request("GET", "/")
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
+        with socket.create_connection((plan.reachable_host, plan.port), timeout=5) as connection:
+            connection.sendall(f"GET / HTTP/1.0\r\nHost: {plan.reachable_host}\r\n\r\n".encode())
+            return int(connection.recv(64).split()[1])
+    except (OSError, ValueError, IndexError):
         return None
-    finally:
-        connection.close()
 
 
 def welcome(plan: Plan) -> Iterator[str]:

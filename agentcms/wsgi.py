@@ -8,6 +8,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
 from django.conf import settings
+from django.db import connection
 from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
@@ -23,7 +24,8 @@ if settings.TRUSTED_PROXIES:
     # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
     application = wrap_wsgi_with_proxy_headers(application, [str(network) for network in settings.TRUSTED_PROXIES])
 
-_ = get_resolver().url_patterns  # or the first request would wait for all views to be loaded
+if connection.vendor == "postgresql":
+    _ = get_resolver().url_patterns  # or the first request would wait for the views; embedded, memory counts more
 
 # What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects.
 gc.collect()
