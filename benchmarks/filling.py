@@ -50,8 +50,14 @@ def fill(agents: int, versions: int) -> None:
         copy(Activation, "agent_id", agents, moved)
         copy(AgentIndex, "agent_id", agents, {"agent_id": words["agent"], "words": words["words"]})
     Agent.objects.get(pk=TEMPLATE).delete()
+    settle()
+
+
+def settle() -> None:
+    """What a database that grew over months did long ago would otherwise go on beside the load."""
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+        for statement in ("VACUUM (ANALYZE)", "CHECKPOINT") if connection.vendor == "postgresql" else ("ANALYZE",):
+            cursor.execute(statement)
 
 
 def copy(model: type[models.Model], key: str, agents: int, columns: dict[str, str], versions: int = 1) -> None:
