@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
+
+ORIGIN = re.compile(r"https?://[^/\s]+").fullmatch
 
 # Read by the command that serves, and not by the settings.
 SERVING: dict[str, Callable[[], Any]] = {
@@ -44,6 +47,20 @@ def check_hosts(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckM
         )
         for host in settings.ALLOWED_HOSTS
         if "/" in host or (":" in host and not host.startswith("["))
+    ]
+
+
+@register("environment")
+def check_origins(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Browsers send an origin with its scheme and without a path: any other text never matches."""
+    return [
+        Error(
+            f"CORS_ORIGINS names {origin!r}, which is the origin of no page.",
+            hint="Write scheme and name, and a port where there is one: https://app.example.org",
+            id="agentcms.E004",
+        )
+        for origin in settings.CORS_ORIGINS
+        if origin != "*" and not ORIGIN(origin)
     ]
 
 

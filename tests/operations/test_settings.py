@@ -1,10 +1,13 @@
 """A bad value of any variable is a sentence that names it, before anything is served."""
 
 import os
+import re
+import runpy
 import subprocess
 import sys
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.children import PROJECT
 
@@ -35,6 +38,7 @@ def manage(tmp_path, *arguments, **variables):
         ("WEB_WORKERS", "0"),
         ("ALLOWED_HOSTS", "https://cms.example.org"),
         ("CSRF_TRUSTED_ORIGINS", "cms.example.org"),
+        ("CORS_ORIGINS", "https://app.example.org/"),
     ],
 )
 def test_a_bad_value_is_one_sentence_that_names_its_variable(tmp_path, name, value):
@@ -44,6 +48,27 @@ def test_a_bad_value_is_one_sentence_that_names_its_variable(tmp_path, name, val
     assert name in done.stderr
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stderr
+
+
+SETTINGS = PROJECT / "agentcms" / "settings.py"
+READ = sorted(set(re.findall(r'environment\.(\w+)\(\s*"([A-Z_]+)"', SETTINGS.read_text())))
+BAD = {
+    "number": ["many", "-1", "9999999999"],
+    "flag": ["maybe"],
+    "choice": ["xml"],
+    "url": ["nowhere"],
+    "networks": ["10.0.0.300"],
+    "rate": ["fast", "0/s"],
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), [each for each in READ if each[0] in BAD])
+def test_every_setting_refuses_what_it_cannot_mean(tmp_path, monkeypatch, kind, name):
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    for value in BAD[kind]:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(ImproperlyConfigured, match=name):
+            runpy.run_path(str(SETTINGS))
 
 
 def test_the_documented_production_settings_pass_the_deployment_check(tmp_path):
