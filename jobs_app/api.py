@@ -22,7 +22,8 @@ class JobView(JSONView):
 
 
 def find_job(request: Request, job_id: str) -> Job:
-    job = Job.objects.for_user(request.user).filter(pk=read_id(job_id)).first()
+    known: Any = read_id(job_id)  # no job has the id None
+    job = Job.objects.for_user(request.user).filter(pk=known).first()
     if job is None:
         raise NotFound(f"Job with id {job_id} not found")
     return job

@@ -29,7 +29,8 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 
 def find_run(request: Request, run_id: str) -> AgentRun:
     """A run that the caller may read; any other does not exist."""
-    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=read_id(run_id)).first()
+    known: Any = read_id(run_id)  # no run has the id None
+    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=known).first()
     if run is None:
         raise no_run(run_id)
     return run
