@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.http import HttpResponse
@@ -11,6 +10,7 @@ from rest_framework.request import Request
 
 from access_app.roles import SHARED, Role, owners, require_role
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
+from agentcms.ids import read_id
 from agentcms.json_views import JSONView
 from agentcms.query import Query, page_text, walk_text
 from agentcms.rest import body_object
@@ -31,6 +31,7 @@ from agents_app.http import (
 from agents_app.models import Agent
 from agents_app.once import once
 from agents_app.sub_agents import dependents_body, in_use
+from agents_app.turns import in_turn
 from agents_app.wanted import STATES
 
 DRAFT_HINT = "Send autoPublish: false to save a draft."
@@ -87,7 +88,7 @@ class AgentView(JSONView):
         fields, owner_id, said = read_edit(body_object(request))
         strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
-        with transaction.atomic(), saying(said) as context:
+        with in_turn(agent_id), transaction.atomic(), saying(said) as context:
             agent = hold(request, agent_id, role, hint)
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
@@ -143,7 +144,7 @@ class DuplicateView(JSONView):
 
 def at_version(user: Any, agent_id: str, text: str | None, number: int) -> Row | None:
     """The agent as a version has it that is named by id, by number or by both."""
-    version_id = version_id_of(text) if text else None
+    version_id = read_id(text) if text else None
     named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
     row = None if text and version_id is None else answers.at_version(user, agent_id, **named)
     if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
@@ -179,20 +180,11 @@ def owner_for_new(user: Any, named: str | None) -> str:
     return owner_id
 
 
-def version_id_of(text: str) -> UUID | None:
-    """A version id as it is written on the wire, or None for anything else."""
-    try:
-        version_id = UUID(text)
-    except ValueError:
-        return None
-    return version_id if str(version_id) == text.lower() else None
-
-
 def named_version(agent: Agent, text: str | None) -> Any:
     """One of the agent's versions by its id, the live one where none is named."""
     if text is None:
         return agent.active_version
-    version_id = version_id_of(text)
+    version_id = read_id(text)
     version = agent.versions.filter(pk=version_id).first() if version_id else None
     if version is None:
         raise no_version(agent.pk, text)

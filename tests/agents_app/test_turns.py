@@ -1,0 +1,67 @@
+"""Writers of one agent wait for one another, and nobody for ever."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from agents_app.turns import in_turn
+
+
+@pytest.fixture
+def elsewhere():
+    """Somebody else who holds the turn of the agent `a` until told to let go."""
+    has, let_go = Event(), Event()
+
+    def hold():
+        with in_turn("a"):
+            has.set()
+            assert let_go.wait(30)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(hold)
+        assert has.wait(30)
+        yield let_go
+        let_go.set()
+        done.result()
+
+
+def test_a_second_writer_comes_after_the_first(elsewhere):
+    came = []
+
+    def write():
+        with in_turn("a"):
+            came.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(write)
+        assert not second.done()
+        came.append("first")
+        elsewhere.set()
+        second.result(30)
+
+    assert came == ["first", "second"]
+
+
+def test_who_waits_too_long_goes_on_and_leaves_the_turn_to_its_holder(elsewhere, settings):
+    settings.DATABASE_LOCK_TIMEOUT = 0.05
+
+    came = []
+    for number in range(2):
+        with in_turn("a"):
+            came.append(number)
+
+    assert came == [0, 1]  # and the holder, who gives back what it has, does not fail
+
+
+def test_a_write_that_fails_gives_its_turn_back(settings):
+    settings.DATABASE_LOCK_TIMEOUT = 30
+    with pytest.raises(ValueError, match="went wrong"), in_turn("a"):
+        raise ValueError("It went wrong.")
+
+    def write():
+        with in_turn("a"):
+            return True
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(write).result(5)
