@@ -10,10 +10,11 @@ from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from agentcms.ids import read_id
 from agentcms.json_views import JSONView
 from agentcms.query import MAX_NUMBER, Query
 from agentcms.rest import body_object
-from agents_app.api import no_version, version_id_of
+from agents_app.api import no_version
 from agents_app.http import json_reply, missing
 from agents_app.models import Agent
 from agents_app.once import key_of
@@ -115,7 +116,7 @@ def asked_for(request: Request, agent_id: str) -> StoredAgent:
     with Query(request) as query:
         status = query.choice("status", ("published", "draft"), "published")
         text, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
-    version_id: UUID | None = version_id_of(text) if text else None
+    version_id: UUID | None = read_id(text) if text else None
     try:
         if text and version_id is None:
             stored_agents.get(agent_id, user=request.user)  # no such agent comes before no such version

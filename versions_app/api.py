@@ -9,10 +9,11 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.roles import Role, may_all
+from agentcms.ids import read_id
 from agentcms.json_views import JSONView
 from agentcms.query import OrderBy, Query, page_text
 from agentcms.rest import body_object
-from agents_app.api import DRAFT_HINT, named_version, no_version, version_id_of
+from agents_app.api import DRAFT_HINT, named_version, no_version
 from agents_app.bodies import Said, publishes, read_parts, saying
 from agents_app.changes import change
 from agents_app.http import agent_reply, hold, is_strict, json_reply, missing, refuse_warnings, reply
@@ -144,7 +145,7 @@ def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
 
 def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()) -> list[tuple[Row, Pointers]]:
     """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
-    ids = [version_id_of(name) or NOBODY for name in (*names, "")][:2]
+    ids = [read_id(name) or NOBODY for name in (*names, "")][:2]
     rows = SOME(may_all(request.user, Role.VIEWER), agent_id=agent_id, user_id=request.user.pk, a=ids[0], b=ids[1])
     found: dict[str, tuple[Row, Pointers]] = {}
     for values in rows:
