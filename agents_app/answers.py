@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.roles import Role, StandIn, may_all
+from access_app.roles import StandIn
 from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
@@ -85,26 +85,13 @@ def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
     )
 
 
-def _one(variant: Any, agent_id: str, user_id: int) -> Any:
-    everything, shown = variant
-    caller: Any = StandIn(everything, user_id)
-    return rows(Agent.objects.for_user(caller).filter(pk=agent_id).order_by(), shown)
-
-
 def _total(variant: Any, user_id: int) -> Any:
     caller: Any = StandIn(variant, user_id)
     agents = Agent.objects.for_user(caller).filter(active_version__isnull=False)
     return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
 
 
-ONE = Prepared(_one, agent_id=str, user_id=int)
 TOTAL = Prepared(_total, user_id=int)
-
-
-def one(user: Any, agent_id: str, shown: str = "active_version") -> Row | None:
-    """An agent that the caller may see."""
-    found = ONE((may_all(user, Role.VIEWER), shown), agent_id=agent_id, user_id=user.pk)
-    return Row(*found[0]) if found else None
 
 
 def at_version(user: Any, agent_id: str, **version: Any) -> Row | None:
@@ -124,6 +111,8 @@ class Told(NamedTuple):
 
     id: str
     owner_id: str
+    row_key: str
+    revision: int
     references: str  # JSON
     text: str  # JSON, up to the warnings
 
@@ -138,7 +127,11 @@ class Told(NamedTuple):
             f'"updatedAt":"{wire_time(row.updated_at)}","warnings":}}'
         )
         text = splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
-        return cls(row.id, row.owner_id, row.references, text[:-1])
+        return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])
+
+    @property
+    def etag(self) -> str:
+        return etag(self.row_key, self.revision)
 
 
 def texts(shown: Sequence[Told]) -> list[str]:

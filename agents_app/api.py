@@ -15,7 +15,7 @@ from agentcms.json_views import JSONView
 from agentcms.query import Query, page_text, walk_text
 from agentcms.rest import body_object
 from agents_app import answers, listed, wanted
-from agents_app.answers import Row
+from agents_app.answers import Row, Told
 from agents_app.bodies import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
 from agents_app.http import (
     agent_reply,
@@ -28,6 +28,7 @@ from agents_app.http import (
     reply,
     visible,
 )
+from agents_app.listed import Key
 from agents_app.models import Agent
 from agents_app.once import once
 from agents_app.sub_agents import dependents_body, in_use
@@ -74,15 +75,19 @@ class AgentView(JSONView):
         with Query(request) as query:
             status = query.choice("status", tuple(STATES), "published")
             version_id, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
+        found: Row | Key | None
         if version_id or number:
-            row = at_version(request.user, agent_id, version_id, number)
+            found = at_version(request.user, agent_id, version_id, number)
         else:
-            row = answers.one(request.user, agent_id, STATES[status][1])
-        if row is None:
+            found = listed.key(request.user, agent_id)
+        if found is None:
             raise missing(agent_id)
-        if known_already(request, row.etag):
-            return reply("", 304, row.etag)
-        return reply(answers.text(row), etag=row.etag)
+        if known_already(request, found.etag):
+            return reply("", 304, found.etag)
+        told = [Told.of(found)] if isinstance(found, Row) else listed.told(request.user, [found], STATES[status][1])
+        if not told:  # it went this very moment
+            raise missing(agent_id)
+        return reply(answers.texts(told)[0], etag=told[0].etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = read_edit(body_object(request))

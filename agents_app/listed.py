@@ -1,4 +1,4 @@
-"""The agents of a page of a list as JSON text: of what an agent is at a revision, a process keeps what it told."""
+"""Agents as JSON text: of what an agent is at a revision, a process keeps what it told."""
 
 from __future__ import annotations
 
@@ -23,19 +23,34 @@ class Key(NamedTuple):
     row_key: str
     revision: int
 
+    @property
+    def etag(self) -> str:
+        return answers.etag(self.row_key, self.revision)
+
 
 _told: Kept[Told] = Kept(CHARACTERS)
 
 
-def texts(user: Any, keys: Sequence[Key], shown: str) -> list[str]:
-    """Each agent as JSON text; one more query where this process has not told all of them before.
+def key(user: Any, agent_id: str) -> Key | None:
+    """What an agent is now, if the caller may see it."""
+    found = ONE(may_all(user, Role.VIEWER), agent_id=agent_id, user_id=user.pk)
+    return Key(*found[0]) if found else None
+
+
+def told(user: Any, keys: Sequence[Key], shown: str) -> list[Told]:
+    """What there is to say of each agent; one query where this process has not told it of all of them before.
 
     An agent that changed or went since its key was read is shown as it is now, or left out.
     """
     found = {key.id: told for key in keys if (told := _told.get((shown, *key)))}
     if missing := [key.id for key in keys if key.id not in found]:
         found |= read(user, missing, shown)
-    return answers.texts([found[key.id] for key in keys if key.id in found])
+    return [found[key.id] for key in keys if key.id in found]
+
+
+def texts(user: Any, keys: Sequence[Key], shown: str) -> list[str]:
+    """Each agent as JSON text."""
+    return answers.texts(told(user, keys, shown))
 
 
 def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
@@ -44,9 +59,15 @@ def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
     found = {}
     for columns in THESE(variant, ids=json.dumps(agent_ids), user_id=user.pk):
         row = Row(*columns)
-        found[row.id] = told = Told.of(row)
-        _told.keep((shown, row.id, row.row_key, row.revision), told, len(told.text) + len(told.references))
+        found[row.id] = now = Told.of(row)
+        _told.keep((shown, row.id, row.row_key, row.revision), now, len(now.text) + len(now.references))
     return found
+
+
+def _one(variant: Any, agent_id: str, user_id: int) -> Any:
+    caller: Any = StandIn(variant, user_id)
+    agents = Agent.objects.for_user(caller).filter(pk=agent_id, active_version__isnull=False).order_by()
+    return agents.values_list(*Key._fields)
 
 
 def _these(variant: Any, ids: str, user_id: int) -> Any:
@@ -55,4 +76,5 @@ def _these(variant: Any, ids: str, user_id: int) -> Any:
     return answers.rows(Agent.objects.for_user(caller).among_json(ids).order_by(), shown)
 
 
+ONE = Prepared(_one, agent_id=str, user_id=int)
 THESE = Prepared(_these, ids=str, user_id=int)
