@@ -17,6 +17,7 @@ from agents_app.admin_acts import TITLES, AgentActs
 from agents_app.changes import change
 from agents_app.editing import publish_locked, save_draft_locked
 from agents_app.forms import AgentAdminForm
+from agents_app.index import AgentIndex
 from agents_app.models import Agent
 from agents_app.status import warnings_of
 
@@ -123,10 +124,18 @@ class AgentAdmin(StaffOnly, AgentActs):
         Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """An agent's history goes with it, although nobody may delete a version in the admin."""
-        deleted, counts, _, protected = super().get_deleted_objects(objs, request)
-        refused = {"agent" for agent in objs if not self.has_delete_permission(request, agent)}
-        return deleted, counts, refused, protected
+        """What goes along is counted and not listed: an agent may have a million events of runs."""
+        agents = list(objs)
+        refused = {"agent" for agent in agents if not self.has_delete_permission(request, agent)}
+        along = {
+            str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(
+                **{f"{relation.field.name}__in": agents}
+            ).count()
+            for relation in Agent._meta.related_objects
+            if relation.related_model is not AgentIndex
+        }
+        counts = {"agents": len(agents), **{name: count for name, count in along.items() if count}}
+        return [str(agent) for agent in agents], counts, refused, []
 
     @admin.display(ordering="owner_id")
     def owner(self, agent: Agent) -> str:

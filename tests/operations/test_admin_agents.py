@@ -6,6 +6,7 @@ from django.urls import reverse
 from agents_app.changes import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
+from tests.runs_app.factories import RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -110,3 +111,13 @@ def test_a_number_beyond_the_database_is_no_failure(client, staff, model):
 
     # SQLite cannot hold such a number; PostgreSQL can, and finds nothing.
     assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 400}
+
+
+def test_what_goes_with_an_agent_is_counted_before_it_is_deleted(client, staff):
+    agent = AgentFactory(id="porter")
+    agent.edit({"name": "Porter"})
+    RunFactory(agent=agent)
+
+    page = client.get(reverse("admin:agents_app_agent_delete", args=[agent.pk])).content.decode()
+
+    assert [line in page for line in ("Versions: 2", "Activations: 2", "Runs: 1", "porter v1")] == [True] * 3 + [False]
