@@ -17,6 +17,7 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks import TEXT
 from benchmarks.client import Api, Line, Request
 from benchmarks.copies import Copy
+from benchmarks.pace import pace
 
 WARM_UP = 0.5
 
@@ -25,7 +26,7 @@ Operation = Callable[[], Request]
 
 @dataclass
 class Cell:
-    """One operation at one number of clients; times in milliseconds."""
+    """One operation at one number of clients; times in milliseconds. `pace` is that of the idle machine around it."""
 
     operation: str
     clients: int
@@ -35,6 +36,7 @@ class Cell:
     p99: float
     cpu: float
     errors: int
+    pace: float = 0.0
 
 
 def measured(copy: Copy, agents: int, clients: Sequence[int], runs: int, seconds: float) -> list[Cell]:
@@ -43,19 +45,21 @@ def measured(copy: Copy, agents: int, clients: Sequence[int], runs: int, seconds
     api = Api(copy.port, copy.key)
     fill_history(api)
     for (name, act), count in itertools.product(operations(api, agents).items(), clients):
+        before = pace()
         tried = [measure(name, act, copy, count, seconds) for _ in range(runs)]
         cells.append(sorted(tried, key=lambda each: each.cpu)[runs // 2])
+        cells[-1].pace = (before + pace()) / 2
         print(row(cells[-1]), flush=True)
     return cells
 
 
-HEAD = """| operation | clients | requests/s | p50 ms | p95 ms | p99 ms | CPU ms/request | errors |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+HEAD = """| operation | clients | requests/s | p50 ms | p95 ms | p99 ms | CPU ms/request | errors | pace ms |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
 
 
 def row(cell: Cell) -> str:
     figures = f"{cell.per_second:.0f} | {cell.p50:.2f} | {cell.p95:.2f} | {cell.p99:.2f} | {cell.cpu:.2f}"
-    return f"| {cell.operation} | {cell.clients} | {figures} | {cell.errors} |"
+    return f"| {cell.operation} | {cell.clients} | {figures} | {cell.errors} | {cell.pace:.0f} |"
 
 
 def operations(api: Api, agents: int) -> dict[str, Operation]:
