@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from jobs_app import work
 from jobs_app.cleaning import CLEAN_UP
+from runs_app import tasks  # noqa: F401  a worker knows them all
 from runs_app.models import AgentRun, RunEvent, Thread
 from tests.factories import AgentFactory, UserFactory
 
