@@ -1,5 +1,6 @@
 """The API describes itself, and does as it says."""
 
+import math
 import os
 import re
 
@@ -89,7 +90,7 @@ def root(engine_at_rest):
 @pytest.mark.django_db(transaction=True)
 @described.parametrize()
 @hypothesis_settings(
-    max_examples=CALLS // len(OPERATIONS),
+    max_examples=math.ceil(CALLS / len(OPERATIONS)),
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],
