@@ -7,7 +7,9 @@ from django.db.migrations.loader import MigrationLoader
 
 from tests.test_layers import APPS
 
-OURS = [(app, migration) for (app, _), migration in MigrationLoader(None).disk_migrations.items() if app in APPS]
+# Sorted: the loader finds them in another order in every process, and each worker of the tests must find the same.
+FOUND = sorted(MigrationLoader(None).disk_migrations.items())
+OURS = [(app, migration) for (app, _), migration in FOUND if app in APPS]
 
 
 @pytest.mark.django_db
