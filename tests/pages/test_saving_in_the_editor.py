@@ -191,5 +191,5 @@ def test_what_the_editor_costs(editor, agent, django_assert_num_queries):
     providers.forget()  # a process believes for a second what it read of the staff's providers
     with django_assert_num_queries(7):
         editor.get(reverse("agents:edit", args=[agent.pk]))
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(16):
         send(editor, agent, "no", description="At the door.")
