@@ -76,10 +76,13 @@ def _page(variant: Any, agent_id: str) -> Any:
 
 
 def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
-    """The versions `a` and `b`, live and head, of an agent that the caller may see."""
-    caller: Any = StandIn(variant, user_id)
+    """The versions `a` and `b` of an agent that the caller may see, and live and head if the variant says so."""
+    everything, with_pointed = variant
+    caller: Any = StandIn(everything, user_id)
     agents = Agent.objects.for_user(caller).filter(pk=agent_id)
-    wanted = Q(pk__in=(a, b)) | Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
+    wanted = Q(pk__in=(a, b))  # alone it is two looks into an index
+    if with_pointed:
+        wanted |= Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
     mine = AgentVersion.objects.order_by().filter(wanted, agent_id=agent_id, agent__in=agents)
     return rows(mine, "agent__active_version", "agent__head_version")
 

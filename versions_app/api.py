@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -21,6 +22,8 @@ from agents_app.once import once
 from versions_app.answers import HEAD, PAGE, SOME, Pointers, Row, comparison_text, version_text
 from versions_app.bodies import Description, read_description
 from versions_app.models import AgentVersion
+
+Found = dict[str, tuple[Row, Pointers]]
 
 ORDER = {"versionNumber": "version_number", "createdAt": "created_at"}
 NEWEST = OrderBy("versionNumber")
@@ -145,14 +148,23 @@ def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
 
 def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()) -> list[tuple[Row, Pointers]]:
     """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
-    ids = [read_id(name) or NOBODY for name in (*names, "")][:2]
-    rows = SOME(may_all(request.user, Role.VIEWER), agent_id=agent_id, user_id=request.user.pk, a=ids[0], b=ids[1])
-    found: dict[str, tuple[Row, Pointers]] = {}
-    for values in rows:
+    asked = [name.lower() for name in names]
+    found = look(request, agent_id, asked, [word for word in words if word in asked])
+    for name in names:
+        if name.lower() not in found:
+            # Live is always there, so whoever may see the agent finds something.
+            seen = look(request, agent_id, asked, ["live"])
+            raise no_version(agent_id, name) if seen else missing(agent_id)
+    return [found[name] for name in asked]
+
+
+def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
+    """The versions among these that are there, by id; live and head by these words, if any is asked for."""
+    a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
+    variant = (may_all(request.user, Role.VIEWER), bool(words))
+    found: Found = {}
+    for values in SOME(variant, agent_id=agent_id, user_id=request.user.pk, a=a, b=b):
         row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
         found[str(row.id)] = (row, pointers)
         found |= {word: found[str(row.id)] for word in words if row.id == getattr(pointers, f"{word}_id")}
-    for name in names:
-        if name.lower() not in found:
-            raise no_version(agent_id, name) if found else missing(agent_id)
-    return [found[name.lower()] for name in names]
+    return found
