@@ -22,6 +22,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+# What Chromium says to who types before it has set the focus itself.
+QUICK = "Autofocus processing was blocked"
+
 # In one process: each start of Django costs as long as several pages.
 SET_UP = """
 from django.core.management import call_command
@@ -94,7 +97,7 @@ class Visitor:
 
     def open(self) -> Page:
         page = self.context.new_page()
-        page.on("console", lambda message: self.console.append(message.text))
+        page.on("console", lambda message: message.text.startswith(QUICK) or self.console.append(message.text))
         page.on("pageerror", lambda error: self.console.append(str(error)))
         page.on("dialog", lambda dialog: (self.console.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         return page
