@@ -64,8 +64,9 @@ class Agent(models.Model):
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     _stored_owner_id: str | None = None
-    is_held = False  # while `edit_locked` saves: the object is the row, so the history need not read it again
-    unwritten: tuple[str, ...] = ()  # what the history is to write of a held row, in one statement with its pointers
+    # What `edit_locked` leaves to the history to write, in one statement with the pointers. While there is any, the
+    # object is the row under its lock, so that nobody need read it again.
+    unwritten: tuple[str, ...] = ()
 
     objects = AgentQuerySet.as_manager()
 
@@ -161,14 +162,14 @@ class Agent(models.Model):
     def _write_held(self, fields: Collection[str]) -> None:
         """Announce a save of a row under its lock, whose history writes it once, with the pointers that move."""
         self.clean()
-        self.is_held, self.unwritten = True, tuple(fields)
+        self.unwritten = tuple(fields)
         try:
             with rows.announced(self, fields):
                 pass
             if self.unwritten:  # no history took it
                 rows.update(Agent, "id", self.pk, {name: getattr(self, name) for name in self.unwritten})
         finally:
-            self.is_held, self.unwritten = False, ()
+            self.unwritten = ()
 
     def _computed(self, names: Iterable[str]) -> list[str]:
         """Those that are expressions for the database."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from access_app.roles import Role, may_all
+from access_app.roles import Role, StandIn, may_all
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
 from agentcms.wire import read_time
@@ -170,7 +170,7 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
 
 def _many(variant: Any, user_id: int) -> Any:
     everything, state, column = variant
-    caller: Any = answers.StandIn(everything, user_id)
+    caller: Any = StandIn(everything, user_id)
     seen = ordered(Agent.objects.for_user(caller).filter(active_version__isnull=False), state, column)
     # The page is found first, in an index alone; a deep one would read all the agents before it.
     found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])

@@ -48,7 +48,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         The row is read again under a lock: the object in hand may be stale, and may have saved only part of itself.
         """
         with transaction.atomic(savepoint=False):  # no savepoint: nobody swallows what fails in a save
-            row = agent if agent.is_held else Agent.objects.locked(agent.pk)
+            row = agent if agent.unwritten else Agent.objects.locked(agent.pk)
             head, text = row.head_version, row.snapshot_text
             version = None
             if head is None or digest(text) != head.snapshot_hash:
