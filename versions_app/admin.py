@@ -30,6 +30,7 @@ from versions_app.retention import RetentionRule
 MOVED = "Nothing was changed: somebody moved live since you opened this. This is how it stands now."
 GONE = "It was removed meanwhile."
 Vanished = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
+MOST_PINNED = 200  # at once: as many as a list shows
 
 
 class Act(NamedTuple):
@@ -162,22 +163,44 @@ class AgentVersionAdmin(HistoryAdmin):
         self.message_user(request, MOVED, messages.WARNING)
         return self._ask(request, version, act)
 
-    @admin.action(description="Pin the selected versions")
-    def pin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
-        self._describe(request, versions, pinned=True)
+    @admin.action(description="Pin the selected versions …")
+    def pin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        return self._pin_once_confirmed(request, versions, pinned=True)
 
-    @admin.action(description="Unpin the selected versions")
-    def unpin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> None:
-        self._describe(request, versions, pinned=False)
+    @admin.action(description="Unpin the selected versions …")
+    def unpin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        return self._pin_once_confirmed(request, versions, pinned=False)
 
-    def _describe(self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool) -> None:
+    def _pin_once_confirmed(
+        self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool
+    ) -> HttpResponse | None:
+        """Name the versions, then pin them or let them go, as far as the role allows."""
+        chosen = list(versions[: MOST_PINNED + 1])
+        if len(chosen) > MOST_PINNED:
+            self.message_user(request, f"Select at most {MOST_PINNED} versions.", messages.ERROR)
+            return None
+        if "confirmed" not in request.POST:
+            return self._ask_to_pin(request, chosen, pinned)
         described = 0
-        for version in versions:
+        for version in chosen:
             if self.has_change_permission(request, version):
                 with suppress(*Vanished):
                     version.describe(pinned=pinned)
                     described += 1
-        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(versions)} versions.")
+        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(chosen)} versions.")
+        return None
+
+    def _ask_to_pin(self, request: HttpRequest, versions: list[AgentVersion], pinned: bool) -> HttpResponse:
+        verb = "Pin" if pinned else "Unpin"
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}",
+            "opts": self.opts,
+            "versions": versions,
+            "action": verb.lower(),
+            "verb": verb,
+        }
+        return TemplateResponse(request, "admin/versions_app/confirm_pins.html", context)
 
     def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
         """The page that shows what would change, before it does."""

@@ -191,6 +191,30 @@ def test_versions_are_pinned_together_where_the_role_allows(client, agent):
     assert not foreign.pinned
 
 
+@pytest.mark.parametrize(("action", "pinned"), [("pin", False), ("unpin", True)])
+def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, agent, action, pinned):
+    version = agent.versions.get(version_number=1)
+    version.describe(name="First", pinned=pinned)
+
+    asked = act(client, version, action, confirmed="").content.decode()
+    before = agent.versions.get(version_number=1).pinned
+    act(client, version, action)
+
+    assert "v1 of Porter: First" in asked
+    assert f'name="_selected_action" value="{version.pk}"' in asked
+    assert (before, agent.versions.get(version_number=1).pinned) == (pinned, not pinned)
+
+
+def test_only_so_many_versions_are_pinned_at_once(client, staff, agent, monkeypatch):
+    monkeypatch.setattr("versions_app.admin.MOST_PINNED", 1)
+    everything = {"action": "pin", "_selected_action": [version.pk for version in agent.versions.all()]}
+
+    answer = client.post(reverse("admin:versions_app_agentversion_changelist"), {**everything, "confirmed": "yes"})
+
+    assert [str(message) for message in get_messages(answer.wsgi_request)] == ["Select at most 1 versions."]
+    assert not agent.versions.filter(pinned=True).exists()
+
+
 def test_managers_keep_the_retention_rules_of_their_own_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     address = reverse("admin:versions_app_retentionrule_add")
