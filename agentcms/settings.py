@@ -14,6 +14,7 @@ from agentcms.csp import NONCE, NONE, SELF
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+CENTURY = 36_500  # days; the calendar does not go back much further than some would keep things
 
 # --- Security
 
@@ -111,7 +112,7 @@ TEMPLATES = [
 DATABASE_URL = environment.url("DATABASE_URL", "postgres", "postgresql", "sqlite")
 DATABASE_POOL_SIZE = environment.number("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.flag("DATABASE_PREPARE", default=True)
-DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1)
+DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)
 
 
 def database() -> dict[str, Any]:
@@ -167,8 +168,9 @@ CACHES = {
 }
 
 JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
-JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1)
-ADMIN_LOG_DAYS = environment.number("ADMIN_LOG_DAYS", 730, minimum=1)
+JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1, maximum=CENTURY)
+IDEMPOTENCY_DAYS = environment.number("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=CENTURY)
+ADMIN_LOG_DAYS = environment.number("ADMIN_LOG_DAYS", 730, minimum=1, maximum=CENTURY)
 
 # kombu spells a unix socket in its own way.
 BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory")
@@ -202,6 +204,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+SESSION_COOKIE_AGE = environment.number("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400  # browsers keep no longer
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "agents:list"
 LOGOUT_REDIRECT_URL = "login"
@@ -274,8 +277,8 @@ CORS_ORIGINS = environment.words("CORS_ORIGINS")
 # --- Agents
 
 AGENT_VERSION_LIMIT = environment.number("AGENT_VERSION_LIMIT", 50, minimum=5)
-AGENT_VERSION_DAYS = environment.number("AGENT_VERSION_DAYS", 0)
-ACTIVATION_DAYS = environment.number("ACTIVATION_DAYS", 730, minimum=1)
+AGENT_VERSION_DAYS = environment.number("AGENT_VERSION_DAYS", 0, maximum=CENTURY)
+ACTIVATION_DAYS = environment.number("ACTIVATION_DAYS", 730, minimum=1, maximum=CENTURY)
 
 # --- Runs
 
@@ -289,8 +292,8 @@ RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
 # Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
 RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
 RUN_STREAMS_PER_USER = environment.number("RUN_STREAMS_PER_USER", 20, minimum=1)
-RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1)
-THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1)
+RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1, maximum=CENTURY)
+THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1, maximum=CENTURY)
 # The keys of the built-in providers of models, and where each listens if not at home.
 MODEL_KEYS = {
     "openai": environment.text("OPENAI_API_KEY"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -11,7 +11,10 @@ from django.utils import timezone
 
 from agentcms.ids import random_key
 
-KEPT = timedelta(days=1)
+
+def kept_since() -> datetime:
+    """Answers from before this moment are forgotten."""
+    return timezone.now() - timedelta(days=settings.IDEMPOTENCY_DAYS)
 
 
 class KeptAnswerQuerySet(models.QuerySet["KeptAnswer"]):
@@ -22,13 +25,13 @@ class KeptAnswerQuerySet(models.QuerySet["KeptAnswer"]):
         """
         fresh = KeptAnswer(user_id=user.pk, key=key, fingerprint=fingerprint)
         with transaction.atomic():
-            self.filter(user_id=user.pk, key=key, created_at__lt=timezone.now() - KEPT).delete()
+            self.filter(user_id=user.pk, key=key, created_at__lt=kept_since()).delete()
             KeptAnswer.objects.bulk_create([fresh], ignore_conflicts=True)
         # A row that was there already keeps its own fingerprint and token.
         return self.filter(user_id=user.pk, key=key, token=fresh.token).first()
 
     def old(self) -> models.QuerySet[KeptAnswer]:
-        return self.filter(created_at__lt=timezone.now() - KEPT)
+        return self.filter(created_at__lt=kept_since())
 
 
 class KeptAnswer(models.Model):

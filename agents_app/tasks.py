@@ -12,5 +12,5 @@ from jobs_app.cleaning import cleaned
 
 @cleaned("kept answers")
 def old_answers() -> QuerySet[Any]:
-    """Answers kept for repeats, past their day."""
+    """Answers kept for repeats, past their days."""
     return KeptAnswer.objects.old()

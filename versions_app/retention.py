@@ -172,5 +172,6 @@ def _aged() -> tuple[str, list[Any]]:
 
 
 def _days_ago(days: int) -> Any:
-    moment: datetime = timezone.now() - timedelta(days=days)
+    # A rule may name more days than the calendar has.
+    moment: datetime = timezone.now() - timedelta(days=min(days, settings.CENTURY))
     return connection.ops.adapt_datetimefield_value(moment)

@@ -90,6 +90,17 @@ def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
     assert api.post(AGENTS, {**BODY, "id": "new"}, Idempotency_Key="k").status_code == 201
 
 
+def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
+    settings.IDEMPOTENCY_DAYS = 3
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(days=2))
+
+    again = api.post(AGENTS, BODY, Idempotency_Key="k")
+
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
+    assert old_answers().count() == 0
+
+
 @pytest.mark.django_db(transaction=True)
 def test_repeats_at_the_same_time_make_one_version():
     key = api_key(member("publisher"))

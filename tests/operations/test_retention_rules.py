@@ -93,6 +93,18 @@ def test_an_age_for_all_leaves_alone_who_has_one_of_their_own(settings):
     assert numbers(others) == [4, 5, 6]
 
 
+def test_a_rule_of_more_days_than_the_calendar_has_keeps_everything_and_stops_no_sweep():
+    RetentionRule.objects.create(owner_id="north", days=2_000_000)
+    RetentionRule.objects.create(owner_id="south", days=30)
+    north, south = agent_with(6, "north"), agent_with(6, "south")
+    for agent in (north, south):
+        grow_old(agent, up_to=3, days=3650)
+
+    prune()
+
+    assert (numbers(north), numbers(south)) == ([1, 2, 3, 4, 5, 6], [4, 5, 6])
+
+
 def test_a_rule_cannot_ask_for_less_than_undo_needs():
     with pytest.raises(ValidationError):
         RetentionRule(owner_id="north", versions=4).full_clean()

@@ -29,6 +29,7 @@ def manage(tmp_path, *arguments, **variables):
         ("CELERY_BROKER_URL", "kafka://broker"),
         ("DATABASE_POOL_SIZE", "many"),
         ("JOB_LEASE", "0"),
+        ("JOB_DAYS", "1000000"),
         ("AGENT_VERSION_LIMIT", "2"),
         ("LOG_FORMAT", "xml"),
         ("METRICS_ALLOW", "10.0.0.300"),
