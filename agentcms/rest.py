@@ -26,6 +26,7 @@ from rest_framework.response import Response
 
 from agentcms import errors
 from agentcms.errors import ApiError, BadRequest
+from agentcms.logs import describe
 from agentcms.strict_json import InvalidJSON, parse
 from agentcms.wire import join, to_wire, wire_path, wire_time
 
@@ -275,7 +276,7 @@ def _database(exception: Exception) -> ApiError | None:
         return _unstorable(exception)
     if not _is_passing(exception):
         return None
-    logger.warning("The database could not be had in time: %s", exception)
+    logger.warning("The database could not be had in time: %s", describe(exception))
     return errors.Unavailable()
 
 

@@ -4,10 +4,12 @@ import json
 import logging
 
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
 from agentcms import logs
-from tests.factories import UserFactory
+from agentcms.rest import api_error
+from tests.api.calls import AGENTS, Caller
+from tests.factories import UserFactory, api_key, member
 
 
 @pytest.fixture
@@ -73,6 +75,13 @@ def test_an_error_about_the_machine_says_what_is_wrong():
     assert "assistant" not in text
 
 
+def test_a_database_that_is_away_is_a_line_that_quotes_nothing(said):
+    api_error(OperationalError("deadlock detected\nDETAIL: You are a secret assistant."))
+
+    [line] = said()
+    assert line["message"] == "The database could not be had in time: OperationalError: deadlock detected"
+
+
 def test_keys_and_passwords_are_masked_wherever_they_stand():
     key = "acms_0a1b2c3d_" + "Z" * 43
 
@@ -96,3 +105,37 @@ def test_celery_does_not_put_the_error_into_its_message():
 
 def test_a_line_break_in_a_message_stays_one_line():
     assert "\n" not in logged("Two\nlines")
+
+
+TOLD = "You are Sesame, who opens for nobody."
+
+
+@pytest.mark.django_db
+def test_nothing_that_an_agent_is_told_is_logged(caplog, settings, monkeypatch, said):
+    """Calls that go well, that are refused and that fail in each way, with everything logged that can be."""
+    settings.LOG_REQUESTS = True
+    caplog.set_level("DEBUG")
+    caller = Caller(api_key(member("publisher")))
+    caller.client.raise_request_exception = False
+    body = {"id": "a", "name": "A", "instructions": TOLD, "model": {"provider": "demo", "name": "echo"}}
+
+    statuses = [
+        caller.post(AGENTS, body).status_code,
+        caller.post(AGENTS, body).status_code,
+        caller.post(AGENTS, {**body, "id": "b", "tools": 7}).status_code,
+        caller.get(f"{AGENTS}?search=Sesame").status_code,
+    ]
+    for error in (OperationalError("away\nDETAIL: " + TOLD), DataError(TOLD), ValueError(TOLD)):
+        monkeypatch.setattr("agentcms.rows.insert", raiser(error))
+        statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
+
+    assert statuses == [201, 409, 400, 200, 503, 400, 500]
+    assert len(said()) > len(statuses)
+    assert "Sesame" not in json.dumps(said())
+
+
+def raiser(error):
+    def fail(*arguments, **named):
+        raise error
+
+    return fail

@@ -1,0 +1,81 @@
+"""Whatever is asked, and however far the answer had come: a database that goes away is a wait, never a failure."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.test import Client
+from django.urls import get_resolver
+from django.urls.resolvers import URLResolver
+
+from tests.factories import AgentFactory, UserFactory, api_key
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def addresses(patterns, before="") -> Iterator[str]:
+    """Every address that is served, as the resolver spells it."""
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern.url_patterns, route)
+        else:
+            yield route
+
+
+ROUTES = sorted({*addresses(get_resolver().url_patterns)})
+
+
+def filled(route, run):
+    """The address with the names of what is there."""
+    route = re.sub(r"<uuid:\w+>", str(run.pk), route)
+    return "/" + re.sub(r"<[^>]+>", "1", route)
+
+
+class GoesAway:
+    """A database that answers so many questions and no more."""
+
+    def __init__(self, questions):
+        self.left = questions
+
+    def __call__(self, execute, *arguments):
+        if self.left <= 0:
+            raise OperationalError("server closed the connection unexpectedly")
+        self.left -= 1
+        return execute(*arguments)
+
+
+@pytest.fixture
+def callers():
+    """A browser, and a program for the API, that may do everything."""
+    user = UserFactory(is_superuser=True, is_staff=True)
+    browser = Client(raise_request_exception=False)
+    browser.force_login(user)
+    program = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {api_key(user)}"})
+    return lambda route: program if route.startswith("api/") else browser
+
+
+def asked(client, method, address, questions):
+    """The answer, once what was done is undone."""
+    with transaction.atomic():
+        with connection.execute_wrapper(GoesAway(questions)):
+            answer = getattr(client, method)(address)
+        transaction.set_rollback(True)
+    return answer
+
+
+@pytest.mark.parametrize("questions", [0, 1, 2, 4])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_every_address_says_to_come_back(callers, method, questions):
+    run = RunFactory(agent=AgentFactory(id="1"))
+    found = {}
+    for route in ROUTES:
+        address = filled(route, run)
+        found[address] = asked(callers(route), method, address, questions)
+
+    broken = {address: answer for address, answer in found.items() if answer.status_code >= 500}
+    silent = {address: answer.status_code for address, answer in broken.items() if "Retry-After" not in answer.headers}
+    assert silent == {}
+    assert {answer.status_code for answer in broken.values()} == {503}
