@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.http.response import HttpResponseBase
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -14,9 +15,23 @@ from agentcms.wire import faults, to_wire
 
 
 class JSONView(APIView):
-    """An API view whose path holds nothing that a database would choke on."""
+    """An API view whose path holds nothing that a database would choke on.
+
+    A request that was answered leaves nothing in a circle, so all of it is freed at once: left to the garbage
+    collector, the views and requests of a thousand calls stopped everybody for 70 ms.
+    """
 
     http_method_names = ["get", "post", "patch", "delete", "head"]  # what `Allow` names
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "get" in vars(cls):  # or Django gives each view its own `head`, bound to itself
+            cls.head = cls.get  # type: ignore[attr-defined]
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        self.request.parser_context.clear()  # it names the view, and the view the request
+        return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -27,10 +27,11 @@ if settings.TRUSTED_PROXIES:
 if connection.vendor == "postgresql":
     _ = get_resolver().url_patterns  # or the first request would wait for the views; embedded, memory counts more
 
-# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects.
+# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects. What a
+# call leaves it is little; so much of it at once is some milliseconds in which nobody is answered.
 gc.collect()
 gc.freeze()
-gc.set_threshold(50_000, 20, 20)
+gc.set_threshold(10_000, 20, 20)
 
 metrics.reserve()
 stopping.listen()
