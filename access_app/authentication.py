@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, NoReturn
 
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from access_app.models import ApiKey
+from access_app.models import ApiKey, hash_token
+from access_app.recalled import recall, recalled_key, remember
 from access_app.throttling import address, wrong_keys
+from agentcms.errors import ApiError, NotFound
 
 INVALID = "Invalid or expired token"
+
+Caller = tuple[Any, ApiKey]
+View = Callable[..., HttpResponse]
 
 
 class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer <api key>`: the request acts as the key's user, cut to the key's role."""
 
-    def authenticate(self, request: Request) -> tuple[Any, ApiKey] | None:
+    def authenticate(self, request: Request) -> Caller | None:
         # Not `request.headers`, which reads all of them.
         words = request.META.get("HTTP_AUTHORIZATION", "").split()
         if not words or words[0].lower() != "bearer":
             return None
-        key = ApiKey.objects.find(words[1]) if len(words) == 2 else None
+        token = words[1] if len(words) == 2 else ""
+        if allows_recalled(request) and (key := recall(hash_token(token))):
+            return caller(key, recalled=True)
+        return self.read(request, token)
+
+    def read(self, request: Request, token: str) -> Caller:
+        """The caller with this secret text, read from the database."""
+        key = ApiKey.objects.find(token)
         if key is None:
             self.refuse(request)
         key.touch()
-        user: Any = key.user
-        user.api_key = key
-        return user, key
+        remember(key)
+        return caller(key, recalled=False)
 
     def refuse(self, request: Request) -> NoReturn:
         """The first few wrong keys of an address are a plain 401, the next must wait; a good key always passes."""
@@ -38,3 +53,47 @@ class ApiKeyAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="agentcms"'
+
+
+def caller(key: ApiKey, *, recalled: bool) -> Caller:
+    user: Any = key.user
+    user.api_key = key
+    user.recalled_key = key if recalled else None
+    return user, key
+
+
+def with_recalled_key(view: View) -> View:
+    """Let a view be asked with a key as this process read it last, which saves a query.
+
+    What the view answers must hang on a query through `for_user` or one prepared for a caller: such a query finds
+    nothing for a key that no longer holds. What was not found is looked for again, with the key read anew, and nothing
+    else is refused either before that.
+    """
+
+    @wraps(view)
+    def wrapper(self: Any, request: Request, **arguments: Any) -> HttpResponse:
+        if recalled_key(request.user) is None:
+            return view(self, request, **arguments)
+        try:
+            return view(self, request, **arguments)
+        except NotFound:
+            read_anew(request)
+        except (ApiError, PermissionDenied):
+            read_anew(request)
+            raise
+        return view(self, request, **arguments)
+
+    wrapper.allows_recalled = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def read_anew(request: Request) -> None:
+    """Read the key that was recalled; one that no longer holds is refused here."""
+    token = request.META["HTTP_AUTHORIZATION"].split()[1]
+    request.user, request.auth = ApiKeyAuthentication().read(request, token)
+
+
+def allows_recalled(request: Request) -> bool:
+    """Whether the view that is asked is `with_recalled_key`."""
+    view: Any = (request.parser_context or {}).get("view")
+    return hasattr(getattr(view, str(request.method).lower(), None), "allows_recalled")

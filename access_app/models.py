@@ -8,7 +8,7 @@ import logging
 import secrets
 from datetime import datetime, timedelta
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -121,17 +121,25 @@ class ApiKey(models.Model):
         ApiKey.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
         self.refresh_from_db(fields=["revoked_at"])
 
+    @property
+    def use_is_noted(self) -> bool:
+        """Whether what is noted of the key's last use is less than a minute old."""
+        return self.last_used_at is not None and timezone.now() - self.last_used_at <= LAST_USED_RESOLUTION
+
     def touch(self) -> None:
         """Note that the key was used, at most once a minute, so that reads stay reads.
 
         Where nothing can be written, as on a full disk, nothing is noted: it is no reason to refuse a read.
         """
+        if self.use_is_noted:
+            return
         now = timezone.now()
-        if self.last_used_at is None or now - self.last_used_at > LAST_USED_RESOLUTION:
-            try:
-                ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
-            except OperationalError as reason:
-                log.warning("The use of a key could not be noted: %s", reason)
+        try:
+            ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
+        except OperationalError as reason:
+            log.warning("The use of a key could not be noted: %s", reason)
+        else:
+            self.last_used_at = now
 
 
 @cache
@@ -153,12 +161,21 @@ _BY_PREFIX = Prepared(
 def with_prefix(prefix: str) -> ApiKey | None:
     """The key that begins so, with its user; one query."""
     rows = _BY_PREFIX(prefix=prefix)
-    if not rows:
-        return None
-    own = _columns(ApiKey)
-    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, rows[0][: len(own)])
-    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, _columns(get_user_model()), rows[0][len(own) :])
+    return key_of(rows[0]) if rows else None
+
+
+def key_of(columns: tuple[Any, ...]) -> ApiKey:
+    """The key and its user that these columns are of."""
+    own, users = _columns(ApiKey), _columns(get_user_model())
+    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, columns[: len(own)])
+    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, users, columns[len(own) :])
     return key
+
+
+def columns_of(key: ApiKey) -> tuple[Any, ...]:
+    """What `key_of` makes the same key of."""
+    own, users = _columns(ApiKey), _columns(get_user_model())
+    return *(getattr(key, name) for name in own), *(getattr(key.user, name) for name in users)
 
 
 def hash_token(token: str) -> str:

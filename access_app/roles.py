@@ -6,7 +6,6 @@ key's. Where nothing grants, nothing is allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
@@ -40,16 +39,6 @@ class Role(models.TextChoices):
 
 
 RANKS = {role: rank for rank, role in enumerate(Role)}
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """A caller while a query is prepared: a superuser, or a member whose id comes later."""
-
-    is_superuser: bool
-    pk: int
-    is_active: bool = True
-    is_authenticated: bool = True
 
 
 class RoleRequired(PermissionDenied):

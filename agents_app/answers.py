@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.roles import StandIn
+from access_app.callers import CALLER, Kind, stand_in
 from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
@@ -85,13 +85,12 @@ def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
     )
 
 
-def _total(variant: Any, user_id: int) -> Any:
-    caller: Any = StandIn(variant, user_id)
-    agents = Agent.objects.for_user(caller).filter(active_version__isnull=False)
+def _total(kind: Kind, **caller: Any) -> Any:
+    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False)
     return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
 
 
-TOTAL = Prepared(_total, user_id=int)
+TOTAL = Prepared(_total, **CALLER)
 
 
 def at_version(user: Any, agent_id: str, **version: Any) -> Row | None:

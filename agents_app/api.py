@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from access_app.authentication import with_recalled_key
 from access_app.roles import SHARED, Role, owners, require_role
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import read_id
@@ -71,6 +72,7 @@ class AgentsView(JSONView):
 class AgentView(JSONView):
     """One agent."""
 
+    @with_recalled_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with Query(request) as query:
             status = query.choice("status", tuple(STATES), "published")
@@ -89,6 +91,7 @@ class AgentView(JSONView):
             raise missing(agent_id)
         return reply(answers.texts(told)[0], etag=told[0].etag)
 
+    @with_recalled_key
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = read_edit(body_object(request))
         strict = is_strict(request)

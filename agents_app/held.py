@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
-from access_app.roles import Role, StandIn, may_all
+from access_app.callers import CALLER, Kind, asked_by, stand_in
 from agentcms.prepared import Prepared
 from agents_app.models import Agent
 
@@ -17,8 +17,8 @@ def _columns(model: Any, path: str = "") -> list[str]:
     return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
 
 
-def _lock(everything: Any, agent_id: str, user_id: int) -> Any:
-    caller: Any = StandIn(everything, user_id)
+def _lock(kind: Kind, agent_id: str, **parameters: Any) -> Any:
+    caller = stand_in(kind, **parameters)
     agents = Agent.objects.for_user(caller).with_role(caller).filter(pk=agent_id).order_by()
     return agents.select_for_update().values_list(*_columns(Agent), "granted")
 
@@ -28,13 +28,13 @@ def _live(variant: Any, agent_id: str) -> Any:
     return Agent.objects.filter(pk=agent_id).order_by().values_list(*_columns(version, "active_version__"))
 
 
-LOCK = Prepared(_lock, agent_id=str, user_id=int)
+LOCK = Prepared(_lock, agent_id=str, **CALLER)
 LIVE = Prepared(_live, agent_id=str)
 
 
 def held(user: Any, agent_id: str) -> Agent | None:
     """The agent with `granted` and its versions as `locked()` gives it, or None where the caller may not see it."""
-    found = LOCK(may_all(user, Role.VIEWER), agent_id=agent_id, user_id=user.pk)
+    found = LOCK(Kind.of(user), agent_id=agent_id, **asked_by(user))
     if not found:
         return None
     *own, granted = found[0]

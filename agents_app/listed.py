@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from access_app.roles import Role, StandIn, may_all
+from access_app.callers import CALLER, Kind, asked_by, stand_in
 from agentcms.kept import Kept
 from agentcms.prepared import Prepared
 from agents_app import answers
@@ -33,7 +33,7 @@ _told: Kept[Told] = Kept(CHARACTERS)
 
 def key(user: Any, agent_id: str) -> Key | None:
     """What an agent is now, if the caller may see it."""
-    found = ONE(may_all(user, Role.VIEWER), agent_id=agent_id, user_id=user.pk)
+    found = ONE(Kind.of(user), agent_id=agent_id, **asked_by(user))
     return Key(*found[0]) if found else None
 
 
@@ -55,26 +55,26 @@ def texts(user: Any, keys: Sequence[Key], shown: str) -> list[str]:
 
 def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
     """Those of the agents that the caller may see, by id."""
-    variant = (may_all(user, Role.VIEWER), shown)
+    variant = (Kind.of(user), shown)
     found = {}
-    for columns in THESE(variant, ids=json.dumps(agent_ids), user_id=user.pk):
+    for columns in THESE(variant, ids=json.dumps(agent_ids), **asked_by(user)):
         row = Row(*columns)
         found[row.id] = now = Told.of(row)
         _told.keep((shown, row.id, row.row_key, row.revision), now, len(now.text) + len(now.references))
     return found
 
 
-def _one(variant: Any, agent_id: str, user_id: int) -> Any:
-    caller: Any = StandIn(variant, user_id)
-    agents = Agent.objects.for_user(caller).filter(pk=agent_id, active_version__isnull=False).order_by()
-    return agents.values_list(*Key._fields)
+def _one(kind: Kind, agent_id: str, **caller: Any) -> Any:
+    agents = (
+        Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id, active_version__isnull=False).order_by()
+    )
+    return agents.order_by().values_list(*Key._fields)
 
 
-def _these(variant: Any, ids: str, user_id: int) -> Any:
-    everything, shown = variant
-    caller: Any = StandIn(everything, user_id)
-    return answers.rows(Agent.objects.for_user(caller).among_json(ids).order_by(), shown)
+def _these(variant: tuple[Kind, str], ids: str, **caller: Any) -> Any:
+    kind, shown = variant
+    return answers.rows(Agent.objects.for_user(stand_in(kind, **caller)).among_json(ids).order_by(), shown)
 
 
-ONE = Prepared(_one, agent_id=str, user_id=int)
-THESE = Prepared(_these, ids=str, user_id=int)
+ONE = Prepared(_one, agent_id=str, **CALLER)
+THESE = Prepared(_these, ids=str, **CALLER)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from django.db import connection, models, transaction
 from django.db.models.expressions import RawSQL
 
+from access_app.recalled import recalled_key, still_holds
 from access_app.roles import SHARED, Role, granted_role, may_all, owners
 from agents_app import shapes
 
@@ -39,7 +40,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def for_user(self, user: AbstractBaseUser | AnonymousUser, role: Role = Role.VIEWER) -> Self:
         """The agents for which the caller has at least the role; every queryset that serves a caller begins here."""
-        return self if may_all(user, role) else self.filter(owner_id__in=owners(user, role))
+        seen = self if may_all(user, role) else self.filter(owner_id__in=owners(user, role))
+        return seen.filter(still_holds(user)) if recalled_key(user) else seen
 
     def among(self, agent_ids: Iterable[str]) -> Self:
         """Those with these ids, however many: as one parameter, because PostgreSQL refuses more than 65,535."""

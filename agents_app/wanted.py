@@ -12,7 +12,8 @@ from typing import Any
 
 from django.db.models import Q
 
-from access_app.roles import Role, StandIn, may_all
+from access_app.callers import CALLER, Kind, asked_by, stand_in
+from access_app.roles import Role, may_all
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
 from agentcms.wire import read_time
@@ -102,10 +103,9 @@ def ordered(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE)
 def page(user: Any, wanted: Wanted) -> tuple[list[Key], int]:
     """The agents of one page, and how many there are in all."""
     paging = wanted.paging
-    everything = may_all(user, Role.VIEWER)
     if wanted.is_plain:
-        variant = (everything, STATES[wanted.status][0], wanted.column)
-        found: Iterable[Any] = MANY(variant, user_id=user.pk, limit=(paging.per_page, paging.start))
+        variant = (Kind.of(user), STATES[wanted.status][0], wanted.column)
+        found: Iterable[Any] = MANY(variant, limit=(paging.per_page, paging.start), **asked_by(user))
     else:
         agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column)
         found = agents.values_list(*Key._fields)[paging.start : paging.stop]
@@ -120,7 +120,7 @@ def total(user: Any, wanted: Wanted) -> int:
     if until > time.monotonic():
         return count
     if wanted.is_plain:
-        rows = answers.TOTAL(everything, user_id=user.pk)
+        rows = answers.TOTAL(Kind.of(user), **asked_by(user))
         count = rows[0][0] if rows else 0
     else:
         count = matching(user, wanted).count()
@@ -168,13 +168,14 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
         return None
 
 
-def _many(variant: Any, user_id: int) -> Any:
-    everything, state, column = variant
-    caller: Any = StandIn(everything, user_id)
-    seen = ordered(Agent.objects.for_user(caller).filter(active_version__isnull=False), state, column)
+def _many(variant: tuple[Kind, str, str], **caller: Any) -> Any:
+    kind, state, column = variant
+    seen = ordered(
+        Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False), state, column
+    )
     # The page is found first, in an index alone; a deep one would read all the agents before it.
     found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])
     return ordered(found, state, column).values_list(*Key._fields)
 
 
-MANY = Prepared(_many, user_id=int)
+MANY = Prepared(_many, **CALLER)

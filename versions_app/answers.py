@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
-from access_app.roles import StandIn
+from access_app.callers import CALLER, Kind, stand_in
 from agentcms.kept import Kept
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.wire import splice, wire_time
@@ -62,11 +62,10 @@ def rows(versions: QuerySet[AgentVersion], *more: str) -> Any:
     return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()), *more)
 
 
-def _head(variant: Any, agent_id: str, user_id: int) -> Any:
+def _head(kind: Kind, agent_id: str, **caller: Any) -> Any:
     mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
     total = mine.values("agent").annotate(total=Count("pk")).values("total")
-    caller: Any = StandIn(variant, user_id)
-    agents = Agent.objects.for_user(caller).filter(pk=agent_id).order_by()
+    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id).order_by()
     agents = agents.annotate(total=Subquery(total, IntegerField()))
     return agents.values_list("pk", "active_version_id", "head_version_id", "total")
 
@@ -75,11 +74,10 @@ def _page(variant: Any, agent_id: str) -> Any:
     return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))[WINDOW]
 
 
-def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
+def _some(variant: tuple[Kind, bool], agent_id: str, a: UUID, b: UUID, **caller: Any) -> Any:
     """The versions `a` and `b` of an agent that the caller may see, and live and head if the variant says so."""
-    everything, with_pointed = variant
-    caller: Any = StandIn(everything, user_id)
-    agents = Agent.objects.for_user(caller).filter(pk=agent_id)
+    kind, with_pointed = variant
+    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id)
     wanted = Q(pk__in=(a, b))  # alone it is two looks into an index
     if with_pointed:
         wanted |= Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
@@ -87,9 +85,9 @@ def _some(variant: Any, agent_id: str, user_id: int, a: UUID, b: UUID) -> Any:
     return rows(mine, "agent__active_version", "agent__head_version")
 
 
-HEAD = Prepared(_head, agent_id=str, user_id=int)
+HEAD = Prepared(_head, agent_id=str, **CALLER)
 PAGE = Prepared(_page, agent_id=str)
-SOME = Prepared(_some, agent_id=str, user_id=int, a=UUID, b=UUID)
+SOME = Prepared(_some, agent_id=str, a=UUID, b=UUID, **CALLER)
 
 
 def version_text(row: Row, pointers: Pointers) -> str:

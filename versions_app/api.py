@@ -9,7 +9,9 @@ from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.roles import Role, may_all
+from access_app.authentication import with_recalled_key
+from access_app.callers import Kind, asked_by
+from access_app.roles import Role
 from agentcms.ids import read_id
 from agentcms.json_views import JSONView
 from agentcms.query import OrderBy, Query, page_text
@@ -33,6 +35,7 @@ NOBODY = UUID(int=0)
 class VersionsView(JSONView):
     """The history of an agent, and snapshots by hand."""
 
+    @with_recalled_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with Query(request) as query:
             paging = query.paging(20)
@@ -59,6 +62,7 @@ class VersionsView(JSONView):
 class VersionView(JSONView):
     """One version."""
 
+    @with_recalled_key
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         ((row, pointers),) = find(request, agent_id, version_id)
         return reply(version_text(row, pointers))
@@ -115,6 +119,7 @@ class RestoreView(JSONView):
 class CompareView(JSONView):
     """What differs between two versions of one agent."""
 
+    @with_recalled_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with Query(request) as query:
             names = [query.text(name) for name in ("from", "to")]
@@ -139,7 +144,7 @@ class DiscardDraftView(JSONView):
 
 def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
     """Which versions of an agent are live and head, and how many there are."""
-    found = HEAD(may_all(request.user, Role.VIEWER), agent_id=agent_id, user_id=request.user.pk)
+    found = HEAD(Kind.of(request.user), agent_id=agent_id, **asked_by(request.user))
     if not found:
         raise missing(agent_id)
     *pointers, total = found[0]
@@ -161,9 +166,9 @@ def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = 
 def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
     a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
-    variant = (may_all(request.user, Role.VIEWER), bool(words))
+    variant = (Kind.of(request.user), bool(words))
     found: Found = {}
-    for values in SOME(variant, agent_id=agent_id, user_id=request.user.pk, a=a, b=b):
+    for values in SOME(variant, agent_id=agent_id, a=a, b=b, **asked_by(request.user)):
         row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
         found[str(row.id)] = (row, pointers)
         found |= {word: found[str(row.id)] for word in words if row.id == getattr(pointers, f"{word}_id")}
