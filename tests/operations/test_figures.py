@@ -13,8 +13,9 @@ from django.utils import timezone
 from agentcms import metrics
 from agentcms.observe import ObserveMiddleware
 from agentcms.rate import Rate
-from jobs_app.models import Job
+from jobs_app.models import Heartbeat, Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from versions_app.consistency import CHECK
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,47 @@ def test_conflicts_are_counted(staff):
     staff.post("/api/stored/agents", body, content_type="application/json")
 
     assert read(staff, "agentcms_conflicts_total", status="409") == before + 1
+
+
+def test_calls_that_a_throttle_refuses_are_counted(staff, settings):
+    settings.API_THROTTLE = Rate(1, 3600)
+    caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
+    route = {"route": "api/stored/agents"}
+    before = read(staff, "agentcms_throttled_total", **route)
+
+    answers = [caller.get("/api/stored/agents").status_code for _ in range(3)]
+    settings.API_THROTTLE = None  # it is for whoever reads the figures too
+
+    assert answers[-1] == 429
+    assert read(staff, "agentcms_throttled_total", **route) == before + answers.count(429)
+
+
+def test_a_stale_edit_is_a_conflict_too(staff):
+    staff.force_login(UserFactory(is_staff=True, is_superuser=True))
+    AgentFactory(id="porter")
+    before = read(staff, "agentcms_conflicts_total", status="412")
+
+    staff.patch(
+        "/api/stored/agents/porter", {"name": "Late"}, content_type="application/json", headers={"if-match": '"0"'}
+    )
+
+    assert read(staff, "agentcms_conflicts_total", status="412") == before + 1
+
+
+def test_the_time_of_every_answer_is_counted(staff):
+    before = read(staff, "agentcms_request_seconds_count", route="healthz")
+
+    staff.get("/healthz")
+
+    assert read(staff, "agentcms_request_seconds_count", route="healthz") == before + 1
+
+
+def test_a_beat_that_stopped_and_faults_of_the_history_are_figures(staff):
+    Heartbeat.objects.create(name=Heartbeat.BEAT, at=timezone.now() - timedelta(hours=1))
+    Job.objects.create(kind=CHECK, state=Job.State.DONE, result={"found": 3, "repaired": 1})
+
+    assert read(staff, "agentcms_beat_age_seconds") >= 3600
+    assert read(staff, "agentcms_history_faults") == 2
 
 
 def test_jobs_show_their_age_and_how_many_are_late(staff):
