@@ -4,6 +4,8 @@ import contextlib
 import os
 import resource
 import subprocess
+import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -15,9 +17,15 @@ from django.db import connection
 from django.test import Client
 
 from agentcms import metrics
+from jobs_app import work
+from jobs_app.models import Job
+from tests import postgres
+from tests.api.calls import AGENTS, Caller
 from tests.factories import UserFactory, api_key
 from tests.operations.real import Editors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
+from versions_app import triggers
+from versions_app.consistency import CHECK
 
 SIZE = 48 << 20
 
@@ -34,12 +42,12 @@ class SmallDisk:
     def __init__(self, folder: Path) -> None:
         self.ballast = folder / "ballast"
 
-    def fill(self, copy: Served) -> None:
+    def fill(self, copy: Served | None = None) -> None:
         with contextlib.suppress(OSError), self.ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
 
-    def free(self, copy: Served) -> None:
+    def free(self, copy: Served | None = None) -> None:
         self.ballast.unlink()
 
 
@@ -114,6 +122,51 @@ def go_through(copy: Served, key: str, disk: Disk, editors: Editors) -> None:
     finally:
         disk.free(copy)
     editors.wait_for_more(20)
+
+
+@contextlib.contextmanager
+def versions_on_a_small_disk() -> Iterator[SmallDisk]:
+    """PostgreSQL keeps the versions in a file system of their own."""
+    folder, name = Path(tempfile.mkdtemp(prefix="agentcms-disk-", dir="/tmp")), f"small_{uuid.uuid4().hex[:12]}"
+    user = postgres.unprivileged()["user"]
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},uid={user},mode=0700", "tmpfs", folder], check=True)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
+            cursor.execute(f"ALTER TABLE {triggers.TABLE} SET TABLESPACE {name}")
+            try:
+                yield SmallDisk(folder)
+            finally:
+                cursor.execute(f"ALTER TABLE {triggers.TABLE} SET TABLESPACE pg_default")
+                cursor.execute(f"DROP TABLESPACE {name}")
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+        folder.rmdir()
+
+
+if may_mount():  # there is no quota that PostgreSQL takes for a full disk
+
+    @pytest.mark.postgres_only
+    @pytest.mark.django_db(transaction=True)
+    def test_a_full_disk_of_postgres_refuses_writes_and_loses_nothing():
+        caller = Caller(api_key(UserFactory(is_superuser=True)))
+        caller.create("porter")
+        with versions_on_a_small_disk() as disk:
+            disk.fill()
+            refused = [caller.patch(f"{AGENTS}/porter", long_text()) for _ in range(3)]
+            read = caller.get(f"{AGENTS}/porter")
+            disk.free()
+            saved = caller.patch(f"{AGENTS}/porter", long_text())
+
+        assert [(answer.status_code, "Retry-After" in answer.headers) for answer in refused] == [(503, True)] * 3
+        assert (read.status_code, read.body["activeVersionNumber"]) == (200, 1)
+        assert (saved.status_code, saved.body["activeVersionNumber"]) == (200, 2)
+        assert work.run(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
+
+
+def long_text() -> dict[str, str]:
+    """More than fits into what a page of the table has left, and cannot be packed."""
+    return {"instructions": os.urandom(100_000).hex()}
 
 
 @pytest.mark.sqlite_only
