@@ -1,0 +1,112 @@
+"""What the deployment's files start is there, and serves."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from agentcms.children import PROJECT
+from tests.operations.real import is_ready, ready, wait_for_jobs
+from tests.served import Served, own_database, wait_until
+
+DEPLOY = PROJECT / "deploy"
+START = DEPLOY / "start"
+PARTS = set(re.findall(r"^    (\w+)\)$", START.read_text(), re.MULTILINE))
+NEEDED = {
+    "DATABASE_URL": "postgres://cms@db/cms",
+    "ALLOWED_HOSTS": "cms.example.org",
+    "SECRET_KEY": "x" * 50,
+    "REDIS_URL": "redis://broker",
+}
+SECRET_KEY = "a-secret-that-is-as-long-and-as-random-as-one-should-be"
+
+
+def example() -> dict[str, str]:
+    """The environment that operators begin with, once they have made a secret."""
+    lines = (DEPLOY / "agentcms.env.example").read_text().splitlines()
+    found = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return {**found, "SECRET_KEY": SECRET_KEY}
+
+
+def test_systemd_and_compose_start_every_part_and_nothing_else():
+    units = "\n".join(path.read_text() for path in (DEPLOY / "systemd").iterdir())
+    services = (DEPLOY / "compose.yaml").read_text()
+
+    assert sorted(PARTS) == ["beat", "prepare", "web", "worker"]
+    assert set(re.findall(r"^ExecStart=/srv/agentcms/deploy/start (\w+)$", units, re.MULTILINE)) == PARTS
+    assert set(re.findall(r"^    command: \[\"(\w+)\"\]$", services, re.MULTILINE)) == PARTS
+    assert os.access(START, os.X_OK)
+
+
+@pytest.mark.parametrize("missing", NEEDED)
+def test_a_part_says_what_it_cannot_do_without(missing):
+    environment = {name: value for name, value in NEEDED.items() if name != missing}
+
+    done = subprocess.run(
+        [START, "web"], env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{missing} is not set. docs/operations.md says what production needs.\n"
+
+
+def test_the_example_of_an_environment_passes_the_deployment_check(tmp_path):
+    environment = {"PATH": os.environ["PATH"], **example(), "DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+
+    done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def part(copy: Served, name: str) -> Iterator[subprocess.Popen]:
+    """One part in the foreground, as systemd starts and ends it."""
+    with copy.log.open("ab") as log:
+        process = subprocess.Popen([START, name], env=copy.environment, cwd="/", stdout=log, stderr=log)
+    try:
+        yield process
+        if process.poll() is None:
+            process.terminate()
+            assert process.wait(60) == 0, copy.said()
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def copy(tmp_path, valkey) -> Iterator[Served]:
+    """A copy as its environment's file describes it, with a database and a broker of its own."""
+    own = {"REDIS_URL": valkey, "ALLOWED_HOSTS": "127.0.0.1", "HTTPS": "no", "PYTHON": sys.executable}
+    with own_database() as database:
+        settings = {**example(), **own, **database, "WEB_WORKERS": "2"}
+        for name in ("DATA_DIR", "CSRF_TRUSTED_ORIGINS"):
+            del settings[name]
+        yield Served(tmp_path / "var", **settings)
+
+
+@pytest.mark.postgres_only
+def test_the_parts_of_production_serve_work_and_do_without_beat(copy):
+    prepared = subprocess.run([START, "prepare"], env=copy.environment, capture_output=True, text=True, timeout=120)
+    assert prepared.returncode == 0, prepared.stderr
+    copy.create_user("ann", "--superuser")
+    body = {"id": "porter", "name": "Porter", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+
+    with part(copy, "web"), part(copy, "worker"), part(copy, "worker"), part(copy, "beat") as beat:
+        wait_until(lambda: is_ready(copy), 60, f"readiness; {copy.said()}")
+        with copy.client(copy.create_api_key("ann")) as client:
+            made = client.post("/api/stored/agents", json=body)
+            beat.kill()
+            beat.wait()
+            edited = client.patch("/api/stored/agents/porter", json={"instructions": "Without beat."})
+            asked = client.post("/api/stored/agent-export")
+        [(state, attempts, *_)] = wait_for_jobs(copy, "export_agents")
+        checks = ready(copy)
+
+    assert [answer.status_code for answer in (made, edited, asked)] == [201, 200, 202]
+    assert (state, attempts) == ("done", 1)
+    assert checks["database"] == checks["broker"] == "ok"
