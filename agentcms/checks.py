@@ -15,11 +15,12 @@ from agentcms import environment
 
 ORIGIN = re.compile(r"https?://[^/\s]+").fullmatch
 
-# Read by the command that serves, and not by the settings.
+# Read by the commands that serve, and not by the settings.
 SERVING: dict[str, Callable[[], Any]] = {
     "PORT": lambda: environment.number("PORT", 8000, minimum=1, maximum=65535),
     "WEB_WORKERS": lambda: environment.number("WEB_WORKERS", 2, minimum=1),
     "WEB_THREADS": lambda: environment.number("WEB_THREADS", 16, minimum=1),
+    "WORKER_THREADS": lambda: environment.number("WORKER_THREADS", 4, minimum=1),
     "DEMO_DATA": lambda: environment.flag("DEMO_DATA", default=True),
 }
 

@@ -54,6 +54,23 @@ def test_a_part_says_what_it_cannot_do_without(missing):
     assert done.stderr == f"{missing} is not set. docs/operations.md says what production needs.\n"
 
 
+@pytest.mark.parametrize("name", ["PORT", "WEB_WORKERS", "WEB_THREADS", "RUN_STREAMS", "WORKER_THREADS"])
+def test_a_part_says_which_number_is_none(name):
+    environment = {"PATH": os.environ["PATH"], **NEEDED, name: "many"}
+
+    done = subprocess.run([START, "web"], env=environment, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{name} must be a whole number, not 'many'.\n"
+
+
+def test_every_variable_that_a_part_reads_stands_in_the_table():
+    read = set(re.findall(r"\$\{([A-Z_]+):?-", START.read_text()))
+    readme = (PROJECT / "README.md").read_text()
+
+    assert {name for name in read if f"`{name}`" not in readme} == {"PYTHON"}
+
+
 def test_the_example_of_an_environment_passes_the_deployment_check(tmp_path):
     environment = {"PATH": os.environ["PATH"], **example(), "DATA_DIR": str(tmp_path)}
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
