@@ -8,10 +8,10 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -44,7 +44,10 @@ class AgentActs(admin.ModelAdmin):
 
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
             agent = get_object_or_404(self.get_queryset(request), pk=unquote(object_id))
-            response: HttpResponse = act(request, agent)
+            try:
+                response: HttpResponse = act(request, agent)
+            except Agent.DoesNotExist:  # it was deleted just now
+                raise Http404 from None
             return response
 
         return self.admin_site.admin_view(view)
@@ -127,9 +130,9 @@ class AgentActs(admin.ModelAdmin):
 
     @admin.action(description="Make the drafts of the selected agents live")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
-        published = sum(self.published(request, agent) for agent in agents)
-        skipped = agents.count() - published
-        self.message_user(request, f"Made {published} drafts live.", messages.SUCCESS)
+        tried = [self.published(request, agent) for agent in agents]
+        published, skipped = tried.count(True), tried.count(False)
+        self.message_user(request, f"Made {published} draft{'' if published == 1 else 's'} live.", messages.SUCCESS)
         if skipped:
             self.message_user(request, f"Left {skipped} alone: no draft, or no right to publish it.", messages.WARNING)
 
@@ -141,6 +144,8 @@ class AgentActs(admin.ModelAdmin):
             moved: bool = agent.head_version.activate()
         except Circle as refusal:
             self.message_user(request, f"{agent.name}: {refusal.sentence}", messages.ERROR)
+            return False
+        except ObjectDoesNotExist:  # the draft or all of the agent went meanwhile
             return False
         return moved
 
