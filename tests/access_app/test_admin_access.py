@@ -85,6 +85,37 @@ def test_the_inline_of_a_user_grants_within_the_own_owner_alone(client):
     assert user.memberships.count() == 0
 
 
+def inline(user, owner_id, role, row=""):
+    """What a browser sends of the memberships on a user's page; with `row` of one that is there."""
+    row = {"memberships-0-owner_id": owner_id, "memberships-0-role": role, "memberships-0-id": row}
+    count = "1" if row["memberships-0-id"] else "0"
+    return {"memberships-TOTAL_FORMS": "1", "memberships-INITIAL_FORMS": count, "memberships-0-user": user.pk, **row}
+
+
+def test_the_inline_of_a_user_grants_and_changes_roles_of_the_own_owner(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    user = UserFactory()
+    address = reverse("admin:auth_user_change", args=[user.pk])
+
+    client.post(address, inline(user, "north", "editor"))
+    client.post(address, inline(user, "north", "viewer", row=user.memberships.get().pk))
+
+    assert list(user.memberships.values_list("owner_id", "role")) == [("north", "viewer")]
+
+
+def test_the_inline_of_a_user_moves_no_role_to_or_from_another_owner(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    user = UserFactory()
+    mine, other = [Membership.objects.create(user=user, owner_id=each, role="viewer") for each in ("north", "south")]
+    address = reverse("admin:auth_user_change", args=[user.pk])
+
+    client.post(address, inline(user, "south2", "manager", row=mine.pk))
+    client.post(address, inline(user, "north", "manager", row=other.pk))
+    client.post(address, {**inline(user, "south", "viewer", row=other.pk), "memberships-0-DELETE": "on"})
+
+    assert sorted(user.memberships.values_list("owner_id", "role")) == [("north", "viewer"), ("south", "viewer")]
+
+
 def test_a_key_is_shown_once_and_its_secret_never_again(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
     client.force_login(staff)
