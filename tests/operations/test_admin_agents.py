@@ -1,5 +1,8 @@
 """Agents in Django admin: found, duplicated, and opened on their pages."""
 
+import html
+import re
+
 import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
@@ -94,6 +97,42 @@ def test_an_agent_leads_to_its_page(client, staff):
     AgentFactory(id="porter")
 
     assert reverse("agents:edit", args=["porter"]) in client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize("word", ["porter-7", "Night porter", "by the door", "Opens at six"])
+def test_agents_are_found_by_what_they_say(client, staff, word):
+    AgentFactory(id="porter-7", name="Night porter", description="Stands by the door.", instructions="Opens at six.")
+    AgentFactory(id="cook-1", name="Cook", description="", instructions="Fry.")
+
+    page = client.get(LIST, {"q": word}).content.decode()
+
+    assert ("porter-7" in page, "cook-1" in page) == (True, False)
+
+
+def test_agents_of_one_owner_can_be_listed_alone(client, staff):
+    AgentFactory(id="northern", owner_id="north")
+    AgentFactory(id="shared", owner_id="")
+
+    pages = [client.get(LIST, {"owner": owner}).content.decode() for owner in ("=north", "=")]
+
+    assert [("/northern/change/" in page, "/shared/change/" in page) for page in pages] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_an_agent_leads_to_its_versions_and_its_moves_of_live(client, staff):
+    mine, other = AgentFactory(id="porter"), AgentFactory(id="other")
+    mine.edit({"name": "Porter"})
+    page = client.get(reverse("admin:agents_app_agent_change", args=["porter"])).content.decode()
+
+    links = [html.unescape(link) for link in re.findall(r'href="(/admin/versions_app/[^"]+)"', page) if "?" in link]
+    lists = [client.get(link).content.decode() for link in links]
+
+    assert len(lists) == 2
+    assert [str(other.active_version) in each for each in lists] == [False, False]
+    assert "2 versions" in lists[0]
+    assert "v1\u00a0→\u00a0v2" in lists[1]
 
 
 @pytest.mark.parametrize(
