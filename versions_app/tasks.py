@@ -80,7 +80,7 @@ def sweep(job: Job) -> dict[str, Any]:
 
 def forecast(job: Job, limit: int) -> dict[str, Any]:
     """What a sweep would remove, and why the rest stays; the first thousand that would go are listed."""
-    total = Agent.objects.count()
+    done, total = 0, Agent.objects.count()  # what a worker that died had counted is counted anew
     why: Counter[str] = Counter()
     listed: list[dict[str, Any]] = []
     after = None
@@ -89,8 +89,8 @@ def forecast(job: Job, limit: int) -> dict[str, Any]:
             why[verdict] += 1
             if verdict in GOING and len(listed) < MOST_LISTED:
                 listed.append({"agentId": agent_id, "versionNumber": number})
-        after = batch[-1]
-        job.advance(done=job.done + len(batch), total=total)
+        after, done = batch[-1], done + len(batch)
+        job.advance(done=done, total=total)
     going = sum(why.pop(verdict, 0) for verdict in GOING)
     return {"limit": limit, "removed": 0, "surplus": going, "versions": listed, "kept": dict(why)}
 

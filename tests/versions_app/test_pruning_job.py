@@ -81,6 +81,15 @@ def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
     assert (job.result["removed"], job.done) == (3, 3)
 
 
+def test_a_dry_run_whose_worker_died_counts_from_the_start():
+    agent_with(5)
+    job = Job.objects.create(kind=tasks.PRUNE, parameters={"limit": 3, "dryRun": True}, done=1, total=1)
+
+    job = work.run(str(job.pk))
+
+    assert (job.result["surplus"], job.done, job.total) == (2, 1, 1)
+
+
 def test_the_schedule_prunes_once_however_many_beats_there_are():
     tasks.prune_versions()
     tasks.prune_versions()
