@@ -5,6 +5,7 @@
     make benchmark ARGS="--growth"    the same with 100,000 agents and 1,000,000 versions, and the prune sweep on them
     make benchmark ARGS="--exchange"  an import and an export of 10,000 agents
     make benchmark ARGS="--footprint" start, memory at rest and a page of the editor of the embedded stack
+    make benchmark ARGS="--profile"   where a web process spends its CPU in each operation, by package
     make benchmark ARGS="--all"       everything, in about ten minutes
 
 It starts what it needs on the loopback, and measures for a bounded time on a copy of its own.
@@ -21,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import footprint, load, telling
-from benchmarks.copies import database, prepared, run, served
+from benchmarks.copies import database, manage, prepared, run, served
 
 MOST_SECONDS = 20
+STEPS = ("sqlite", "growth", "profile", "exchange", "footprint")
 EVERYBODY = (1, 8, 32)
 SMALL, GROWN = (1000, 2), (100_000, 10)
 
@@ -32,7 +34,7 @@ def main() -> None:
     options = arguments()
     telling_here = partial(telling.keep_cells, folder=options.out)
     how = f"{options.runs} runs of {options.seconds:g} s each, the one in the middle by CPU is shown."
-    steps = [name for name in ("sqlite", "growth", "exchange", "footprint") if getattr(options, name) or options.all]
+    steps = [name for name in STEPS if getattr(options, name) or options.all]
     print(load.HEAD, flush=True)
     if options.all or not steps:
         cells = cells_of(options, False, SMALL, options.clients)
@@ -43,6 +45,8 @@ def main() -> None:
         cells, sweep = grown(options)
         telling_here("postgresql-grown", "PostgreSQL, 100,000 agents and 1,000,000 versions", cells, how)
         telling.keep("prune", sweep, options.out)
+    if "profile" in steps:
+        telling.keep("profile", profile(), options.out)
     if "exchange" in steps:
         telling.keep("exchange", exchange(options.agents), options.out)
     if "footprint" in steps:
@@ -53,7 +57,7 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("sqlite", "growth", "exchange", "footprint", "all"):
+    for name in (*STEPS, "all"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--runs", type=int, default=3)
@@ -79,6 +83,13 @@ def grown(options: argparse.Namespace) -> tuple[list[load.Cell], dict[str, float
             cells = load.measured(copy, GROWN[0], [telling.CLIENTS], options.runs, options.seconds)
         sweep = run(environment, sys.executable, "-m", "benchmarks.prune", "--filled", "--json")
     return cells, last_line(sweep)
+
+
+def profile() -> dict[str, Any]:
+    with prepared(False, *SMALL) as environment:
+        key = manage(environment, "create_api_key", "bench")
+        command = [sys.executable, "-m", "benchmarks.profiles", key, "--agents", str(SMALL[0])]
+        return last_line(run({**environment, "API_THROTTLE": "off"}, *command))
 
 
 def exchange(agents: int) -> dict[str, float]:

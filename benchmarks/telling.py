@@ -52,7 +52,14 @@ def keep_cells(part: str, title: str, cells: Iterable[Cell], how: str, folder: P
 def page(folder: Path = FOLDER) -> None:
     """README.md: every part that was measured, each against what was asked for."""
     known = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
-    parts = [facts(), load(known), growth(known), sqlite(known), *(listed(known, name) for name in LISTED)]
+    parts = [
+        facts(),
+        load(known),
+        costs(known),
+        growth(known),
+        sqlite(known),
+        *(listed(known, name) for name in LISTED),
+    ]
     (folder / "README.md").write_text("\n".join(line for part in parts for line in part))
 
 
@@ -85,6 +92,29 @@ def load(known: dict[str, Any]) -> list[str]:
         figures = f"{cell['per_second']:.0f} | {cell['p95']:.1f} | {cell['pace']:.0f}"
         lines.append(f"| {cell['operation']} | {cell['cpu']:.2f} | {most} | {figures} |")
     return [*lines, "", "[All figures](postgresql.md)", "", "![CPU per request](postgresql-cpu.svg)", ""]
+
+
+def costs(known: dict[str, Any]) -> list[str]:
+    """Where the CPU of a web process goes, and the functions that take most of it."""
+    if "profile" not in known:
+        return []
+    lines = [
+        "## What still costs",
+        "",
+        "The CPU of a web process alone, without its server and the database, sampled while it answers one caller.",
+        "",
+        "| operation | CPU ms | by package, % | most of it in |",
+        "| --- | ---: | --- | --- |",
+    ]
+    for operation, figures in known["profile"].items():
+        packages = ", ".join(f"{name} {share:.0f}" for name, share in figures["packages"].items())
+        functions = ", ".join(f"`{name.partition(',')[0]}` {share:.0f}" for name, share in top(figures["functions"]))
+        lines.append(f"| {operation} | {figures['cpu']:.2f} | {packages} | {functions} |")
+    return [*lines, ""]
+
+
+def top(shares: dict[str, float]) -> list[tuple[str, float]]:
+    return list(shares.items())[:4]
 
 
 def growth(known: dict[str, Any]) -> list[str]:
