@@ -80,8 +80,8 @@ def send(job: Job) -> None:
 
 
 def run(job_id: str) -> Job | None:
-    """Do a due job, once: a second message for it finds it taken."""
-    job = Job.objects.claim(job_id)
+    """Do a due job, once: a second message for it finds it taken. A kind of the next release waits for its workers."""
+    job = Job.objects.filter(kind__in=_handlers).claim(job_id)
     if job is None:
         return None
     try:
@@ -106,7 +106,7 @@ def send_due() -> int:
         finished_at=timezone.now(),
         lease_until=None,
     )
-    jobs = list(due.order_by("created_at")[:100])
+    jobs = list(due.filter(kind__in=_handlers).order_by("created_at")[:100])
     for job in jobs:
         send(job)
     return len(jobs)

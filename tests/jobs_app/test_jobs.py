@@ -80,6 +80,21 @@ def test_a_job_that_raises_says_why():
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
 
 
+def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monkeypatch):
+    monkeypatch.setattr(work, "_handlers", {**work._handlers})
+    job = stored(kind="of_tomorrow")
+
+    assert work.run(str(job.pk)) is None
+    assert work.send_due() == 0
+    assert list(Job.objects.due()) == [job]
+
+    @work.work("of_tomorrow")
+    def do(job):
+        return "done"
+
+    assert work.run(str(job.pk)).attempts == 1
+
+
 def test_a_job_that_no_worker_survives_is_given_up(counting):
     job = stored(state="running", attempts=MOST_ATTEMPTS, lease_until=silent_for(1))
 
