@@ -9,6 +9,7 @@ returns what the job came to.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from datetime import timedelta
@@ -88,13 +89,20 @@ def run(job_id: str) -> Job | None:
         job.finish(_handlers[job.kind](job))
     except Lost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
-    except (OperationalError, InterfaceError):
-        # The database went away: the lease runs out and the job is sent again.
-        log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
     except Exception as error:
-        log.exception("Job %s (%s) failed.", job.pk, job.kind)
-        job.fail(f"{type(error).__name__}: {error}"[:2000])
+        if is_passing(error):  # the lease runs out and the job is sent again
+            log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
+        else:
+            log.exception("Job %s (%s) failed.", job.pk, job.kind)
+            job.fail(f"{type(error).__name__}: {error}"[:2000])
     return job
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the machine is to blame, and not the job: the database went away, or a disk is full."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, OperationalError | InterfaceError)
 
 
 def send_due() -> int:

@@ -1,6 +1,8 @@
 """Long work: every job is done once, and none is lost with its worker."""
 
+import errno
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import InterfaceError, OperationalError
@@ -80,6 +82,16 @@ def test_a_job_that_raises_says_why():
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
 
 
+def test_a_job_whose_file_is_gone_says_so_at_once():
+    @work.work("reading")
+    def read(job):
+        Path("/nowhere/at-all").read_text()
+
+    job = work.run(str(stored(kind="reading").pk))
+
+    assert (job.state, job.error.split(":")[0]) == ("failed", "FileNotFoundError")
+
+
 def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monkeypatch):
     monkeypatch.setattr(work, "_handlers", {**work._handlers})
     job = stored(kind="of_tomorrow")
@@ -143,11 +155,14 @@ def test_a_failed_job_goes_on_where_it_stopped(counting):
     assert (job.state, job.attempts, job.cursor, job.error) == ("done", 1, {"after": 7}, "")
 
 
-@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
-def test_a_job_whose_database_went_away_is_done_again_later(error):
+PASSING = [OperationalError("server closed the connection"), InterfaceError("closed"), OSError(errno.ENOSPC, "full")]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
+def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(error):
     @work.work("interrupted")
     def interrupt(job):
-        raise error("server closed the connection unexpectedly")
+        raise error
 
     job = work.run(str(stored(kind="interrupted").pk))
 
