@@ -1,16 +1,21 @@
-"""Rows written with SQL that is built once: what every edit writes, and Django builds anew for each."""
+"""Rows written with SQL that is built once: what every edit writes, and Django builds anew for each.
+
+Writes that need nothing of one another go together, and are waited for once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from django.db import connection, models
 from django.db.models.signals import post_save, pre_save
 
 Columns = tuple[str, ...]
+Values = Mapping[str, Any]
+Rows = list[tuple[Any, ...]]
 Model = type[models.Model]
 
 # Both drivers take these as they are; psycopg also knows times and ids.
@@ -18,19 +23,55 @@ PLAIN = (models.CharField, models.TextField, models.IntegerField, models.Boolean
 PLAIN_ON_POSTGRESQL = (*PLAIN, models.DateTimeField, models.UUIDField)
 
 
+class Writes:
+    """Writes that need nothing of one another, sent in order, at once, inside a transaction.
+
+    What follows a write, as its signal does, comes when all are written.
+    """
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[str, list[Any]]] = []
+        self.followed: list[Callable[[Rows], None]] = []
+
+    def insert(self, row: Any) -> Self:
+        """What `row.save(force_insert=True)` does."""
+        model: Model = type(row)
+        told: dict[str, Any] = {"instance": row, "raw": False, "using": connection.alias, "update_fields": None}
+        pre_save.send(model, **told)
+        names = tuple(
+            field.attname for field in model._meta.concrete_fields if row.pk is not None or not field.primary_key
+        )
+
+        def inserted(keys: Rows) -> None:
+            if row.pk is None:
+                row.pk = keys[0][0]
+            row._state.adding, row._state.db = False, connection.alias
+            post_save.send(model, created=True, **told)
+
+        return self._add(_insert_sql(model, names), _values(model, names, vars(row)), inserted)
+
+    def update(
+        self, model: Model, column: str, key: Any, values: Values, then: Callable[[int], None] = lambda found: None
+    ) -> Self:
+        """Write values, by attribute, to the rows whose column is the key; `then` takes how many. Sends no signal."""
+        names = tuple(values)
+        parameters = [*_values(model, names, values), key]
+        return self._add(_update_sql(model, column, names), parameters, lambda found: then(len(found)))
+
+    def _add(self, sql: str, parameters: list[Any], then: Callable[[Rows], None]) -> Self:
+        self.statements.append((sql, parameters))
+        self.followed.append(then)
+        return self
+
+    def send(self) -> None:
+        answers = connection.rows_of_each(self.statements)  # type: ignore[attr-defined]
+        for then, answer in zip(self.followed, answers, strict=True):
+            then(answer)
+
+
 def insert(row: Any) -> None:
     """What `row.save(force_insert=True)` does."""
-    model: Model = type(row)
-    told: dict[str, Any] = {"instance": row, "raw": False, "using": connection.alias, "update_fields": None}
-    pre_save.send(model, **told)
-    names = tuple(
-        field.attname for field in model._meta.concrete_fields if row.pk is not None or not field.primary_key
-    )
-    key = _run(_insert_sql(model, names), _values(model, names, vars(row)))[0][0]
-    if row.pk is None:
-        row.pk = key
-    row._state.adding, row._state.db = False, connection.alias
-    post_save.send(model, created=True, **told)
+    Writes().insert(row).send()
 
 
 def save(row: Any, names: Iterable[str]) -> None:
@@ -58,15 +99,11 @@ def announced(row: Any, names: Iterable[str]) -> Iterator[None]:
     post_save.send(type(row), created=False, **told)
 
 
-def update(model: Model, column: str, key: Any, values: Mapping[str, Any]) -> int:
+def update(model: Model, column: str, key: Any, values: Values) -> int:
     """Write values, by attribute, to the rows whose column is the key; how many there were. Sends no signal."""
-    names = tuple(values)
-    return len(_run(_update_sql(model, column, names), [*_values(model, names, values), key]))
-
-
-def _run(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    written: list[tuple[Any, ...]] = connection.rows(sql, parameters)  # type: ignore[attr-defined]
-    return written
+    counts: list[int] = []
+    Writes().update(model, column, key, values, counts.append).send()
+    return counts[0]
 
 
 @cache
@@ -88,7 +125,7 @@ def _quoted(model: Model, names: Iterable[str]) -> list[str]:
     return [connection.ops.quote_name(_fields(model)[name].column) for name in names]
 
 
-def _values(model: Model, names: Columns, values: Mapping[str, Any]) -> list[Any]:
+def _values(model: Model, names: Columns, values: Values) -> list[Any]:
     preparations = _preparations(model, names, connection.vendor)
     return [
         values[name] if prepare is None else prepare(values[name], connection)

@@ -27,8 +27,8 @@ if settings.TRUSTED_PROXIES:
 if connection.vendor == "postgresql":
     _ = get_resolver().url_patterns  # or the first request would wait for the views; embedded, memory counts more
 
-# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects. What a
-# call leaves it is little; so much of it at once is some milliseconds in which nobody is answered.
+# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects.
+# Calls leave it little; it must not become so much that its turn takes long, for nobody is answered meanwhile.
 gc.collect()
 gc.freeze()
 gc.set_threshold(10_000, 20, 20)

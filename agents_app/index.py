@@ -90,15 +90,16 @@ def columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def keep(agent: Any, before: Mapping[str, Any] | None) -> None:
-    """Let the index follow an agent whose pointers moved; `before` is what its only state said, if it had one."""
+def keep(agent: Any, before: Mapping[str, Any] | None, writes: rows.Writes) -> None:
+    """Let the index follow an agent whose pointers move; `before` is what its only state said, if it had one."""
     head = agent.head_version
     if before is not None and not agent.has_draft:
         kept = ("metadata", "agents", *SEARCHED)
         if all(same(before[name], head.snapshot[name]) for name in kept):
             return
-        if rows.update(AgentIndex, "agent_id", agent.pk, columns(agent.pk, head.snapshot)):
-            return
+        said = columns(agent.pk, head.snapshot)
+        writes.update(AgentIndex, "agent_id", agent.pk, said, lambda found: None if found else rebuild(agent))
+        return
     rebuild(agent)
 
 

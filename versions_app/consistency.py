@@ -16,6 +16,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from agentcms import rows
 from agentcms.wire import canonical, digest
 from agents_app import index, search_tables
 from agents_app.changes import change
@@ -23,7 +24,7 @@ from agents_app.models import Agent
 from jobs_app.models import Job
 from versions_app import triggers
 from versions_app.models import Activation, AgentVersion
-from versions_app.pointers import note_activation
+from versions_app.pointers import activation
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +180,8 @@ def mend(row: Any) -> None:
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
         mended: Any = examined().get(pk=row.pk)
         if mended.active_version and mended.logged != mended.active_version_id:
-            note_activation(mended, row.versions.filter(pk=mended.logged).first(), mended.active_version, CAUGHT_UP)
+            before = row.versions.filter(pk=mended.logged).first()
+            rows.insert(activation(mended, before, mended.active_version, CAUGHT_UP))
     reindex(mended)
 
 

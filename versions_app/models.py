@@ -12,7 +12,6 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
-from agentcms import rows
 from agentcms.ids import uuid7
 from agentcms.wire import canonical, digest
 from agents_app import shapes
@@ -54,7 +53,6 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             if head is None or digest(text) != head.snapshot_hash:
                 version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
                 move(row, head=version, live=version if goes_live(row) else None, reason=PUBLISHED if head else "")
-                rows.insert(version)
             elif row.has_draft and current().publish:
                 move(row, live=head, reason="Published the draft")
         show(agent, row, POINTERS)
@@ -73,7 +71,6 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT)
         version.pinned = pinned
         move(row, head=version)
-        rows.insert(version)
         return version
 
     def discard_draft(self, agent: Agent) -> bool:
@@ -217,7 +214,6 @@ class AgentVersion(models.Model):
             row, self.snapshot_text, based_on=row.head_version, message=message, source=Source.RESTORE
         )
         move(row, head=version, live=None if current().publish is False else version)
-        rows.insert(version)
         return version
 
     def amend(self, fields: dict[str, Any]) -> AgentVersion | None:
@@ -236,7 +232,6 @@ class AgentVersion(models.Model):
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)
         move(row, live=version, reason=PUBLISHED)
-        rows.insert(version)
         return version
 
     def remove(self) -> None:

@@ -87,7 +87,7 @@ def goes_live(row: Agent) -> bool:
 
 
 def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = "") -> None:
-    """Move the pointers of a locked row, to versions that may be new; nothing else does.
+    """Move the pointers of a locked row, to versions that are written too where they are new; nothing else does.
 
     The row becomes its head's picture, and a move of live is noted. Raises Circle before anything changed.
     """
@@ -105,10 +105,13 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         setattr(row, name, value)
     columns = sorted({*row.unwritten, *(f"{name}_id" if name.endswith("_version") else name for name in values)})
     row.unwritten = ()
-    rows.update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
-    keep(row, said)
+    writes = rows.Writes().update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
+    keep(row, said, writes)
     if live is not None and live != before:
-        note_activation(row, before, live, reason, at)
+        writes.insert(activation(row, before, live, reason, at))
+    for version in new(head, live):
+        writes.insert(version)
+    writes.send()
 
 
 def picture(row: Agent, head: AgentVersion) -> dict[str, Any]:
@@ -134,13 +137,19 @@ def refuse_new_circle(row: Agent, head: AgentVersion | None, live: AgentVersion 
 
 def moment(*moved: AgentVersion | None) -> datetime:
     """When the pointers move: making a version and its going live are one change, and have one time."""
-    return next((version.created_at for version in moved if version and version._state.adding), current().time)
+    return next((version.created_at for version in new(*moved)), current().time)
 
 
-def note_activation(
+def new(*moved: AgentVersion | None) -> list[AgentVersion]:
+    """Those of the versions that are not saved yet, each once."""
+    return [version for version in dict.fromkeys(moved) if version and version._state.adding]
+
+
+def activation(
     row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str, at: datetime | None = None
-) -> None:
-    moved = Activation(
+) -> Activation:
+    """The note that live moved, not saved yet."""
+    return Activation(
         agent=row,
         from_version_id=before.pk if before else None,
         from_version_number=before.version_number if before else None,
@@ -151,7 +160,6 @@ def note_activation(
         reason=current().message or reason or live.change_message,
         **author(),
     )
-    rows.insert(moved)
 
 
 def author() -> dict[str, Any]:

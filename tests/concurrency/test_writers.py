@@ -9,10 +9,11 @@ from django.db import IntegrityError, connection, connections, transaction
 
 from agentcms.wire import digest
 from agents_app.changes import change
+from agents_app.held import held
 from agents_app.models import Agent
 from agents_app.shapes import FIELDS
 from tests.concurrency.together import together
-from tests.factories import AgentFactory
+from tests.factories import AgentFactory, UserFactory
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -144,6 +145,29 @@ def test_who_waited_for_a_draft_to_be_saved_knows_of_the_draft(act):
     kept = whole().head_version.snapshot["description"]
     assert kept == ("" if act == "discard" else "Draft")
     assert whole().active_version.snapshot["description"] == ""
+
+
+def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
+    user, agent = UserFactory(is_superuser=True), AgentFactory(id="shared")
+    locked, begun = Event(), Event()
+
+    def publish():
+        with transaction.atomic():
+            version = Agent.objects.get(pk="shared").edit({"description": "Newer"})
+            locked.set()
+            wait_for(begun)
+            return version
+
+    def wait_and_hold():
+        assert locked.wait(10)
+        begun.set()
+        with transaction.atomic():
+            return held(user, "shared")
+
+    published, waited = together([publish, wait_and_hold])
+
+    assert waited.active_version == waited.head_version == published != agent.active_version
+    assert waited.active_version.snapshot["description"] == waited.description == "Newer"
 
 
 def test_ten_creates_of_one_id_make_one_agent():

@@ -126,6 +126,41 @@ def test_a_statement_that_failed_can_be_asked_again():
     assert connection.rows(asked, [1]) == [(1,)]
 
 
+def test_writes_at_once_are_all_made_before_anything_follows(heard):
+    agent = AgentFactory()
+    mine, counts = version(agent, 901), []
+    heard.clear()
+
+    writes = rows.Writes().insert(mine)
+    writes.update(AgentIndex, "agent_id", agent.pk, {"name": "New"}, counts.append)
+    writes.update(AgentIndex, "agent_id", "nobody", {"name": "New"}, counts.append)
+    assert [kind for sender, kind, _ in heard if sender is AgentVersion] == ["pre"]
+    writes.send()
+
+    assert [kind for sender, kind, _ in heard if sender is AgentVersion] == ["pre", "post"]
+    assert counts == [1, 0]
+    assert AgentVersion.objects.get(pk=mine.pk).version_number == 901
+    assert AgentIndex.objects.get(agent=agent).name == "New"
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_where_one_of_the_writes_is_refused_none_is_followed(heard, place):
+    agent = AgentFactory()
+    versions = [version(agent, number) for number in (901, 902)]
+    versions.insert(place, version(agent, 1))
+    heard.clear()
+
+    writes = rows.Writes()
+    for each in versions:
+        writes.insert(each)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        writes.send()
+
+    assert {kind for sender, kind, _ in heard if sender is AgentVersion} == {"pre"}
+    assert AgentVersion.objects.filter(agent=agent).count() == 1
+    rows.insert(version(agent, 903))  # the connection goes on
+
+
 def test_who_listens_to_an_edit_finds_all_of_it_written():
     agent, found = AgentFactory(), []
 

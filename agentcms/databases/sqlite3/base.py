@@ -94,3 +94,7 @@ class DatabaseWrapper(Base):
             cursor.execute(sql, parameters)
             found: list[tuple[Any, ...]] = cursor.fetchall()
         return found
+
+    def rows_of_each(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
+        """What each of some statements answers; there is nobody to wait for."""
+        return [self.rows(sql, parameters) for sql, parameters in statements]
