@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import wraps
 from typing import Any, NoReturn
 
@@ -85,6 +85,12 @@ def with_recalled_key(view: View) -> View:
 
     wrapper.allows_recalled = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def look_again_if_nothing(request: Request, found: Sized) -> None:
+    """Let nothing be found only by a key that was read for it: an empty list proves no other."""
+    if not found and recalled_key(request.user) is not None:
+        raise NotFound()
 
 
 def read_anew(request: Request) -> None:

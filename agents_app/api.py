@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.authentication import with_recalled_key
+from access_app.authentication import look_again_if_nothing, with_recalled_key
 from access_app.roles import SHARED, Role, owners, require_role
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import read_id
@@ -42,16 +42,19 @@ DRAFT_HINT = "Send autoPublish: false to save a draft."
 class AgentsView(JSONView):
     """The agents that the caller may see, and new ones."""
 
+    @with_recalled_key
     def get(self, request: Request) -> HttpResponse:
         with Query(request) as query:
             asked = wanted.read(query)
         paging = asked.paging
         if asked.cursor is not None:
             found, following = wanted.walk(request.user, asked)
+            look_again_if_nothing(request, found)
             shown = listed.texts(request.user, found, asked.shown)
             return reply(walk_text("agents", shown, paging.per_page, following))
 
         found, total = wanted.page(request.user, asked)
+        look_again_if_nothing(request, found)
         shown = listed.texts(request.user, found, asked.shown)
         return reply(page_text("agents", shown, total, paging.page, paging.per_page))
 

@@ -11,10 +11,13 @@ from django.utils import timezone
 from access_app import recalled
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
-from tests.api.calls import Caller, agent_path, version_path
+from tests.api.calls import AGENTS, Caller, agent_path, version_path
 from tests.factories import UserFactory, api_key, member
 
 DOORS = {
+    "list": lambda caller, version: caller.get(AGENTS),
+    "walk through": lambda caller, version: caller.get(f"{AGENTS}?cursor="),
+    "search": lambda caller, version: caller.get(f"{AGENTS}?search=guests"),
     "read": lambda caller, version: caller.get(agent_path("a")),
     "read a version of": lambda caller, version: caller.get(f"{agent_path('a')}?versionId={version}"),
     "read what is known of": lambda caller, version: caller.get(agent_path("a"), If_None_Match="*"),
@@ -138,6 +141,25 @@ def test_a_key_is_cut_to_its_role_of_now(caller, user, before, after, status):
     ApiKey.objects.filter(name="cut").update(role=after)
 
     assert cut.patch(agent_path("a"), {"name": "Changed"}).status_code == status
+
+
+def test_an_empty_list_is_one_of_a_key_that_holds(user):
+    nobody = Caller(api_key(UserFactory(username="nobody")))
+    assert [nobody.get(AGENTS).body["agents"] for _ in range(2)] == [[], []]
+
+    ApiKey.objects.filter(user__username="nobody").update(revoked_at=timezone.now())
+
+    assert nobody.get(AGENTS).status_code == 401
+
+
+def test_who_may_see_nothing_yet_sees_all_once_a_superuser(caller):
+    nobody = UserFactory()
+    seeing = Caller(api_key(nobody))
+    assert seeing.get(AGENTS).body["agents"] == []
+
+    get_user_model().objects.filter(pk=nobody.pk).update(is_superuser=True)
+
+    assert [agent["id"] for agent in seeing.get(AGENTS).body["agents"]] == ["a"]
 
 
 def test_what_is_not_there_is_asked_for_again_with_the_key_read_anew(caller):
