@@ -12,7 +12,7 @@ from access_app.roles import Role, may_all
 CALLER = {"user_id": int, "key_id": int, "key_hash": str, "key_role": str}
 
 
-class Kind(NamedTuple):
+class CallerKind(NamedTuple):
     """What decides how a query looks that is asked for a caller."""
 
     sees_all: bool
@@ -51,7 +51,7 @@ class StandIn:
     is_authenticated: bool = True
 
 
-def stand_in(kind: Kind, user_id: int, key_id: int, key_hash: str, key_role: str) -> Any:
+def stand_in(kind: CallerKind, user_id: int, key_id: int, key_hash: str, key_role: str) -> Any:
     """Who stands for every caller of one kind."""
     key = KeyStandIn(key_id, key_hash, key_role) if kind.is_recalled else None
     return StandIn(kind.sees_all, user_id, key)

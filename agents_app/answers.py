@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.callers import CALLER, Kind, stand_in
+from access_app.callers import CALLER, CallerKind, stand_in
 from agentcms.prepared import Prepared
 from agentcms.wire import splice, wire_time
 from agents_app.models import Agent, AgentQuerySet
@@ -85,7 +85,7 @@ def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
     )
 
 
-def _total(kind: Kind, **caller: Any) -> Any:
+def _total(kind: CallerKind, **caller: Any) -> Any:
     agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False)
     return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
 

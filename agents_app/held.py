@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 
-from access_app.callers import CALLER, Kind, asked_by, stand_in
+from access_app.callers import CALLER, CallerKind, asked_by, stand_in
 from agentcms.prepared import Prepared
 from agents_app.models import Agent
 
@@ -22,7 +22,7 @@ def _version() -> Any:
     return Agent._meta.get_field("active_version").related_model
 
 
-def _lock(kind: Kind, agent_id: str, **parameters: Any) -> Any:
+def _lock(kind: CallerKind, agent_id: str, **parameters: Any) -> Any:
     """The columns of the agent, the role granted, and the columns of its live version."""
     caller = stand_in(kind, **parameters)
     agents = Agent.objects.for_user(caller).with_role(caller).filter(pk=agent_id).order_by()
@@ -39,7 +39,7 @@ LIVE = Prepared(_live, agent_id=str)
 
 def held(user: Any, agent_id: str) -> Agent | None:
     """The agent with `granted` and its versions as `locked()` gives it, or None where the caller may not see it."""
-    found = LOCK(Kind.of(user), agent_id=agent_id, **asked_by(user))
+    found = LOCK(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
     if not found:
         return None
     own = len(_columns(Agent))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from access_app.callers import CALLER, Kind, asked_by, stand_in
+from access_app.callers import CALLER, CallerKind, asked_by, stand_in
 from agentcms.kept import Kept
 from agentcms.prepared import Prepared
 from agents_app import answers
@@ -33,7 +33,7 @@ _told: Kept[Told] = Kept(CHARACTERS)
 
 def key(user: Any, agent_id: str) -> Key | None:
     """What an agent is now, if the caller may see it."""
-    found = ONE(Kind.of(user), agent_id=agent_id, **asked_by(user))
+    found = ONE(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
     return Key(*found[0]) if found else None
 
 
@@ -55,7 +55,7 @@ def texts(user: Any, keys: Sequence[Key], shown: str) -> list[str]:
 
 def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
     """Those of the agents that the caller may see, by id."""
-    variant = (Kind.of(user), shown)
+    variant = (CallerKind.of(user), shown)
     found = {}
     for columns in THESE(variant, ids=json.dumps(agent_ids), **asked_by(user)):
         row = Row(*columns)
@@ -64,14 +64,14 @@ def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
     return found
 
 
-def _one(kind: Kind, agent_id: str, **caller: Any) -> Any:
+def _one(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
     agents = (
         Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id, active_version__isnull=False).order_by()
     )
     return agents.order_by().values_list(*Key._fields)
 
 
-def _these(variant: tuple[Kind, str], ids: str, **caller: Any) -> Any:
+def _these(variant: tuple[CallerKind, str], ids: str, **caller: Any) -> Any:
     kind, shown = variant
     return answers.rows(Agent.objects.for_user(stand_in(kind, **caller)).among_json(ids).order_by(), shown)
 

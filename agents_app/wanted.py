@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from access_app.callers import CALLER, Kind, asked_by, stand_in
+from access_app.callers import CALLER, CallerKind, asked_by, stand_in
 from access_app.roles import Role, may_all
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.query import MAX_PER_PAGE, OrderBy, Paging, Query
@@ -104,7 +104,7 @@ def page(user: Any, wanted: Wanted) -> tuple[list[Key], int]:
     """The agents of one page, and how many there are in all."""
     paging = wanted.paging
     if wanted.is_plain:
-        variant = (Kind.of(user), STATES[wanted.status][0], wanted.column)
+        variant = (CallerKind.of(user), STATES[wanted.status][0], wanted.column)
         found: Iterable[Any] = MANY(variant, limit=(paging.per_page, paging.start), **asked_by(user))
     else:
         agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column)
@@ -120,7 +120,7 @@ def total(user: Any, wanted: Wanted) -> int:
     if until > time.monotonic():
         return count
     if wanted.is_plain:
-        rows = answers.TOTAL(Kind.of(user), **asked_by(user))
+        rows = answers.TOTAL(CallerKind.of(user), **asked_by(user))
         count = rows[0][0] if rows else 0
     else:
         count = matching(user, wanted).count()
@@ -168,7 +168,7 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
         return None
 
 
-def _many(variant: tuple[Kind, str, str], **caller: Any) -> Any:
+def _many(variant: tuple[CallerKind, str, str], **caller: Any) -> Any:
     kind, state, column = variant
     seen = ordered(
         Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False), state, column

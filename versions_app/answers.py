@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
-from access_app.callers import CALLER, Kind, stand_in
+from access_app.callers import CALLER, CallerKind, stand_in
 from agentcms.kept import Kept
 from agentcms.prepared import WINDOW, Prepared
 from agentcms.wire import splice, wire_time
@@ -62,7 +62,7 @@ def rows(versions: QuerySet[AgentVersion], *more: str) -> Any:
     return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()), *more)
 
 
-def _head(kind: Kind, agent_id: str, **caller: Any) -> Any:
+def _head(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
     mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
     total = mine.values("agent").annotate(total=Count("pk")).values("total")
     agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id).order_by()
@@ -74,7 +74,7 @@ def _page(variant: Any, agent_id: str) -> Any:
     return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))[WINDOW]
 
 
-def _some(variant: tuple[Kind, bool], agent_id: str, a: UUID, b: UUID, **caller: Any) -> Any:
+def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **caller: Any) -> Any:
     """The versions `a` and `b` of an agent that the caller may see, and live and head if the variant says so."""
     kind, with_pointed = variant
     agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id)

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.authentication import with_recalled_key
-from access_app.callers import Kind, asked_by
+from access_app.callers import CallerKind, asked_by
 from access_app.roles import Role
 from agentcms.ids import read_id
 from agentcms.json_views import JSONView
@@ -144,7 +144,7 @@ class DiscardDraftView(JSONView):
 
 def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
     """Which versions of an agent are live and head, and how many there are."""
-    found = HEAD(Kind.of(request.user), agent_id=agent_id, **asked_by(request.user))
+    found = HEAD(CallerKind.of(request.user), agent_id=agent_id, **asked_by(request.user))
     if not found:
         raise missing(agent_id)
     *pointers, total = found[0]
@@ -166,7 +166,7 @@ def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = 
 def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
     a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
-    variant = (Kind.of(request.user), bool(words))
+    variant = (CallerKind.of(request.user), bool(words))
     found: Found = {}
     for values in SOME(variant, agent_id=agent_id, a=a, b=b, **asked_by(request.user)):
         row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
