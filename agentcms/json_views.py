@@ -25,7 +25,7 @@ class JSONView(APIView):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "get" in vars(cls):  # or Django gives each view its own `head`, bound to itself
+        if "get" in vars(cls) and "head" not in vars(cls):  # or Django gives each view its own, bound to itself
             cls.head = cls.get  # type: ignore[attr-defined]
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
