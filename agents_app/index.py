@@ -100,7 +100,7 @@ def keep(agent: Any, before: Mapping[str, Any] | None, writes: rows.Writes) -> N
         said = columns(agent.pk, head.snapshot)
         writes.update(AgentIndex, "agent_id", agent.pk, said, lambda found: None if found else rebuild(agent))
         return
-    rebuild(agent)
+    fill(agent, writes)
 
 
 def states(agent: Any) -> list[dict[str, Any]]:
@@ -115,9 +115,15 @@ def states(agent: Any) -> list[dict[str, Any]]:
 
 def rebuild(agent: Any) -> None:
     """Write the rows of an agent anew; the caller holds its lock."""
+    writes = rows.Writes()
+    fill(agent, writes)
+    writes.send()
+
+
+def fill(agent: Any, writes: rows.Writes) -> None:
     AgentIndex.objects.filter(agent_id=agent.pk).delete()
     for state in states(agent):
-        AgentIndex.objects.create(agent_id=agent.pk, **state)
+        writes.insert(AgentIndex(agent_id=agent.pk, **state))
 
 
 def is_kept(agent: Any) -> bool:

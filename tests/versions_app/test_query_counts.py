@@ -91,7 +91,7 @@ def test_a_snapshot_by_hand(agent):
 def test_creating():
     create = asked(lambda: AgentFactory(id="b"))
 
-    assert create[:4] == ["INSERT agent", *LOCK, "DELETE agentindex", "INSERT agentindex"]
+    assert create[:4] == ["INSERT agent", *LOCK, "DELETE agentindex", "UPDATE agent"]
     assert create[-2:] == [*LIVE, *VERSION]
     assert len(create) <= 7
 
