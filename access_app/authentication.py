@@ -6,10 +6,10 @@ from collections.abc import Callable, Sized
 from functools import wraps
 from typing import Any, NoReturn
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpResponse
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from access_app.models import ApiKey, hash_token
@@ -18,6 +18,8 @@ from access_app.throttling import address, wrong_keys
 from agentcms.errors import ApiError, NotFound
 
 INVALID = "Invalid or expired token"
+
+REFUSALS = (ApiError, PermissionDenied, ValidationError, APIException)
 
 Caller = tuple[Any, ApiKey]
 View = Callable[..., HttpResponse]
@@ -66,8 +68,8 @@ def with_recalled_key(view: View) -> View:
     """Let a view be asked with a key as this process read it last, which saves a query.
 
     What the view answers must hang on a query through `for_user` or one prepared for a caller: such a query finds
-    nothing for a key that no longer holds. What was not found is looked for again, with the key read anew, and nothing
-    else is refused either before that.
+    nothing for a key that no longer holds. What was not found is looked for again, with the key read anew, and the view
+    refuses nothing else either before that.
     """
 
     @wraps(view)
@@ -78,7 +80,7 @@ def with_recalled_key(view: View) -> View:
             return view(self, request, **arguments)
         except NotFound:
             read_anew(request)
-        except (ApiError, PermissionDenied):
+        except REFUSALS:
             read_anew(request)
             raise
         return view(self, request, **arguments)

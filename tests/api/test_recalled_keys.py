@@ -88,11 +88,16 @@ def test_a_key_that_ended_opens_nothing(caller, user, version, door, ending):
     assert Agent.objects.get().revision == before
 
 
-def test_a_body_that_cannot_be_read_does_not_hide_that_a_key_ended(caller, user):
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [(b"{", "application/json"), (b'{"name": 5}', "application/json"), (b"name: New", "text/plain")],
+    ids=["no JSON", "no agent", "another kind"],
+)
+def test_a_body_that_is_refused_does_not_hide_that_a_key_ended(caller, user, body, kind):
     caller.get(agent_path("a"))
     ENDINGS["was revoked"](user)
 
-    assert caller.patch(agent_path("a"), b"{").status_code == 401
+    assert caller.client.patch(agent_path("a"), body, content_type=kind).status_code == 401
 
 
 def test_a_key_that_holds_again_is_believed_again(caller, user):
