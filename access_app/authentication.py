@@ -68,8 +68,8 @@ def with_recalled_key(view: View) -> View:
     """Let a view be asked with a key as this process read it last, which saves a query.
 
     What the view answers must hang on a query through `for_user` or one prepared for a caller: such a query finds
-    nothing for a key that no longer holds. What was not found is looked for again, with the key read anew, and the view
-    refuses nothing else either before that.
+    nothing for a key that no longer holds. What was not found is looked for again, with the key read anew, and nothing
+    else does the view refuse before that.
     """
 
     @wraps(view)
