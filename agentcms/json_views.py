@@ -31,6 +31,7 @@ class JSONView(APIView):
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().dispatch(request, *args, **kwargs)
         self.request.parser_context.clear()  # it names the view, and the view the request
+        del self.response  # that of an error names the view too
         return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

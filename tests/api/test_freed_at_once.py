@@ -12,18 +12,21 @@ from rest_framework.views import APIView
 from tests.api.calls import AGENTS, agent_path
 
 CALLS = {
-    "read": ("GET", agent_path("a"), None),
-    "list": ("GET", AGENTS, None),
-    "edit": ("PATCH", agent_path("a"), {"instructions": "New"}),
-    "history": ("GET", agent_path("a", "versions"), None),
-    "compare": ("GET", f"{agent_path('a', 'versions', 'compare')}?from=live&to=head", None),
+    "read": (200, "GET", agent_path("a"), None),
+    "list": (200, "GET", AGENTS, None),
+    "edit": (200, "PATCH", agent_path("a"), {"instructions": "New"}),
+    "history": (200, "GET", agent_path("a", "versions"), None),
+    "compare": (200, "GET", f"{agent_path('a', 'versions', 'compare')}?from=live&to=head", None),
+    "refused edit": (400, "PATCH", agent_path("a"), {"name": 5}),
+    "missing agent": (404, "GET", agent_path("nowhere"), None),
+    "missing method": (405, "DELETE", AGENTS, None),
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_views_and_requests_do_not_wait_for_the_collector(api, call):
     api.create("a")
-    method, path, body = CALLS[call]
+    expected, method, path, body = CALLS[call]
     found = resolve(path.partition("?")[0])
     headers = {"Authorization": api.authorization}
 
@@ -36,4 +39,4 @@ def test_views_and_requests_do_not_wait_for_the_collector(api, call):
     finally:
         gc.enable()
 
-    assert (status, left) == (200, [])
+    assert (status, left) == (expected, [])
