@@ -9,7 +9,7 @@ from access_app.recalled import recalled_key
 from access_app.roles import Role, may_all
 
 # The parameters of a query that is asked for a caller; `asked_by` has their values.
-CALLER = {"user_id": int, "key_id": int, "key_hash": str, "key_role": str}
+CALLER = {"user_id": int, "user_name": str, "key_id": int, "key_hash": str, "key_role": str}
 
 
 class CallerKind(NamedTuple):
@@ -28,7 +28,8 @@ def asked_by(user: Any) -> dict[str, Any]:
     key = recalled_key(user)
     if key is None:
         return {"user_id": user.pk}
-    return {"user_id": user.pk, "key_id": key.pk, "key_hash": key.secret_hash, "key_role": key.role}
+    own = {"key_id": key.pk, "key_hash": key.secret_hash, "key_role": key.role}
+    return {"user_id": user.pk, "user_name": user.get_username(), **own}
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,16 @@ class StandIn:
 
     is_superuser: bool
     pk: int
+    name: str
     recalled_key: KeyStandIn | None
     is_active: bool = True
     is_authenticated: bool = True
 
+    def get_username(self) -> str:
+        return self.name
 
-def stand_in(kind: CallerKind, user_id: int, key_id: int, key_hash: str, key_role: str) -> Any:
+
+def stand_in(kind: CallerKind, user_id: int, user_name: str, key_id: int, key_hash: str, key_role: str) -> Any:
     """Who stands for every caller of one kind."""
     key = KeyStandIn(key_id, key_hash, key_role) if kind.is_recalled else None
-    return StandIn(kind.sees_all, user_id, key)
+    return StandIn(kind.sees_all, user_id, user_name, key)

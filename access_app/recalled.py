@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db.models import Exists, Q
 from django.db.models.functions import Now
 
@@ -43,4 +44,5 @@ def still_holds(user: Any) -> Exists:
     key = recalled_key(user)
     same = ApiKey.objects.filter(pk=key.pk, secret_hash=key.secret_hash, role=key.role, revoked_at=None)
     same = same.filter(user_id=user.pk, user__is_active=True, user__is_superuser=user.is_superuser)
+    same = same.filter(**{f"user__{get_user_model().USERNAME_FIELD}": user.get_username()})  # the history tells it
     return Exists(same.filter(Q(expires_at=None) | Q(expires_at__gt=Now())).order_by())

@@ -129,6 +129,15 @@ def test_who_becomes_a_superuser_sees_all(caller):
     assert seeing.get(agent_path("a")).status_code == 200
 
 
+def test_who_was_renamed_edits_under_the_name_of_now(caller, user):
+    caller.get(agent_path("a"))
+    get_user_model().objects.filter(pk=user.pk).update(username="marga")
+
+    assert caller.patch(agent_path("a"), {"name": "Changed"}).status_code == 200
+
+    assert Agent.objects.get().head_version.author_name == "marga"
+
+
 def test_a_membership_is_never_recalled(caller, user):
     assert caller.get(agent_path("a")).status_code == 200
 
