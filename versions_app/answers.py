@@ -9,13 +9,10 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
-from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from access_app.callers import CALLER, CallerKind, stand_in
-from agentcms.kept import Kept
-from agentcms.prepared import WINDOW, Prepared
-from agentcms.wire import splice, wire_time
+from agentcms.wire import wire_time
 from agents_app.models import Agent
 from versions_app.diffs import compare, line_counts, paths
 from versions_app.models import Activation, AgentVersion
@@ -57,68 +54,43 @@ class Pointers(NamedTuple):
         return cls(agent.pk, agent.active_version_id, agent.head_version_id)
 
 
-def rows(versions: QuerySet[AgentVersion], *more: str) -> Any:
-    """The versions as the columns of Row, then some more, in one query."""
-    return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()), *more)
+def rows(versions: QuerySet[AgentVersion]) -> Any:
+    """The versions as the columns of Row, in one query."""
+    return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()))
 
 
-def _head(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
-    mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
-    total = mine.values("agent").annotate(total=Count("pk")).values("total")
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id).order_by()
-    agents = agents.annotate(total=Subquery(total, IntegerField()))
-    return agents.values_list("pk", "active_version_id", "head_version_id", "total")
+def version_text(row: Row, agent_id: str) -> str:
+    """One version as JSON text, up to what the agent's pointers say of it.
 
-
-def _page(variant: Any, agent_id: str) -> Any:
-    return rows(AgentVersion.objects.filter(agent_id=agent_id).order_by(*variant))[WINDOW]
-
-
-def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **caller: Any) -> Any:
-    """The versions `a` and `b` of an agent that the caller may see, and live and head if the variant says so."""
-    kind, with_pointed = variant
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id)
-    wanted = Q(pk__in=(a, b))  # alone it is two looks into an index
-    if with_pointed:
-        wanted |= Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
-    mine = AgentVersion.objects.order_by().filter(wanted, agent_id=agent_id, agent__in=agents)
-    return rows(mine, "agent__active_version", "agent__head_version")
-
-
-HEAD = Prepared(_head, agent_id=str, **CALLER)
-PAGE = Prepared(_page, agent_id=str)
-SOME = Prepared(_some, agent_id=str, a=UUID, b=UUID, **CALLER)
-
-
-def version_text(row: Row, pointers: Pointers) -> str:
-    """One version as JSON text. Written out, because an encoder of dicts takes three times as long."""
+    Written out, because an encoder of dicts takes three times as long.
+    """
     author = quoted(row.author_name) if row.author_name else "null"
     based_on = "null" if row.based_on is None else row.based_on
     return (
-        f'{{"id":"{row.id}","agentId":{quoted(pointers.agent_id)},"versionNumber":{row.version_number},'
+        f'{{"id":"{row.id}","agentId":{quoted(agent_id)},"versionNumber":{row.version_number},'
         f'"name":{quoted(row.name)},"snapshot":{row.snapshot},"changedFields":{row.changed_fields},'
         f'"changeMessage":{quoted(row.change_message)},"createdAt":"{wire_time(row.created_at)}","author":{author},'
-        f'"source":{quoted(row.source)},"basedOn":{based_on},"pinned":{_FLAG[row.pinned]},'
-        f'"isActive":{_FLAG[row.id == pointers.live_id]},"isHead":{_FLAG[row.id == pointers.head_id]}}}'
+        f'"source":{quoted(row.source)},"basedOn":{based_on},"pinned":{_FLAG[row.pinned]}'
     )
+
+
+def with_pointers(text: str, version_id: UUID, pointers: Pointers) -> str:
+    """A `version_text`, ended with whether the version is live and head."""
+    is_active, is_head = _FLAG[version_id == pointers.live_id], _FLAG[version_id == pointers.head_id]
+    return f'{text},"isActive":{is_active},"isHead":{is_head}}}'
+
+
+def text_of(version: AgentVersion, agent: Agent) -> str:
+    """A version in hand as JSON text."""
+    return with_pointers(version_text(Row.of(version), agent.pk), version.pk, Pointers.of(agent))
 
 
 _FLAG = {True: "true", False: "false"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_compared: Kept[str] = Kept(4_000_000)
-
-
-def comparison_text(before: Row, after: Row, pointers: Pointers) -> str:
-    """What differs between two versions, by field, by path inside JSON, and in plain words."""
-    key = (before.id, after.id)  # neither ever changes
-    if (text := _compared.get(key)) is None:
-        text = differences_text(before, after)
-        _compared.keep(key, text, len(text))
-    versions = f'{{"fromVersion":{version_text(before, pointers)},"toVersion":{version_text(after, pointers)}}}'
-    return splice(text, versions)
 
 
 def differences_text(before: Row, after: Row) -> str:
+    """What differs between two versions, by field, by path inside JSON, and in plain words."""
     diffs = compare(json.loads(before.snapshot), json.loads(after.snapshot))
     body = {
         "diffs": [{"field": diff.field, "previousValue": diff.before, "currentValue": diff.after} for diff in diffs],

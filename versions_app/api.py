@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.authentication import with_recalled_key
-from access_app.callers import CallerKind, asked_by
 from access_app.roles import Role
 from agentcms.ids import read_id
 from agentcms.json_views import JSONView
@@ -21,11 +20,12 @@ from agents_app.bodies import Said, publishes, read_parts, saying
 from agents_app.changes import change
 from agents_app.http import agent_reply, hold, is_strict, json_reply, missing, refuse_warnings, reply
 from agents_app.once import once
-from versions_app.answers import HEAD, PAGE, SOME, Pointers, Row, comparison_text, version_text
+from versions_app import listed
+from versions_app.answers import Pointers, text_of
 from versions_app.bodies import Description, read_description
 from versions_app.models import AgentVersion
 
-Found = dict[str, tuple[Row, Pointers]]
+Found = dict[str, tuple[listed.Key, Pointers]]
 
 ORDER = {"versionNumber": "version_number", "createdAt": "created_at"}
 NEWEST = OrderBy("versionNumber")
@@ -40,12 +40,15 @@ class VersionsView(JSONView):
         with Query(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER), NEWEST)
-        pointers, total = pointers_and_total(request, agent_id)
+        found = listed.pointers_and_total(request.user, agent_id)
+        if found is None:
+            raise missing(agent_id)
+        pointers, total = found
         sign = "-" if order.direction == "DESC" else ""
         columns = dict.fromkeys((f"{sign}{ORDER[order.field]}", f"{sign}version_number"))
-        page = PAGE(tuple(columns), agent_id=agent_id, limit=(paging.per_page, paging.start))
+        page = listed.page(agent_id, tuple(columns), (paging.per_page, paging.start))
 
-        shown = [version_text(Row(*row), pointers) for row in page]
+        shown = listed.texts(page, pointers)
 
         return reply(page_text("versions", shown, total, paging.page, paging.per_page))
 
@@ -56,7 +59,7 @@ class VersionsView(JSONView):
             agent = hold(request, agent_id, Role.EDITOR)
             with change(message=said.get("change_message") or "", name=said.get("name") or ""):
                 version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
-            return reply(version_text(Row.of(version), Pointers.of(agent)), 201)
+            return reply(text_of(version, agent), 201)
 
 
 class VersionView(JSONView):
@@ -64,8 +67,11 @@ class VersionView(JSONView):
 
     @with_recalled_key
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        ((row, pointers),) = find(request, agent_id, version_id)
-        return reply(version_text(row, pointers))
+        (key,), pointers = find(request, agent_id, version_id)
+        shown = listed.texts([key], pointers)
+        if not shown:  # it went this very moment
+            raise no_version(agent_id, version_id)
+        return reply(shown[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         said = read_description(body_object(request))
@@ -73,7 +79,7 @@ class VersionView(JSONView):
             agent = hold(request, agent_id, Role.EDITOR)
             version = named_version(agent, version_id)
             version.describe_locked(**said)
-            return reply(version_text(Row.of(version), Pointers.of(agent)))
+            return reply(text_of(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -113,7 +119,7 @@ class RestoreView(JSONView):
             version = named_version(agent, version_id).restore_locked(agent)
             if strict:
                 refuse_warnings(agent, version)
-            return reply(version_text(Row.of(version), Pointers.of(agent)))
+            return reply(text_of(version, agent))
 
 
 class CompareView(JSONView):
@@ -126,8 +132,11 @@ class CompareView(JSONView):
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
                     query.refuse(name, "Give the id of a version, live or head.")
-        (before, pointers), (after, _) = find(request, agent_id, *map(str, names), words=("live", "head"))
-        return reply(comparison_text(before, after, pointers))
+        (before, after), pointers = find(request, agent_id, *map(str, names), words=("live", "head"))
+        text = listed.comparison(before, after, pointers)
+        if text is None:  # one of them went this very moment
+            raise no_version(agent_id, f"{names[0]} or {names[1]}")
+        return reply(text)
 
 
 class DiscardDraftView(JSONView):
@@ -142,16 +151,7 @@ class DiscardDraftView(JSONView):
             return agent_reply(agent, agent.active_version)
 
 
-def pointers_and_total(request: Request, agent_id: str) -> tuple[Pointers, int]:
-    """Which versions of an agent are live and head, and how many there are."""
-    found = HEAD(CallerKind.of(request.user), agent_id=agent_id, **asked_by(request.user))
-    if not found:
-        raise missing(agent_id)
-    *pointers, total = found[0]
-    return Pointers(*pointers), total or 0
-
-
-def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()) -> list[tuple[Row, Pointers]]:
+def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()) -> tuple[listed.Keys, Pointers]:
     """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
     asked = [name.lower() for name in names]
     found = look(request, agent_id, asked, [word for word in words if word in asked])
@@ -160,16 +160,14 @@ def find(request: Request, agent_id: str, *names: str, words: tuple[str, ...] = 
             # Live is always there, so whoever may see the agent finds something.
             seen = look(request, agent_id, asked, ["live"])
             raise no_version(agent_id, name) if seen else missing(agent_id)
-    return [found[name] for name in asked]
+    return [found[name][0] for name in asked], found[asked[0]][1]
 
 
 def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
     a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
-    variant = (CallerKind.of(request.user), bool(words))
     found: Found = {}
-    for values in SOME(variant, agent_id=agent_id, a=a, b=b, **asked_by(request.user)):
-        row, pointers = Row(*values[:-2]), Pointers(agent_id, *values[-2:])
-        found[str(row.id)] = (row, pointers)
-        found |= {word: found[str(row.id)] for word in words if row.id == getattr(pointers, f"{word}_id")}
+    for key, pointers in listed.some(request.user, agent_id, a, b, with_pointed=bool(words)):
+        found[str(key.id)] = (key, pointers)
+        found |= {word: found[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
     return found

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from agents_app.models import Agent
 from agents_app.pages import find, may_copy, rights
 from agents_app.reading import parts, unset
-from versions_app.answers import Pointers, Row, version_text
+from versions_app.answers import text_of
 from versions_app.charts import charts
 from versions_app.comparison import Section, sections
 from versions_app.forms import FilterForm
@@ -109,7 +109,7 @@ def download(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """One version as a file, as the API answers it."""
     agent = find(request, agent_id)
     version = find_version(agent, number)
-    body = json.loads(version_text(Row.of(version), Pointers.of(agent)))
+    body = json.loads(text_of(version, agent))
     text = json.dumps(body, ensure_ascii=False, indent=2)
     disposition = content_disposition_header(True, f"{agent.pk}-v{number}.json")
     return HttpResponse(f"{text}\n".encode(), "application/json", headers={"Content-Disposition": disposition})
