@@ -55,7 +55,8 @@ def live(agent: Agent, read: tuple[Any, ...]) -> Any:
     """The live version, from what was read of it with the agent.
 
     A statement that waited for the lock sees other tables as they were before the wait: where live moved meanwhile it
-    found no version to go with the agent, and the version is read now.
+    found no version to go with the agent, and the version is read now. What may be changed of a version, its name,
+    message and pin, can be that of before the wait.
     """
     columns = _columns(_version())
     version = _version().from_db(DEFAULT_DB_ALIAS, columns, read)
