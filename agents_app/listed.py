@@ -65,9 +65,7 @@ def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
 
 
 def _one(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
-    agents = (
-        Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id, active_version__isnull=False).order_by()
-    )
+    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id, active_version__isnull=False)
     return agents.order_by().values_list(*Key._fields)
 
 
