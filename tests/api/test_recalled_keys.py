@@ -19,6 +19,7 @@ DOORS = {
     "walk through": lambda caller, version: caller.get(f"{AGENTS}?cursor="),
     "search": lambda caller, version: caller.get(f"{AGENTS}?search=guests"),
     "read": lambda caller, version: caller.get(agent_path("a")),
+    "ask for the headers of": lambda caller, version: caller.client.head(agent_path("a")),
     "read a version of": lambda caller, version: caller.get(f"{agent_path('a')}?versionId={version}"),
     "read what is known of": lambda caller, version: caller.get(agent_path("a"), If_None_Match="*"),
     "edit": lambda caller, version: caller.patch(agent_path("a"), {"name": "Changed"}),
