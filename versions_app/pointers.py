@@ -115,8 +115,8 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
 
 
 def picture(row: Agent, head: AgentVersion) -> dict[str, Any]:
-    """What the row has to be written to be its head's picture: nothing, where it was saved a moment ago."""
-    if digest(row.snapshot_text) == head.snapshot_hash:
+    """What the row has to be written to be its head's picture: nothing, where the head was made of it."""
+    if row.unwritten or digest(row.snapshot_text) == head.snapshot_hash:
         return {}
     snapshot = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
     return {name: snapshot[wire] for name, wire in shapes.WIRE_NAMES.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import tzinfo
 from functools import cache
 from typing import Any
@@ -10,7 +11,7 @@ import psycopg
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import get_adapters_template
 from psycopg.adapt import AdaptersMap
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 
 FEW = 20  # rows of an answer that may stay in memory until the next
 TIME = psycopg.adapters.types["timestamptz"].oid
@@ -57,13 +58,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.ensure_connection()
         self.validate_no_broken_transaction()
         kept: dict[str, Any] = vars(self.connection).setdefault("kept_cursors", {})
-        with self.wrap_database_errors:
+        with self.wrap_database_errors, self._with_its_beginning():
             cursor = kept.pop(sql, None) or self.connection.cursor()
             cursor.execute(sql, parameters)
             found: list[tuple[Any, ...]] = cursor.fetchall()
         if len(found) <= FEW:
             kept[sql] = cursor
         return found
+
+    def _with_its_beginning(self) -> AbstractContextManager[Any]:
+        """Lets the first statement of a transaction go together with the BEGIN that psycopg puts before it."""
+        idle = self.connection.info.transaction_status == TransactionStatus.IDLE
+        return self.connection.pipeline() if idle and not self.connection.autocommit else nullcontext()
 
     def rows_of_each(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
         """What each of some statements answers that are sent at once, inside a transaction.
