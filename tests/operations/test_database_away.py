@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import get_resolver
 from django.urls.resolvers import URLResolver
 
+from runs_app.streams import places
 from tests.factories import AgentFactory, UserFactory, api_key
 from tests.runs_app.factories import RunFactory
 
@@ -45,6 +46,13 @@ class GoesAway:
             raise OperationalError("server closed the connection unexpectedly")
         self.left -= 1
         return execute(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def _places():
+    """Streams that a test began and nobody reads have no place after it."""
+    yield
+    places.taken.clear()
 
 
 @pytest.fixture
