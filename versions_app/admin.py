@@ -192,24 +192,15 @@ class AgentVersionAdmin(HistoryAdmin):
 
     def _ask_to_pin(self, request: HttpRequest, versions: list[AgentVersion], pinned: bool) -> HttpResponse:
         verb = "Pin" if pinned else "Unpin"
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}",
-            "opts": self.opts,
-            "versions": versions,
-            "action": verb.lower(),
-            "verb": verb,
-        }
-        return TemplateResponse(request, "admin/versions_app/confirm_pins.html", context)
+        title = f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}"
+        said = {"versions": versions, "action": verb.lower(), "verb": verb}
+        return self._asking(request, "confirm_pins", title, said)
 
     def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
         """The page that shows what would change, before it does."""
         live = version.agent.active_version
         shown, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"{act.verb}: version {version.version_number} of {version.agent.name}",
-            "opts": self.opts,
+        said = {
             "version": version,
             "live": live,
             "sections": sections(shown, version.snapshot, side_by_side=False, unfolded=unfolded),
@@ -217,7 +208,12 @@ class AgentVersionAdmin(HistoryAdmin):
             "action": act.name,
             "verb": act.verb,
         }
-        return TemplateResponse(request, "admin/versions_app/confirm.html", context)
+        title = f"{act.verb}: version {version.version_number} of {version.agent.name}"
+        return self._asking(request, "confirm", title, said)
+
+    def _asking(self, request: HttpRequest, template: str, title: str, said: dict[str, Any]) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **said}
+        return TemplateResponse(request, f"admin/versions_app/{template}.html", context)
 
     def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
         """The one selected version, where the member of staff may publish it."""
