@@ -23,8 +23,8 @@ import psycopg
 from agentcms.children import Watchdog, end_with_parent
 
 # Nothing here outlives a test run, so nothing waits for a disk.
-# Tables that tests have emptied would be told to the planner as empty, and plans made for that kept while they are filled.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "shared_buffers=128MB")
+# Or plans would be made for tables that a test has emptied, and kept while the next one fills them.
 FAST += ("autovacuum=off",)
 UNPRIVILEGED = "nobody"
 
