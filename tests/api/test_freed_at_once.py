@@ -31,12 +31,17 @@ def test_views_and_requests_do_not_wait_for_the_collector(api, call):
     headers = {"Authorization": api.authorization}
 
     gc.collect()
+    before = living()  # what other tests left behind is not of this call
     gc.disable()
     try:
         request = RequestFactory().generic(method, path, json.dumps(body or {}), "application/json", headers=headers)
         status = found.func(request, *found.args, **found.kwargs).status_code
-        left = [each for each in gc.get_objects() if isinstance(each, APIView | Request)]
+        left = [each for each in living() if all(each is not other for other in before)]
     finally:
         gc.enable()
 
     assert (status, left) == (expected, [])
+
+
+def living():
+    return [each for each in gc.get_objects() if isinstance(each, APIView | Request)]

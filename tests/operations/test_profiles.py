@@ -24,7 +24,7 @@ def test_every_operation_that_is_measured_has_its_profile(tmp_path):
             "--agents",
             str(AGENTS),
             "--seconds",
-            "0.1",
+            "0.2",
         ]
         done = subprocess.run(
             [sys.executable, *command], cwd=PROJECT, env=copy.environment, capture_output=True, text=True
