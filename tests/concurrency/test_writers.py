@@ -1,5 +1,6 @@
 """Many writers of one agent at once, each with a database connection of its own."""
 
+import time
 from functools import partial
 from threading import Event
 
@@ -109,11 +110,15 @@ def wait_for(other, seconds=10):
     assert other.wait(seconds)
     if connection.vendor != "postgresql":  # there it waits at BEGIN, where nobody can see it
         return
-    waiting = False
-    while not waiting:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            waiting = cursor.fetchone()[0]
+    until = time.monotonic() + seconds
+    while not lock_awaited():
+        assert time.monotonic() < until, "The other thread never came to the lock."
+
+
+def lock_awaited():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0]
 
 
 @pytest.mark.parametrize("act", ["activate", "publishing edit", "discard"])
@@ -156,6 +161,7 @@ def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
             version = Agent.objects.get(pk="shared").edit({"description": "Newer"})
             locked.set()
             wait_for(begun)
+            version.describe(name="Release")
             return version
 
     def wait_and_hold():
@@ -168,6 +174,7 @@ def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
 
     assert waited.active_version == waited.head_version == published != agent.active_version
     assert waited.active_version.snapshot["description"] == waited.description == "Newer"
+    assert waited.active_version.name == "Release"
 
 
 def test_ten_creates_of_one_id_make_one_agent():
