@@ -11,6 +11,7 @@ from django.urls import reverse
 from access_app.roles import Role
 from agents_app.changes import change
 from agents_app.models import Agent, AgentIndex
+from benchmarks.pace import pace
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
 
@@ -215,10 +216,10 @@ def test_the_first_page_of_10_000_agents_is_quick(viewer):
 
     for asked in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):
         took = min(timed(viewer, asked) for _ in range(3))
-        assert took < 0.3, (asked, took)
+        assert took * 1000 < 8 * pace(), (asked, took)
 
 
 def timed(client, asked):
-    began = time.process_time()
+    began = time.thread_time()
     assert client.get(LIST, asked).status_code == 200
-    return time.process_time() - began
+    return time.thread_time() - began
