@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from agentcms import embedded
 from agents_app.registry import Kind, registry
 from tests.runs import come_to_rest
 from tests.served import Served, serving
+
+# How long an example takes is the machine's affair.
+hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("patient")
 
 DRILL = bool(os.environ.get("DRILL"))
 # What starts processes takes longest: first, so that no worker is alone with it in the end.
