@@ -10,7 +10,7 @@ from tests.served import wait_until
 
 DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
-LONG = "word " * 400  # with SLOW it is answered for twenty seconds
+LONG = "word " * 2000  # with SLOW it is answered for a hundred seconds
 
 
 def begin(agent: Any, user: Any, messages: Any = "Hello there", **said: Any) -> AgentRun:

@@ -13,7 +13,7 @@ from agentcms.children import PROJECT
 from tests.served import Served, free_port, serving, wait_until
 
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
-LONG = "word " * 400
+LONG = "word " * 2000  # is answered for a hundred seconds
 NEW = {"instructions": "Answer.", "model": SLOW}
 
 
@@ -111,7 +111,7 @@ def test_a_stream_goes_on_in_another_process_without_gap_or_repeat(one, other):
     read = []
     for client in (one, other) * 3:
         with following(client, run_id, after=read[-1][0] if read else 0) as followed:
-            read += first(followed, 4)
+            read += first(followed, 2)
     with following(other, run_id, after=read[-1][0]) as followed:
         read += list(followed)
 
