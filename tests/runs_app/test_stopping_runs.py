@@ -10,6 +10,7 @@ from django.utils import timezone
 from runs_app import leases, starting, tasks
 from runs_app.engine import Engine, engine
 from runs_app.models import LEASE, AgentRun
+from runs_app.wakeups import wakeups
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
@@ -150,7 +151,7 @@ def test_a_lost_run_that_was_to_be_stopped_is_stopped(agent, editor):
 
 
 def test_a_run_that_is_held_is_not_given_up(agent, editor):
-    run = lost(agent, editor, lease_until=timezone.now() + timedelta(seconds=5))
+    run = lost(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
     assert leases.reap() == 0
     assert not leases.give_up(run.pk)
@@ -178,6 +179,8 @@ def test_a_run_is_begun_by_one_process_alone(agent, editor):
 
 
 def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monkeypatch):
+    monkeypatch.setattr("runs_app.engine.PATIENCE", 30)
+    monkeypatch.setattr(wakeups, "stop", wakeups.stop)  # which an engine takes for itself
     ours = Engine()
     monkeypatch.setattr(starting, "engine", lambda: ours)
     run = speaks(begin(agent, editor, LONG))
