@@ -14,8 +14,9 @@ AGENT = {"id": "a", "name": "A", "instructions": "", "model": {"provider": "demo
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy whose writers have a second of patience."""
-    with serving(tmp_path / "var", DATABASE_LOCK_TIMEOUT="1") as copy:
+    """A copy whose writers have three seconds of patience."""
+    with serving(tmp_path / "var", DATABASE_LOCK_TIMEOUT="3") as copy:
+        del copy.environment["DATABASE_LOCK_TIMEOUT"]  # those who set it up have more
         copy.create_user("ann", "--superuser")
         yield copy
 
