@@ -1,5 +1,6 @@
 """Alive, and ready: two probes that answer whatever else is wrong."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_beat_that_stopped_an_hour_ago_is_late(client, beating):
     status, checks = ready(client)
 
     assert status == 503
-    assert checks["beat"].startswith("last seen 3600 s ago")
+    assert re.match(r"last seen 36\d\d s ago", checks["beat"])
 
 
 def test_a_load_balancer_may_leave_out_what_serves_no_request(client):

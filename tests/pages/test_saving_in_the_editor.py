@@ -184,11 +184,13 @@ def test_what_the_form_cannot_show_in_its_fields_is_kept(editor, agent):
     assert agent.snapshot_text == before
 
 
-def test_what_the_editor_costs(editor, agent, django_assert_num_queries):
+def test_what_the_editor_costs(editor, agent, django_assert_num_queries, monkeypatch):
     draft(agent, name="Porter")
     send(editor, agent, "no", description="Warm up.")
 
-    providers.forget()  # a process believes for a second what it read of the staff's providers
+    # A process believes for a second what it read of the staff's providers; here for as long as it takes.
+    monkeypatch.setattr(providers, "FRESH_FOR", 60)
+    monkeypatch.setattr(providers, "_read", None)
     with django_assert_num_queries(7):
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
