@@ -64,4 +64,4 @@ def test_a_write_that_fails_gives_its_turn_back(settings):
             return True
 
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(write).result(5)
+        assert pool.submit(write).result(20)

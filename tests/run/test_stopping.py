@@ -50,8 +50,8 @@ def test_a_killed_supervisor_takes_everybody_along(started):
 
     started.process.kill()
 
-    wait_until(lambda: nobody_left(processes), 10, "nobody left")
-    wait_until(lambda: not sockets.exists(), 5, "socket folder removed")
+    wait_until(lambda: nobody_left(processes), what="nobody left")
+    wait_until(lambda: not sockets.exists(), what="socket folder removed")
 
 
 def test_it_starts_again_right_after_everything_was_killed(started):
