@@ -1,5 +1,6 @@
 """Figures for Prometheus: counted once, summed over processes, and not for everybody."""
 
+import os
 import re
 from datetime import timedelta
 from ipaddress import ip_network
@@ -179,12 +180,12 @@ def test_an_allowed_address_reads_them_unless_a_proxy_stands_between(client, set
     assert client.get("/metrics", REMOTE_ADDR="10.0.0.1").status_code == 401
 
 
-def test_a_start_forgets_the_figures_of_processes_that_are_gone(staff):
-    dead = metrics.FOLDER / "counter_999999999.db"
-    dead.write_bytes(b"")
-    staff.get("/healthz")
-    living = set(metrics.FOLDER.glob("*.db")) - {dead}
+def test_a_start_forgets_the_figures_of_processes_that_are_gone(monkeypatch, tmp_path):
+    monkeypatch.setattr(metrics, "FOLDER", tmp_path)
+    dead, living = tmp_path / "counter_999999999.db", tmp_path / f"counter_{os.getpid()}.db"
+    for each in (dead, living):
+        each.touch()
 
     metrics.forget_the_dead()
 
-    assert set(metrics.FOLDER.glob("*.db")) == living
+    assert list(tmp_path.iterdir()) == [living]
