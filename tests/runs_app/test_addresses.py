@@ -4,7 +4,7 @@ import asyncio
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
-from socket import AF_INET, SOCK_STREAM
+from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
 
 import httpx2
 import pytest
@@ -110,6 +110,8 @@ def get(url, resolved=None):
 
 def resolver(answers):
     async def getaddrinfo(host, port, **_):
+        if not answers:
+            raise gaierror(EAI_NONAME, "Name or service not known")
         return [(AF_INET, SOCK_STREAM, 6, "", (address, port)) for address in answers]
 
     return getaddrinfo
@@ -155,7 +157,7 @@ def test_each_loop_has_connections_of_its_own_as_long_as_it_lives(port, settings
 
 def test_a_host_that_is_not_known_is_an_error_of_the_connection():
     with pytest.raises(httpx2.ConnectError):
-        get("http://models.invalid/")
+        get("http://models.invalid/", resolved=[])
 
 
 def test_a_fault_is_found_in_what_was_made_of_it():
