@@ -5,12 +5,8 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
 
 from tests.browser.versions.conftest import agent, api, browser, make, patch, people, visit
-
-# The first run of a process loads what talks to models, which takes seconds where others are at work.
-expect.set_options(timeout=30_000)
 
 __all__ = ["agent", "api", "ask", "browser", "people", "slow", "visit"]
 

@@ -1,5 +1,6 @@
 """A real browser in front of the real application, with an agent that has a history."""
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -10,14 +11,16 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.served import PASSWORD, Served
 
-expect.set_options(timeout=10_000)
+# The first run of a process loads what talks to models, which takes seconds where others are at work.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One per file: an open Playwright keeps an event loop running, in which Django's database refuses to work."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        path = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
 
