@@ -64,13 +64,39 @@ def is_ready(copy: Served) -> bool:
 
 
 @contextlib.contextmanager
-def another_worker(copy: Served) -> Iterator[subprocess.Popen]:
+def suspended(copy: Served, part: str) -> Iterator[None]:
+    """Let one process of the copy do nothing for a while."""
+    process = copy.named(part)[0]
+    with nobody_writing(copy):
+        process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
+@contextlib.contextmanager
+def nobody_writing(copy: Served) -> Iterator[None]:
+    """On SQLite: who is stopped in the middle of a write keeps everybody else from writing."""
+    if "DATABASE_URL" in copy.environment:
+        yield
+        return
+    path = copy.data_dir / "agentcms.sqlite3"
+    with contextlib.closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+
+
+WORKER = ("-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4")
+
+
+@contextlib.contextmanager
+def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[subprocess.Popen]:
     """A second worker beside the copy's own, as on a second machine."""
     environment = {**copy.environment, "REDIS_URL": (copy.data_dir / "valkey.url").read_text()}
-    command = [sys.executable, "-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4"]
     log = copy.data_dir.with_name("second-worker.log")
     with log.open("wb") as out:
-        process = subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=out, stderr=out)
+        process = subprocess.Popen([sys.executable, *command], env=environment, cwd=PROJECT, stdout=out, stderr=out)
     try:
         wait_until(lambda: " ready." in log.read_text(), 60, "the second worker")
         yield process
