@@ -21,6 +21,7 @@ WINDOW = slice(161_803_398, 161_803_398 + 271_828_182)
 _WINDOW_SQL = "LIMIT 271828182 OFFSET 161803398"
 
 Row = tuple[Any, ...]
+Converters = list[tuple[int, Any, Any]]  # of a column: its place, its converters, and what they ask for
 
 
 class Prepared:
@@ -36,26 +37,30 @@ class Prepared:
     def __init__(self, build: Callable[..., QuerySet[Any, Any]], **parameters: type) -> None:
         self.build = build
         self.parameters = parameters
-        self.compiled: dict[tuple[str, Hashable], tuple[str, list[Any], list[tuple[int, Any, Any]]]] = {}
+        self.compiled: dict[tuple[str, Hashable], tuple[str, list[Any], Converters]] = {}
 
     def __call__(
         self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any
     ) -> list[Row]:
         """The rows; `limit` is the WINDOW: how many, after how many."""
+        asked = self.asked(variant, limit=limit, **values)
+        rows: list[Row] = connection.rows(asked.sql, asked.parameters)  # type: ignore[attr-defined]
+        return asked.converted(rows)
+
+    def asked(self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any) -> Asked:
+        """What a call would ask, to go with others by `at_once`."""
         sql, template, converters = self._compiled(variant)
         if limit is not None:
             values["limit"], values["offset"] = limit
-        parameters = [each.of(values) if isinstance(each, _Slot) else each for each in template]
-        rows: list[Row] = connection.rows(sql, parameters)  # type: ignore[attr-defined]
-        return [_converted(row, converters) for row in rows] if converters else rows
+        return Asked(sql, [each.of(values) if isinstance(each, _Slot) else each for each in template], converters)
 
-    def _compiled(self, variant: Hashable) -> tuple[str, list[Any], list[tuple[int, Any, Any]]]:
+    def _compiled(self, variant: Hashable) -> tuple[str, list[Any], Converters]:
         key = (connection.vendor, variant)
         if key not in self.compiled:
             self.compiled[key] = self._compile(variant)
         return self.compiled[key]
 
-    def _compile(self, variant: Hashable) -> tuple[str, list[Any], list[tuple[int, Any, Any]]]:
+    def _compile(self, variant: Hashable) -> tuple[str, list[Any], Converters]:
         stand_ins = {name: _STAND_INS[kind](n) for n, (name, kind) in enumerate(self.parameters.items())}
         compiler = self.build(variant, **stand_ins).query.get_compiler(connection=connection)
         sql, parameters = compiler.as_sql()
@@ -71,6 +76,26 @@ class Prepared:
         return sql, template, [(index, calls, column) for index, (calls, column) in converters.items()]
 
 
+class Asked(NamedTuple):
+    """A prepared query with its parameters."""
+
+    sql: str
+    parameters: list[Any]
+    converters: Converters
+
+    def converted(self, rows: list[Row]) -> list[Row]:
+        return [_converted(row, self.converters) for row in rows] if self.converters else rows
+
+
+def at_once(*asked: Asked) -> list[list[Row]]:
+    """The rows of each query, in order, all sent at once, inside a transaction.
+
+    Each sees what was committed when its turn came: one that follows a wait for a lock sees what was waited for.
+    """
+    answers = connection.rows_of_each([(each.sql, each.parameters) for each in asked])  # type: ignore[attr-defined]
+    return [each.converted(rows) for each, rows in zip(asked, answers, strict=True)]
+
+
 class _Slot(NamedTuple):
     """Where a parameter goes; SQLite keeps a UUID as its hexadecimal digits."""
 
@@ -82,7 +107,7 @@ class _Slot(NamedTuple):
         return value.hex if self.as_hex else value
 
 
-def _converted(row: Row, converters: list[tuple[int, Any, Any]]) -> Row:
+def _converted(row: Row, converters: Converters) -> Row:
     values = list(row)
     for index, calls, column in converters:
         for call in calls:

@@ -1,4 +1,4 @@
-"""Take an agent under its lock for a caller: one statement, built once, and seldom a second."""
+"""Take an agent under its lock for a caller: two statements, built once and sent at once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 
 from access_app.callers import CALLER, CallerKind, asked_by, stand_in
-from agentcms.prepared import Prepared
-from agents_app.models import Agent
+from agentcms.prepared import Prepared, at_once
+from agents_app.models import Agent, AgentQuerySet
 
 
 @cache
@@ -22,44 +22,36 @@ def _version() -> Any:
     return Agent._meta.get_field("active_version").related_model
 
 
+def _seen(caller: Any, agent_id: str) -> AgentQuerySet:
+    return Agent.objects.for_user(caller).filter(pk=agent_id).order_by()
+
+
 def _lock(kind: CallerKind, agent_id: str, **parameters: Any) -> Any:
-    """The columns of the agent, the role granted, and the columns of its live version."""
+    """The columns of the agent, and the role granted."""
     caller = stand_in(kind, **parameters)
-    agents = Agent.objects.for_user(caller).with_role(caller).filter(pk=agent_id).order_by()
-    return agents.select_related("active_version").select_for_update(of=("self",))
+    return _seen(caller, agent_id).with_role(caller).select_for_update(of=("self",))
 
 
-def _live(variant: Any, agent_id: str) -> Any:
-    return Agent.objects.filter(pk=agent_id).order_by().values_list(*_columns(_version(), "active_version__"))
+def _live(kind: CallerKind, agent_id: str, **parameters: Any) -> Any:
+    """The columns of its live version: for the caller too, or it would take longer where an agent is not theirs."""
+    return _seen(stand_in(kind, **parameters), agent_id).values_list(*_columns(_version(), "active_version__"))
 
 
 LOCK = Prepared(_lock, agent_id=str, **CALLER)
-LIVE = Prepared(_live, agent_id=str)
+LIVE = Prepared(_live, agent_id=str, **CALLER)
 
 
 def held(user: Any, agent_id: str) -> Agent | None:
     """The agent with `granted` and its versions as `locked()` gives it, or None where the caller may not see it."""
-    found = LOCK(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
-    if not found:
+    kind, asked = CallerKind.of(user), {"agent_id": agent_id, **asked_by(user)}
+    # Not in one statement: one that waited for the lock sees other tables as they were before the wait.
+    locked, live = at_once(LOCK.asked(kind, **asked), LIVE.asked(kind, **asked))
+    if not (locked and live):
         return None
-    own = len(_columns(Agent))
-    agent: Any = Agent.from_db(DEFAULT_DB_ALIAS, _columns(Agent), found[0][:own])
-    agent.granted = found[0][own]
+    *own, granted = locked[0]
+    agent: Any = Agent.from_db(DEFAULT_DB_ALIAS, _columns(Agent), own)
+    agent.granted = granted
     if agent.active_version_id is not None:
-        agent.active_version = live(agent, found[0][own + 1 :])
+        agent.active_version = _version().from_db(DEFAULT_DB_ALIAS, _columns(_version()), live[0])
     agent.pair_versions()
     return agent
-
-
-def live(agent: Agent, read: tuple[Any, ...]) -> Any:
-    """The live version, from what was read of it with the agent.
-
-    A statement that waited for the lock sees other tables as they were before the wait: where live moved meanwhile it
-    found no version to go with the agent, and the version is read now. What may be changed of a version, its name,
-    message and pin, can be that of before the wait.
-    """
-    columns = _columns(_version())
-    version = _version().from_db(DEFAULT_DB_ALIAS, columns, read)
-    if version.pk != agent.active_version_id:
-        version = _version().from_db(DEFAULT_DB_ALIAS, columns, LIVE(agent_id=agent.pk)[0])
-    return version

@@ -57,14 +57,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 return watched.fetchall()
         self.ensure_connection()
         self.validate_no_broken_transaction()
-        kept: dict[str, Any] = vars(self.connection).setdefault("kept_cursors", {})
         with self.wrap_database_errors, self._with_its_beginning():
-            cursor = kept.pop(sql, None) or self.connection.cursor()
-            cursor.execute(sql, parameters)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return self._found(self._asked(sql, parameters), sql)
+
+    def _asked(self, sql: str, parameters: list[Any]) -> Any:
+        """The cursor of a statement that was sent: that of the time before, where it is free."""
+        cursor = self._kept_cursors().pop(sql, None) or self.connection.cursor()
+        return cursor.execute(sql, parameters)
+
+    def _found(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = cursor.fetchall()
         if len(found) <= FEW:
-            kept[sql] = cursor
+            self._kept_cursors()[sql] = cursor
         return found
+
+    def _kept_cursors(self) -> dict[str, Any]:
+        kept: dict[str, Any] = vars(self.connection).setdefault("kept_cursors", {})
+        return kept
 
     def _with_its_beginning(self) -> AbstractContextManager[Any]:
         """Lets the first statement of a transaction go together with the BEGIN that psycopg puts before it."""
@@ -78,7 +87,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.queries_logged or self.execute_wrappers or len(statements) < 2:
             return [self.rows(sql, parameters) for sql, parameters in statements]
+        self.ensure_connection()
         self.validate_no_broken_transaction()
         with self.wrap_database_errors, self.connection.pipeline():
-            cursors = [self.connection.execute(sql, parameters) for sql, parameters in statements]
-            return [cursor.fetchall() for cursor in cursors]
+            cursors = [self._asked(sql, parameters) for sql, parameters in statements]
+            return [self._found(cursor, sql) for cursor, (sql, _) in zip(cursors, statements, strict=True)]
