@@ -5,7 +5,7 @@ Writes that need nothing of one another go together, and are waited for once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self
@@ -55,8 +55,11 @@ class Writes:
     ) -> Self:
         """Write values, by attribute, to the rows whose column is the key; `then` takes how many. Sends no signal."""
         names = tuple(values)
-        parameters = [*_values(model, names, values), key]
-        return self._add(_update_sql(model, column, names), parameters, lambda found: then(len(found)))
+        return self.execute(_update_sql(model, column, names), [*_values(model, names, values), key], then)
+
+    def execute(self, sql: str, parameters: Sequence[Any], then: Callable[[int], None] = lambda found: None) -> Self:
+        """Any statement that returns a row for each that it wrote; `then` takes how many. Sends no signal."""
+        return self._add(sql, list(parameters), lambda found: then(len(found)))
 
     def _add(self, sql: str, parameters: list[Any], then: Callable[[Rows], None]) -> Self:
         self.statements.append((sql, parameters))

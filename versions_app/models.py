@@ -20,7 +20,6 @@ from agents_app.models import Agent
 from agents_app.references import references
 from versions_app.diffs import changed_fields
 from versions_app.pointers import POINTERS, Activation, CannotUndo, author, goes_live, move, show
-from versions_app.retention import delete_surplus
 
 __all__ = ["Activation", "AgentVersion", "CannotUndo"]
 
@@ -123,12 +122,6 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         fields = list(fields)
         refuse("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)
-
-    def prune(self, agent: Agent) -> int:
-        """Delete the oldest versions over the limit that nothing spares; returns how many."""
-        if agent.last_version_number <= settings.AGENT_VERSION_LIMIT:  # numbers are never reused
-            return 0
-        return delete_surplus([agent.pk], settings.AGENT_VERSION_LIMIT)
 
 
 class AgentVersion(models.Model):

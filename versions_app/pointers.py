@@ -19,6 +19,7 @@ from agents_app.changes import Source, change, current
 from agents_app.index import keep
 from agents_app.models import Agent
 from agents_app.sub_agents import refuse_circle
+from versions_app.retention import push_out
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
@@ -111,6 +112,7 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
         writes.insert(activation(row, before, live, reason, at))
     for version in new(head, live):
         writes.insert(version)
+        push_out(row, writes)
     writes.send()
 
 

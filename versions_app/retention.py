@@ -14,6 +14,8 @@ from django.dispatch import Signal
 from django.utils import timezone
 
 from access_app.models import printable_id
+from agentcms.rows import Writes
+from agents_app.models import Agent
 
 FEWEST = 5
 
@@ -93,20 +95,22 @@ RANKED = f"""
     WHERE v.agent_id IN ({{agents}})"""  # noqa: S608  no input in it
 
 
+def push_out(agent: Agent, writes: Writes) -> None:
+    """Let a new version push out the oldest over the limit, together with the writes that make it.
+
+    Waiting for it alone would cost as much as the deletion does.
+    """
+    if agent.last_version_number > settings.AGENT_VERSION_LIMIT:  # numbers are never reused
+        surplus, parameters = _surplus([agent.pk], settings.AGENT_VERSION_LIMIT)
+        writes.execute(_deletion(surplus), parameters, _tell)
+
+
 def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
     """Delete the oldest versions over the limit of these agents that nothing spares; returns how many.
 
     The caller holds the agents' locks, so no pointer moves meanwhile. No model's signal is sent.
     """
-    parameters: list[Any]
-    if connection.vendor == "postgresql":
-        one = len(agent_ids) == 1
-        surplus = LATERAL + ("%s" if one else "ANY(%s)")
-        parameters = [limit, agent_ids[0] if one else list(agent_ids)]
-    else:  # SQLite knows no LATERAL
-        ranked, parameters = _ranked(agent_ids, limit, "false", [])
-        surplus = f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - allowed"  # noqa: S608
-    return _delete(surplus, parameters)
+    return _deleted(*_surplus(agent_ids, limit))
 
 
 def delete_aged(agent_ids: Sequence[str]) -> int:
@@ -121,7 +125,7 @@ def delete_aged(agent_ids: Sequence[str]) -> int:
     aged = f"""
         SELECT v.id FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
         WHERE v.agent_id IN ({agents}) AND NOT {SPARED} AND ({condition})"""  # noqa: S608
-    return _delete(aged, [ids, *cutoffs])
+    return _deleted(aged, [ids, *cutoffs])
 
 
 def verdicts(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, str]]:
@@ -137,13 +141,29 @@ def verdicts(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, s
         yield from cursor.fetchall()
 
 
-def _delete(chosen: str, parameters: Sequence[Any]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM versions_app_agentversion WHERE id IN ({chosen})", parameters)  # noqa: S608
-        count = int(cursor.rowcount)
+def _surplus(agent_ids: Sequence[str], limit: int) -> tuple[str, list[Any]]:
+    """The ids of the versions over the limit, as SQL and its parameters."""
+    if connection.vendor == "postgresql":
+        one = len(agent_ids) == 1
+        return LATERAL + ("%s" if one else "ANY(%s)"), [limit, agent_ids[0] if one else list(agent_ids)]
+    ranked, parameters = _ranked(agent_ids, limit, "false", [])  # SQLite knows no LATERAL
+    return f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - allowed", parameters  # noqa: S608
+
+
+def _deleted(chosen: str, parameters: Sequence[Any]) -> int:
+    counts = list[int]()
+    Writes().execute(_deletion(chosen), parameters, counts.append).send()
+    _tell(counts[0])
+    return counts[0]
+
+
+def _deletion(chosen: str) -> str:
+    return f"DELETE FROM versions_app_agentversion WHERE id IN ({chosen}) RETURNING 1"  # noqa: S608
+
+
+def _tell(count: int) -> None:
     if count:
         pruned.send(None, count=count)
-    return count
 
 
 def _ranked(agent_ids: Sequence[str], limit: int, aged: str, cutoffs: Sequence[Any]) -> tuple[str, list[Any]]:

@@ -18,10 +18,3 @@ def record_version(sender: type[Model], instance: Any, raw: bool, **kwargs: Any)
     """Keep every saved change of an agent as a version."""
     if issubclass(sender, Agent) and not raw:  # a fixture brings its own versions
         AgentVersion.objects.record(instance)
-
-
-@receiver(post_save)
-def enforce_retention(sender: type[Model], instance: Any, created: bool, raw: bool, **kwargs: Any) -> None:
-    """Let a new version push out the oldest over the limit."""
-    if issubclass(sender, AgentVersion) and created and not raw:
-        AgentVersion.objects.prune(instance.agent)
