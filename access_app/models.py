@@ -7,7 +7,6 @@ import hmac
 import logging
 import secrets
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -17,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, models
 from django.utils import timezone
 
 from access_app.roles import Role
-from agentcms.prepared import Prepared
+from agentcms.prepared import Prepared, columns
 
 log = logging.getLogger(__name__)
 
@@ -142,17 +141,12 @@ class ApiKey(models.Model):
             self.last_used_at = now
 
 
-@cache
-def _columns(model: type[models.Model], path: str = "") -> list[str]:
-    return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
-
-
 # Every request with a key asks this.
 _BY_PREFIX = Prepared(
     lambda variant, prefix: (
         ApiKey.objects.order_by()
         .filter(prefix=prefix)
-        .values_list(*_columns(ApiKey), *_columns(get_user_model(), "user__"))
+        .values_list(*columns(ApiKey), *columns(get_user_model(), "user__"))
     ),
     prefix=str,
 )
@@ -164,17 +158,17 @@ def with_prefix(prefix: str) -> ApiKey | None:
     return key_of(rows[0]) if rows else None
 
 
-def key_of(columns: tuple[Any, ...]) -> ApiKey:
-    """The key and its user that these columns are of."""
-    own, users = _columns(ApiKey), _columns(get_user_model())
-    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, columns[: len(own)])
-    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, users, columns[len(own) :])
+def key_of(values: tuple[Any, ...]) -> ApiKey:
+    """The key and its user whose columns these are."""
+    own, users = columns(ApiKey), columns(get_user_model())
+    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, values[: len(own)])
+    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, users, values[len(own) :])
     return key
 
 
 def columns_of(key: ApiKey) -> tuple[Any, ...]:
     """What `key_of` makes the same key of."""
-    own, users = _columns(ApiKey), _columns(get_user_model())
+    own, users = columns(ApiKey), columns(get_user_model())
     return *(getattr(key, name) for name in own), *(getattr(key.user, name) for name in users)
 
 

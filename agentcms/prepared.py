@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+from django.db.models.expressions import RawSQL
 
 # What stands for a parameter while its query is built; nobody's values.
 _STAND_INS: dict[type, Callable[[int], Any]] = {
@@ -94,6 +96,19 @@ def at_once(*asked: Asked) -> list[list[Row]]:
     """
     answers = connection.rows_of_each([(each.sql, each.parameters) for each in asked])  # type: ignore[attr-defined]
     return [each.converted(rows) for each, rows in zip(asked, answers, strict=True)]
+
+
+@cache
+def columns(model: type[Model], path: str = "") -> list[str]:
+    """What to ask for by `values_list` so that `from_db` makes the model's objects of it."""
+    return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
+
+
+def items(text: str, kind: str = "text") -> RawSQL:
+    """The items of a JSON list, for `__in`: one parameter however many, where PostgreSQL takes no more than 65,535."""
+    if connection.vendor == "postgresql":
+        return RawSQL(f"SELECT jsonb_array_elements_text(%s::jsonb)::{kind}", [text])  # noqa: S611  no input in it
+    return RawSQL("SELECT value FROM json_each(%s)", [text])
 
 
 class _Slot(NamedTuple):

@@ -8,13 +8,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 
 from access_app.callers import CALLER, CallerKind, asked_by, stand_in
-from agentcms.prepared import Prepared, at_once
+from agentcms.prepared import Prepared, at_once, columns
 from agents_app.models import Agent, AgentQuerySet
-
-
-@cache
-def _columns(model: Any, path: str = "") -> list[str]:
-    return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
 
 
 @cache
@@ -34,7 +29,7 @@ def _lock(kind: CallerKind, agent_id: str, **parameters: Any) -> Any:
 
 def _live(kind: CallerKind, agent_id: str, **parameters: Any) -> Any:
     """The columns of its live version: for the caller too, or it would take longer where an agent is not theirs."""
-    return _seen(stand_in(kind, **parameters), agent_id).values_list(*_columns(_version(), "active_version__"))
+    return _seen(stand_in(kind, **parameters), agent_id).values_list(*columns(_version(), "active_version__"))
 
 
 LOCK = Prepared(_lock, agent_id=str, **CALLER)
@@ -49,9 +44,9 @@ def held(user: Any, agent_id: str) -> Agent | None:
     if not (locked and live):
         return None
     *own, granted = locked[0]
-    agent: Any = Agent.from_db(DEFAULT_DB_ALIAS, _columns(Agent), own)
+    agent: Any = Agent.from_db(DEFAULT_DB_ALIAS, columns(Agent), own)
     agent.granted = granted
     if agent.active_version_id is not None:
-        agent.active_version = _version().from_db(DEFAULT_DB_ALIAS, _columns(_version()), live[0])
+        agent.active_version = _version().from_db(DEFAULT_DB_ALIAS, columns(_version()), live[0])
     agent.pair_versions()
     return agent

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from django.db import connection, models, transaction
-from django.db.models.expressions import RawSQL
+from django.db import models, transaction
 
 from access_app.recalled import recalled_key, still_holds
 from access_app.roles import SHARED, Role, granted_role, may_all, owners
+from agentcms.prepared import items
 from agents_app import shapes
 
 if TYPE_CHECKING:
@@ -44,14 +44,12 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return seen.filter(still_holds(user)) if recalled_key(user) else seen
 
     def among(self, agent_ids: Iterable[str]) -> Self:
-        """Those with these ids, however many: as one parameter, because PostgreSQL refuses more than 65,535."""
+        """Those with these ids, however many."""
         return self.among_json(json.dumps(list(agent_ids)))
 
     def among_json(self, agent_ids: str) -> Self:
         """Those whose ids a JSON list holds."""
-        if connection.vendor == "postgresql":
-            return self.filter(pk__in=RawSQL("SELECT jsonb_array_elements_text(%s::jsonb)", [agent_ids]))
-        return self.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", [agent_ids]))
+        return self.filter(pk__in=items(agent_ids))
 
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
         """Who owns each of these, however many; those that are not there are left out."""

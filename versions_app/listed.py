@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Count, F, IntegerField, OuterRef, Q, Subquery
-from django.db.models.expressions import RawSQL
 
 from access_app.callers import CALLER, CallerKind, asked_by, stand_in
 from agentcms.kept import Kept
-from agentcms.prepared import WINDOW, Prepared
+from agentcms.prepared import WINDOW, Prepared, items
 from agentcms.wire import splice
 from agents_app.models import Agent
 from versions_app.answers import Pointers, Row, differences_text, rows, version_text, with_pointers
@@ -113,10 +111,7 @@ def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **c
 
 
 def _these(variant: None, ids: str) -> Any:
-    versions = AgentVersion.objects.order_by()
-    if connection.vendor == "postgresql":
-        return rows(versions.filter(pk__in=RawSQL("SELECT jsonb_array_elements_text(%s::jsonb)::uuid", [ids])))
-    return rows(versions.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", [ids])))
+    return rows(AgentVersion.objects.order_by().filter(pk__in=items(ids, "uuid")))
 
 
 HEAD = Prepared(_head, agent_id=str, **CALLER)
