@@ -208,12 +208,15 @@ def test_without_scripts_it_runs_and_says_how_to_see_more(visit, slow, api):
     patch(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     page = visit(java_script_enabled=False).goto(f"/agents/{slow}/try")
     page.get_by_label("Message").fill("the sea")
-    page.get_by_role("button", name="Run").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Run").click()
 
+    refresh = page.get_by_role("link", name="Refresh")
     for _ in range(200):
-        if not page.get_by_role("link", name="Refresh").count():
+        if not refresh.count():  # on a page that is whole: one that still loads has no link yet
             break
-        page.get_by_role("link", name="Refresh").click()
+        with page.expect_navigation():
+            refresh.click()
 
     expect(page.locator(".answer-text").last).to_contain_text(STORY_ENDS)
     page.get_by_role("button", name="Compare with another version").click()
