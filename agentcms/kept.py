@@ -1,4 +1,4 @@
-"""What never changes for its key, so much of it as a process may keep."""
+"""What was worked out before, so much of it as a process may keep."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Kept(Generic[V]):
         if length > self.characters // self.LONG:
             return
         with self._lock:
-            if key in self._held:
-                return
+            _, before = self._held.pop(key, (None, 0))
+            self._used -= before
             self._held[key] = value, length
             self._used += length
             while self._used > self.characters:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from access_app.callers import CALLER, CallerKind, asked_by, stand_in
 from agentcms.kept import Kept
@@ -23,16 +23,26 @@ class Key(NamedTuple):
     row_key: str
     revision: int
 
+    @classmethod
+    def of(cls, told: Told) -> Self:
+        return cls(told.id, told.row_key, told.revision)
+
     @property
     def etag(self) -> str:
         return answers.etag(self.row_key, self.revision)
 
 
+# By how it is shown, and its id.
 _told: Kept[Told] = Kept(CHARACTERS)
 
 
-def key(user: Any, agent_id: str) -> Key | None:
-    """What an agent is now, if the caller may see it."""
+def one(user: Any, agent_id: str, shown: str) -> Key | Told | None:
+    """What an agent is now, if the caller may see it.
+
+    With all there is to say of it, where this process has told nothing of it: among very many agents that is the rule.
+    """
+    if _told.get((shown, agent_id)) is None:
+        return read(user, [agent_id], shown).get(agent_id)
     found = ONE(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
     return Key(*found[0]) if found else None
 
@@ -42,7 +52,7 @@ def told(user: Any, keys: Sequence[Key], shown: str) -> list[Told]:
 
     An agent that changed or went since its key was read is shown as it is now, or left out.
     """
-    found = {key.id: told for key in keys if (told := _told.get((shown, *key)))}
+    found = {key.id: told for key in keys if (told := _told.get((shown, key.id))) and Key.of(told) == key}
     if missing := [key.id for key in keys if key.id not in found]:
         found |= read(user, missing, shown)
     return [found[key.id] for key in keys if key.id in found]
@@ -60,7 +70,7 @@ def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
     for columns in THESE(variant, ids=json.dumps(agent_ids), **asked_by(user)):
         row = Row(*columns)
         found[row.id] = now = Told.of(row)
-        _told.keep((shown, row.id, row.row_key, row.revision), now, len(now.text) + len(now.references))
+        _told.keep((shown, row.id), now, len(now.text) + len(now.references))
     return found
 
 
