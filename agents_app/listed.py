@@ -40,9 +40,14 @@ def one(user: Any, agent_id: str, shown: str) -> Key | Told | None:
     """What an agent is now, if the caller may see it.
 
     With all there is to say of it, where this process has told nothing of it: among very many agents that is the rule.
+    Where nothing is found both are asked, or the time would say that others are told of the agent.
     """
     if _told.get((shown, agent_id)) is None:
-        return read(user, [agent_id], shown).get(agent_id)
+        return read(user, [agent_id], shown).get(agent_id) or key(user, agent_id)
+    return key(user, agent_id) or read(user, [agent_id], shown).get(agent_id)
+
+
+def key(user: Any, agent_id: str) -> Key | None:
     found = ONE(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
     return Key(*found[0]) if found else None
 

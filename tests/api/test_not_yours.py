@@ -69,6 +69,17 @@ def test_an_agent_of_others_asks_the_database_what_a_missing_one_does(caller, ve
     assert theirs == missing
 
 
+def test_an_agent_of_which_others_were_told_asks_the_database_as_much_as_a_missing_one(caller, version):
+    read = next(case for case in AGENT_CASES if case.method == "GET" and not case.path)
+    assert Caller(api_key(member("manager", "them"))).get(agent_path(THEIRS)).status_code == 200
+
+    theirs, missing = (steps(caller, read, agent_id, version) for agent_id in (THEIRS, NOBODYS))
+
+    assert theirs[0] == missing[0] == 404
+    assert theirs[1] != missing[1]
+    assert sorted(theirs[1]) == sorted(missing[1])
+
+
 @pytest.mark.parametrize("case", [case for case in AGENT_CASES if "{version}" in case.path], ids=by_case)
 def test_a_version_of_others_asks_the_database_what_a_missing_one_does(caller, version, case):
     theirs, missing = (steps(caller, case, YOURS, each) for each in (version, str(uuid.uuid4())))
