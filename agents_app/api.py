@@ -81,19 +81,17 @@ class AgentView(JSONView):
             status = query.choice("status", tuple(STATES), "published")
             version_id, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
         shown = STATES[status][1]
-        found: Row | Told | Key | None
+        found: Told | Key | None
         if version_id or number:
-            found = at_version(request.user, agent_id, version_id, number)
+            row = at_version(request.user, agent_id, version_id, number)
+            found = Told.of(row) if row else None
         else:
             found = listed.one(request.user, agent_id, shown)
         if found is None:
             raise missing(agent_id)
         if known_already(request, found.etag):
             return reply("", 304, found.etag)
-        if isinstance(found, Key):
-            told = listed.told(request.user, [found], shown)
-        else:
-            told = [Told.of(found) if isinstance(found, Row) else found]
+        told = listed.told(request.user, [found], shown) if isinstance(found, Key) else [found]
         if not told:  # it went this very moment
             raise missing(agent_id)
         return reply(answers.texts(told)[0], etag=told[0].etag)

@@ -1,4 +1,4 @@
-"""What a save sets off: the whole story."""
+"""What a save sets off: a version, which moves the pointers and pushes out the oldest over the limit (`move`)."""
 
 from __future__ import annotations
 
