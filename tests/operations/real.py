@@ -10,9 +10,11 @@ import threading
 from collections.abc import Iterator
 
 import httpx
+import psutil
 import psycopg
 
 from agentcms.children import PROJECT
+from agentcms.databases.sqlite3.base import Turn
 from tests.served import Served, wait_until
 
 
@@ -67,24 +69,38 @@ def is_ready(copy: Served) -> bool:
 def suspended(copy: Served, part: str) -> Iterator[None]:
     """Let one process of the copy do nothing for a while."""
     process = copy.named(part)[0]
-    with nobody_writing(copy):
-        process.suspend()
+    wait_until(lambda: is_stopped_at_rest(copy, process), what=f"a moment in which {part} holds no lock")
     try:
         yield
     finally:
         process.resume()
 
 
-@contextlib.contextmanager
-def nobody_writing(copy: Served) -> Iterator[None]:
-    """On SQLite: who is stopped in the middle of a write keeps everybody else from writing."""
+# Who is stopped in the middle of a write keeps others from writing.
+IN_A_TRANSACTION = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+AND xact_start IS NOT NULL
+"""
+
+
+def is_stopped_at_rest(copy: Served, process: psutil.Process) -> bool:
+    """Stop it, and let it go on if it may be in the middle of a write."""
     if "DATABASE_URL" in copy.environment:
-        yield
-        return
+        process.suspend()
+        if rows(copy, IN_A_TRANSACTION) == [(0,)]:
+            return True
+        process.resume()
+        return False
     path = copy.data_dir / "agentcms.sqlite3"
-    with contextlib.closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
+    with (
+        contextlib.closing(Turn(f"{path}-queue")) as turn,
+        contextlib.closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection,
+    ):
+        turn.take(20)
+        connection.execute("BEGIN IMMEDIATE")  # now nobody else writes, nor has the next turn
+        process.suspend()
+    return True
 
 
 WORKER = ("-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4")
