@@ -169,6 +169,7 @@ CACHES = {
 
 JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
 JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1, maximum=CENTURY)
+NIGHTLY_HOUR = environment.number("NIGHTLY_HOUR", 3, maximum=23)
 IDEMPOTENCY_DAYS = environment.number("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=CENTURY)
 ADMIN_LOG_DAYS = environment.number("ADMIN_LOG_DAYS", 730, minimum=1, maximum=CENTURY)
 
@@ -187,9 +188,9 @@ CELERY_BEAT_SCHEDULER = "jobs_app.beat:NotedScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, JOB_LEASE / 4)},
-    "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=3, minute=0)},
-    "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=3, minute=30)},
-    "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=4, minute=0)},
+    "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=NIGHTLY_HOUR, minute=0)},
+    "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=NIGHTLY_HOUR, minute=30)},
+    "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=(NIGHTLY_HOUR + 1) % 24, minute=0)},
     "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within twenty seconds
 }
 

@@ -24,6 +24,7 @@ from jobs_app.models import MOST_ATTEMPTS, Job, Lost
 
 log = logging.getLogger(__name__)
 
+QUARTER = 900.0  # seconds; the schedule starts nothing at a quarter past, so that periods begin there
 SCHEDULE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # the namespace of the schedule's jobs
 
 Handler = Callable[[Job], Any]
@@ -66,7 +67,7 @@ def start(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: 
 
 def start_once(kind: str, period: timedelta) -> Job | None:
     """Store a job of the schedule, once in a period of the clock however many beats there are."""
-    slot = int(timezone.now().timestamp() // period.total_seconds())
+    slot = int((timezone.now().timestamp() - QUARTER) // period.total_seconds())
     # The key is the same for everybody, so that the database lets one of them win.
     job, made = Job.objects.get_or_create(pk=uuid5(SCHEDULE, f"{kind} {period} {slot}"), defaults={"kind": kind})
     if not made:

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -66,7 +67,12 @@ class Served:
         self.base_url = f"http://127.0.0.1:{self.port}"
         outside = {"DJANGO_SETTINGS_MODULE", "TEST_DATA_DIR", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"}
         kept = {name: value for name, value in os.environ.items() if name not in outside}
-        own = {"DATA_DIR": str(data_dir), "PORT": str(self.port), "DEMO_DATA": "no"}
+        own = {
+            "DATA_DIR": str(data_dir),
+            "PORT": str(self.port),
+            "DEMO_DATA": "no",
+            "NIGHTLY_HOUR": str((datetime.now(UTC) + timedelta(hours=12)).hour),  # not while a test counts jobs
+        }
         self.environment = {**kept, **own, **environment}
         self.log = data_dir.with_name(f"{data_dir.name}.log")
         self.process: subprocess.Popen[bytes] | None = None

@@ -12,7 +12,6 @@ from django.utils import timezone
 from agentcms.celery import app
 from jobs_app import cleaning, work
 from jobs_app.models import Job
-from jobs_app.tasks import clean_up
 from tests.factories import AgentFactory, UserFactory
 from versions_app import exchange
 from versions_app.models import Activation
@@ -105,13 +104,6 @@ def test_many_rows_go_a_few_at_a_time(monkeypatch):
         session(f"s{number}", days_ago(1))
 
     assert clean()["sessions"] == 5
-
-
-def test_the_schedule_cleans_up_once_however_many_beats_there_are():
-    clean_up()
-    clean_up()
-
-    assert Job.objects.filter(kind=cleaning.CLEAN_UP).count() == 1
 
 
 def test_files_of_old_exports_go(settings):

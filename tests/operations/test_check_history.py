@@ -14,7 +14,6 @@ from tests.factories import AgentFactory
 from versions_app import triggers
 from versions_app.consistency import CHECK
 from versions_app.models import Activation, AgentVersion
-from versions_app.tasks import check_history
 
 pytestmark = pytest.mark.django_db
 
@@ -219,10 +218,3 @@ def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
     result = work.run(str(job.pk)).result
 
     assert (result["agents"], result["versions"]) == (2, 3)
-
-
-def test_the_schedule_checks_once_however_many_beats_there_are():
-    check_history()
-    check_history()
-
-    assert Job.objects.filter(kind=CHECK).count() == 1

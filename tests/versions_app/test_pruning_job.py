@@ -90,13 +90,6 @@ def test_a_dry_run_whose_worker_died_counts_from_the_start():
     assert (job.result["surplus"], job.done, job.total) == (2, 1, 1)
 
 
-def test_the_schedule_prunes_once_however_many_beats_there_are():
-    tasks.prune_versions()
-    tasks.prune_versions()
-
-    assert Job.objects.filter(kind=tasks.PRUNE).count() == 1
-
-
 def test_pruning_can_be_asked_for_on_the_command_line():
     agent_with(6)
     said = StringIO()

@@ -1,0 +1,56 @@
+"""The night's jobs begin at an hour that operators choose, and once however many beats there are."""
+
+import runpy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from agentcms.children import PROJECT
+from jobs_app.models import Job
+from jobs_app.tasks import clean_up
+from versions_app.tasks import check_history, prune_versions
+
+NIGHTLY = [prune_versions, check_history, clean_up]
+
+
+def starts(tmp_path, monkeypatch, hour):
+    """At which hour and minute each job of the night begins where the night begins at this hour."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("NIGHTLY_HOUR", str(hour))
+    schedule = runpy.run_path(str(PROJECT / "agentcms" / "settings.py"))["CELERY_BEAT_SCHEDULE"]
+    clocks = {name.replace("-", "_"): entry["schedule"] for name, entry in schedule.items()}
+    return {task.__name__: (*clocks[task.__name__].hour, *clocks[task.__name__].minute) for task in NIGHTLY}
+
+
+def test_the_night_begins_at_three(tmp_path, monkeypatch):
+    expected = {"prune_versions": (3, 0), "check_history": (3, 30), "clean_up": (4, 0)}
+    assert starts(tmp_path, monkeypatch, "") == expected
+
+
+def test_the_night_begins_when_the_operator_says_and_may_go_past_midnight(tmp_path, monkeypatch):
+    expected = {"prune_versions": (23, 0), "check_history": (23, 30), "clean_up": (0, 0)}
+    assert starts(tmp_path, monkeypatch, 23) == expected
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("task", NIGHTLY, ids=lambda task: task.__name__)
+@pytest.mark.parametrize("hour", [0, 3, 12])
+@pytest.mark.parametrize("minute", [0, 30])
+def test_two_beats_whose_clocks_differ_start_one_job(monkeypatch, task, hour, minute):
+    on_time = datetime(2026, 1, 31, hour, minute, tzinfo=UTC)
+    for at in (on_time - timedelta(seconds=1), on_time, on_time + timedelta(seconds=1)):
+        monkeypatch.setattr(timezone, "now", lambda at=at: at)
+        task()
+
+    assert Job.objects.filter(kind=task.__name__).count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("task", NIGHTLY, ids=lambda task: task.__name__)
+def test_the_next_night_starts_another_job(monkeypatch, task):
+    for day in (30, 31):
+        monkeypatch.setattr(timezone, "now", lambda day=day: datetime(2026, 1, day, 3, tzinfo=UTC))
+        task()
+
+    assert Job.objects.filter(kind=task.__name__).count() == 2
