@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,6 +18,7 @@ from django.template.response import TemplateResponse
 from django.urls import path
 
 from access_app.roles import Role, has_role
+from agents_app import selected
 from agents_app.changes import change
 from agents_app.forms_acts import DiscardForm, DuplicateForm, SnapshotForm
 from agents_app.models import Agent
@@ -128,26 +130,42 @@ class AgentActs(admin.ModelAdmin):
         }
         return TemplateResponse(request, "admin/agents_app/act.html", context)
 
-    @admin.action(description="Make the drafts of the selected agents live")
-    def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
-        tried = [self.published(request, agent) for agent in agents]
-        published, skipped = tried.count(True), tried.count(False)
-        self.message_user(request, f"Made {published} draft{'' if published == 1 else 's'} live.", messages.SUCCESS)
-        if skipped:
-            self.message_user(request, f"Left {skipped} alone: no draft, or no right to publish it.", messages.WARNING)
+    @admin.action(description="Make the drafts of the selected agents live …")
+    def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
+        """Show the drafts, then make live those that stand as they were shown."""
+        chosen = list(agents[: MOST + 1])
+        if len(chosen) > MOST:
+            self.message_user(request, f"Select at most {MOST} agents.", messages.ERROR)
+            return None
+        if "confirmed" not in request.POST:
+            return self.ask_to_publish(request, chosen)
+        publish = partial(selected.publish, asked=set(request.POST.getlist("draft")))
+        with change(message=request.POST.get("reason", "")[:500]):
+            results = selected.each(
+                Agent.objects.for_user(request.user), request.user, [agent.pk for agent in chosen], publish
+            )
+        done = sum(result.done for result in results)
+        self.message_user(request, f"Made {done} draft{'' if done == 1 else 's'} live.", messages.SUCCESS)
+        for result in results:
+            if not result.done:
+                self.message_user(request, f"{result.name}: {result.sentence}", messages.WARNING)
+        return None
 
-    def published(self, request: HttpRequest, agent: Any) -> bool:
-        """Whether the draft of an agent went live."""
-        if not (agent.has_draft and has_role(request.user, Role.PUBLISHER, agent.owner_id)):
-            return False
-        try:
-            moved: bool = agent.head_version.activate()
-        except Circle as refusal:
-            self.message_user(request, f"{agent.name}: {refusal.sentence}", messages.ERROR)
-            return False
-        except ObjectDoesNotExist:  # the draft or all of the agent went meanwhile
-            return False
-        return moved
+    def ask_to_publish(self, request: HttpRequest, agents: list[Any]) -> HttpResponse | None:
+        allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
+        drafts = [(agent, selected.standing(agent)) for agent in allowed if agent.has_draft]
+        if not drafts:
+            self.message_user(request, "None of them has a draft that you may make live.", messages.WARNING)
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Make {len(drafts)} draft{'' if len(drafts) == 1 else 's'} live",
+            "opts": self.opts,
+            "drafts": drafts,
+            "left_alone": len(agents) - len(drafts),
+            "verb": "Make live",
+        }
+        return TemplateResponse(request, "admin/agents_app/publish_drafts.html", context)
 
     @admin.action(description="Export the selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:

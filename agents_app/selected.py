@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -34,6 +34,22 @@ def delete(user: Any, agent: Any) -> Result:
     require_granted(user, Role.PUBLISHER, agent)
     agent.delete()
     return Result(agent.name, True, "Deleted with its history.")
+
+
+def publish(user: Any, agent: Any, asked: Collection[str]) -> Result:
+    """The draft goes live, if it and live stand as they did when it was asked."""
+    require_granted(user, Role.PUBLISHER, agent)
+    if not agent.has_draft:
+        return Result(agent.name, False, "It has no draft.")
+    if standing(agent) not in asked:
+        return Result(agent.name, False, "Somebody moved live or the draft meanwhile.")
+    agent.head_version.activate_locked(agent)
+    return Result(agent.name, True, f"v{agent.head_version.version_number} is live.")
+
+
+def standing(agent: Agent) -> str:
+    """What is live of an agent and what is its draft, for a page that asks about them."""
+    return f"{agent.pk} {agent.active_version_id} {agent.head_version_id}"
 
 
 def each(agents: AgentQuerySet, user: Any, ids: list[str], act: Callable[[Any, Any], Result]) -> list[Result]:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import which
 from typing import Any, NamedTuple
 
 import httpx
@@ -22,6 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.served import PASSWORD, Served, serving, wait_until
 
+CHROMIUM = which("chromium") or which("google-chrome")
 LINE = "Answer every guest in the order of arrival, {{name}}, and say where what you know comes from.\n"
 LONG = LINE * (200_000 // len(LINE) + 1)
 LISTS = {"the first page": "/", "by name": "/?sort=name", "found by a word": "/?q=politely", "page 150": "/?page=150"}
@@ -146,7 +148,7 @@ def figures(copy: Served, agents: int, times: int) -> list[Figure]:
     with copy.client(copy.create_api_key("bench")) as api:
         fill(api, agents, copy.data_dir)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         sign_in(page, copy.base_url)
         cookies: dict[str, Any] = {each["name"]: each["value"] for each in page.context.cookies()}

@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import which
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from playwright.sync_api import Page, sync_playwright
 
+CHROMIUM = which("chromium") or which("google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "screenshots"
 IMAGES = ROOT / "docs" / "images"
@@ -124,7 +126,7 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, served(data) as address, sync_playwright() as playwright:
         password = password_of("ada", Path(data))
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         PAGES.update(ask(browser, address, password))
         for size in SIZES:
             for theme in ("light", "dark"):

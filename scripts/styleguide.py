@@ -13,8 +13,10 @@ import os
 import sys
 import threading
 from pathlib import Path
+from shutil import which
 from typing import Any
 
+CHROMIUM = which("chromium") or which("google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 # The application's own addresses and policy; with DEBUG static files have their own names.
@@ -77,7 +79,7 @@ def shoot() -> list[str]:
     faults: list[str] = []
     server, address = serve()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for theme in ("light", "dark"):
             for width in (1440, 390):
                 page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)

@@ -176,18 +176,6 @@ def test_deleting_in_the_admin_takes_the_history_along(client, staff):
     assert Agent.objects.count() == 0
 
 
-def test_drafts_are_published_from_the_list(client, staff):
-    agent = AgentFactory()
-    save(client, agent, name="Porter", publish=False)
-
-    client.post(
-        reverse("admin:agents_app_agent_changelist"), {"action": "publish_drafts", "_selected_action": [agent.pk]}
-    )
-
-    agent.refresh_from_db()
-    assert agent.active_version.version_number == 2
-
-
 def with_a_draft(**fields):
     agent = AgentFactory()
     with change(publish=False):

@@ -4,7 +4,6 @@ import html
 import re
 
 import pytest
-from django.contrib.messages import get_messages
 from django.urls import reverse
 
 from agents_app.admin import AgentAdmin
@@ -162,25 +161,6 @@ def test_what_goes_with_an_agent_is_counted_before_it_is_deleted(client, staff):
     page = client.get(reverse("admin:agents_app_agent_delete", args=[agent.pk])).content.decode()
 
     assert [line in page for line in ("Versions: 2", "Activations: 2", "Runs: 1", "porter v1")] == [True] * 3 + [False]
-
-
-def test_what_is_deleted_while_drafts_are_made_live_is_left_alone(client, staff, monkeypatch):
-    kept, gone = AgentFactory(id="kept"), AgentFactory(id="gone")
-    for agent in (kept, gone):
-        with change(publish=False):
-            agent.edit({"name": "Draft"})
-    real = AgentAdmin.published
-
-    def delete_the_other(*arguments):
-        Agent.objects.filter(pk="gone").delete()
-        return real(*arguments)
-
-    monkeypatch.setattr(AgentAdmin, "published", delete_the_other)
-    answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": ["kept", "gone"]})
-
-    said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert said == ["Made 1 draft live.", "Left 1 alone: no draft, or no right to publish it."]
-    assert Agent.objects.get().active_version.version_number == 2
 
 
 def test_an_agent_deleted_before_its_draft_is_discarded_is_not_found(client, staff, monkeypatch):

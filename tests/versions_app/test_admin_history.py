@@ -247,16 +247,3 @@ def test_a_version_that_closes_a_circle_is_refused_with_the_way(client, staff, a
     assert said == [f"This closes a circle: {agent.pk} → helper → {agent.pk}."]
     assert agent.versions.count() == 4
     assert agent.activations.count() == 4
-
-
-def test_a_draft_that_closes_a_circle_is_not_released_from_the_list(client, staff, agent):
-    with change(publish=False):
-        agent.edit({"agents": ["helper"]})
-    AgentFactory(id="helper", agents=[agent.pk])
-    sent = {"action": "publish_drafts", "_selected_action": [agent.pk]}
-
-    answer = client.post(reverse("admin:agents_app_agent_changelist"), sent)
-
-    said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert f"Porter: This closes a circle: {agent.pk} → helper → {agent.pk}." in said
-    assert agent.activations.count() == 2

@@ -40,11 +40,12 @@ def test_rows_and_what_is_asked_of_them(visit: Any, agent: str, api: Any, axe: s
     found = {model: broken(row(visitor, model), axe) for model in rows}
     found |= {each: broken(visitor.goto(f"/admin/agents_app/agent/{agent}/{each}/"), axe) for each in OF_AN_AGENT}
     asked = {
-        "Make the selected version live …": "What readers will see change",
-        "Pin the selected versions …": "Whatever is pruned, a pinned version stays.",
+        "Make the selected version live …": ("versions_app/agentversion", "What readers will see change"),
+        "Pin the selected versions …": ("versions_app/agentversion", "Whatever is pruned, a pinned version stays."),
+        "Make the drafts of the selected agents live …": ("agents_app/agent", "No version is made."),
     }
-    for action, said in asked.items():
-        page = visitor.goto(f"/admin/versions_app/agentversion/?q={agent}")
+    for action, (model, said) in asked.items():
+        page = visitor.goto(f"/admin/{model}/?q={agent}")
         page.locator("#result_list .action-select").first.check()
         page.get_by_label("Action:").select_option(label=action)
         page.get_by_role("button", name="Go", exact=True).click()

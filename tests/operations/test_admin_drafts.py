@@ -1,0 +1,146 @@
+"""Drafts are made live from the list of agents in Django admin, once staff saw which."""
+
+import re
+from html import unescape
+
+import pytest
+from django.contrib.messages import get_messages
+from django.urls import reverse
+
+from agents_app import selected
+from agents_app.changes import change
+from agents_app.models import Agent
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:agents_app_agent_changelist")
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+
+
+def with_draft(agent_id, **fields):
+    agent = AgentFactory(id=agent_id, name=agent_id.title(), **fields)
+    with change(publish=False, message="Kinder"):
+        agent.edit({"instructions": "Be kind."})
+    return agent
+
+
+def choose(client, *agents):
+    sent = {"action": "publish_drafts", "_selected_action": [agent.pk for agent in agents]}
+    return client.post(LIST, sent)
+
+
+def confirm(client, page, **more):
+    """Press the button of the page that asks."""
+    fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode())
+    sent = {}
+    for name, value in fields:
+        sent.setdefault(name, []).append(unescape(value))
+    return client.post(LIST, {**sent, "confirmed": "Make live", **more})
+
+
+def said(answer):
+    return [str(message) for message in get_messages(answer.wsgi_request)]
+
+
+def live():
+    rows = Agent.objects.order_by("pk").values_list("pk", "active_version__version_number")
+    return dict(rows)
+
+
+def test_it_shows_the_drafts_before_anything_goes_live(client, staff):
+    page = choose(client, with_draft("porter"), with_draft("guide"), AgentFactory(id="calm"))
+
+    text = " ".join(re.sub(r"<[^>]+>", "", page.content.decode()).split())
+    assert "Make 2 drafts live" in text
+    assert "Porter: v1 → v2, Kinder" in text
+    assert "1 of the selected agents has no draft" in text
+    assert set(live().values()) == {1}
+
+
+def test_confirmed_the_drafts_go_live_with_the_reason(client, staff):
+    agent = with_draft("porter")
+
+    answer = confirm(client, choose(client, agent, with_draft("guide")), reason="Opening day")
+
+    assert said(answer) == ["Made 2 drafts live."]
+    assert live() == {"porter": 2, "guide": 2}
+    assert agent.activations.latest("pk").reason == "Opening day"
+    assert agent.versions.count() == 2
+
+
+def test_where_nothing_is_to_be_made_live_nothing_is_asked(client, staff):
+    answer = choose(client, AgentFactory())
+
+    assert answer.status_code == 302
+    assert said(answer) == ["None of them has a draft that you may make live."]
+
+
+def test_a_draft_that_moved_since_it_was_asked_is_left_alone(client, staff):
+    moved = with_draft("porter")
+    page = choose(client, moved, with_draft("guide"))
+    with change(publish=False):
+        moved.edit({"instructions": "Something else."})
+
+    answer = confirm(client, page)
+
+    assert said(answer) == ["Made 1 draft live.", "Porter: Somebody moved live or the draft meanwhile."]
+    assert live() == {"porter": 1, "guide": 2}
+
+
+def test_what_went_live_since_it_was_asked_is_left_alone(client, staff):
+    agent = with_draft("porter")
+    page = choose(client, agent)
+    Agent.objects.get(pk="porter").head_version.activate()
+
+    assert said(confirm(client, page)) == ["Made 0 drafts live.", "Porter: It has no draft."]
+    assert agent.activations.count() == 2
+
+
+def test_what_was_deleted_since_it_was_asked_is_left_alone(client, staff, monkeypatch):
+    page = choose(client, with_draft("porter"), with_draft("guide"))
+    each = selected.each
+
+    def delete_one(*arguments):
+        Agent.objects.filter(pk="guide").delete()
+        return each(*arguments)
+
+    monkeypatch.setattr(selected, "each", delete_one)
+
+    assert said(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
+    assert live() == {"porter": 2}
+
+
+def test_only_publishers_are_offered_a_draft(client):
+    client.force_login(member("editor", "north", is_staff=True))
+    agent = with_draft("porter", owner_id="north")
+
+    assert said(choose(client, agent)) == ["None of them has a draft that you may make live."]
+
+    forged = {"draft": selected.standing(Agent.objects.get()), "confirmed": "Make live"}
+    answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
+    assert said(answer)[-2] == "Made 0 drafts live."
+    assert "publisher" in said(answer)[-1]
+    assert live() == {"porter": 1}
+
+
+def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
+    agent = AgentFactory(id="porter", name="Porter")
+    with change(publish=False):
+        agent.edit({"agents": ["helper"]})
+    AgentFactory(id="helper", agents=["porter"])
+
+    answer = confirm(client, choose(client, agent))
+
+    assert said(answer)[-1] == "porter: This closes a circle: porter → helper → porter."
+    assert agent.activations.count() == 1
+
+
+def test_too_many_at_once_are_refused(client, staff, monkeypatch):
+    monkeypatch.setattr("agents_app.admin_acts.MOST", 1)
+
+    assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]
