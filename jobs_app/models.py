@@ -56,6 +56,12 @@ class JobQuerySet(models.QuerySet["Job"]):
         )
         return self.get(pk=job_id) if taken else None
 
+    def begin(self, kind: str, parameters: dict[str, Any]) -> Job:
+        """A job that this process does from the start, so that no other ever sees it waiting."""
+        now = timezone.now()
+        taken = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease()}
+        return self.create(kind=kind, parameters=parameters, **taken)
+
 
 class Job(models.Model):
     """One piece of long work: who asked, how far it is, what came of it."""

@@ -84,8 +84,15 @@ def send(job: Job) -> None:
 def run(job_id: str) -> Job | None:
     """Do a due job, once: a second message for it finds it taken. A kind of the next release waits for its workers."""
     job = Job.objects.filter(kind__in=_handlers).claim(job_id)
-    if job is None:
-        return None
+    return job and _do(job)
+
+
+def run_here(kind: str, parameters: dict[str, Any]) -> Job:
+    """Store a job and do it at once in this process, as commands do."""
+    return _do(Job.objects.begin(kind, parameters))
+
+
+def _do(job: Job) -> Job:
     try:
         job.finish(_handlers[job.kind](job))
     except Lost:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.db import InterfaceError, OperationalError
+from django.db.models.signals import post_save
 from django.utils import timezone
 
 from jobs_app import work
@@ -40,6 +41,22 @@ def test_a_job_is_done_and_keeps_its_result(counting):
     job = work.run(str(stored().pk))
 
     assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
+
+
+def test_a_job_of_a_command_is_never_seen_waiting(counting):
+    states = []
+
+    def look(instance, **_):
+        states.append(instance.state)
+        assert work.run(str(instance.pk)) is None  # as a worker that is quick would
+
+    post_save.connect(look, sender=Job)
+    try:
+        job = work.run_here("counting", {"fast": True})
+    finally:
+        post_save.disconnect(look, sender=Job)
+
+    assert (states, job.state, job.parameters, len(counting)) == (["running"], "done", {"fast": True}, 1)
 
 
 def test_a_second_message_for_a_job_does_nothing(counting):

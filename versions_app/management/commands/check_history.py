@@ -7,7 +7,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import work
-from jobs_app.models import Job
 from versions_app.tasks import CHECK
 
 
@@ -18,9 +17,9 @@ class Command(BaseCommand):
         parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
 
     def handle(self, *args: Any, repair: bool, **options: Any) -> None:
-        job = work.run(str(Job.objects.create(kind=CHECK, parameters={"repair": repair}).pk))
-        if job is None or not isinstance(job.result, dict):
-            raise CommandError(f"The job failed: {job.error if job else 'another worker has it'}")
+        job = work.run_here(CHECK, {"repair": repair})
+        if not isinstance(job.result, dict):
+            raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         result = job.result
         for fault in result["faults"]:
             said = "repaired" if fault["repaired"] else "fault"

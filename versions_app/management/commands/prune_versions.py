@@ -7,7 +7,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import work
-from jobs_app.models import Job
 from versions_app.tasks import PRUNE
 
 
@@ -21,11 +20,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, limit: int | None, dry_run: bool, **options: Any) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.")
-        job = Job.objects.create(kind=PRUNE, parameters={"limit": limit, "dryRun": dry_run})
-        done = work.run(str(job.pk))
-        if done is None or not isinstance(done.result, dict):
-            raise CommandError(f"The job failed: {done.error if done else 'another worker has it'}")
-        self._report(done.result) if dry_run else self.stdout.write(f"Removed {done.result['removed']} versions.")
+        job = work.run_here(PRUNE, {"limit": limit, "dryRun": dry_run})
+        if not isinstance(job.result, dict):
+            raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
+        self._report(job.result) if dry_run else self.stdout.write(f"Removed {job.result['removed']} versions.")
 
     def _report(self, result: dict[str, Any]) -> None:
         for version in result["versions"]:
