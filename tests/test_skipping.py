@@ -25,7 +25,7 @@ def test_a_skipped_test_fails_a_run_of_ci(tmp_path, is_ci, code, workers):
         env={**environment, "CI": is_ci},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
     assert done.returncode == code, done.stdout + done.stderr

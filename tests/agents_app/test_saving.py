@@ -43,7 +43,7 @@ def test_a_proxy_of_the_model_makes_versions_too():
     Assistant.objects.get(pk="a").edit({"name": "C"})
 
     agent = Agent.objects.with_versions().get(pk="a")
-    assert [version.snapshot["name"] for version in agent.versions.order_by("pk")] == ["A", "B", "C"]
+    assert [version.snapshot["name"] for version in agent.versions.order_by("version_number")] == ["A", "B", "C"]
     assert agent.active_version == agent.head_version == agent.versions.first()
 
 

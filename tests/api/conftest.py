@@ -1,9 +1,7 @@
 """Callers of every kind."""
 
 import pytest
-from django.core.cache import cache
 
-from access_app.throttling import calls, wrong_keys
 from tests.api.calls import Caller
 from tests.factories import UserFactory, api_key, member
 
@@ -11,14 +9,6 @@ from tests.factories import UserFactory, api_key, member
 @pytest.fixture(autouse=True)
 def _database(db: None) -> None:
     """Every test here speaks to the database."""
-
-
-@pytest.fixture(autouse=True)
-def _uncounted() -> None:
-    """No test waits for what another called."""
-    calls.windows.clear()
-    wrong_keys.windows.clear()
-    cache.clear()
 
 
 @pytest.fixture

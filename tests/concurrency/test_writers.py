@@ -117,7 +117,10 @@ def wait_for(other, seconds=10):
 
 def lock_awaited():
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+            " WHERE NOT granted AND datname = current_database()"
+        )
         return cursor.fetchone()[0]
 
 

@@ -14,7 +14,7 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def http(served: Served):
-    with httpx.Client(base_url=served.base_url) as client:
+    with httpx.Client(base_url=served.base_url, timeout=60) as client:
         yield client
 
 

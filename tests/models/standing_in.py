@@ -37,10 +37,10 @@ class StandIn:
 
     def asked(self) -> list[dict[str, Any]]:
         """Every request so far; their bodies are told as OpenAI would spell them."""
-        return httpx.get(f"{self.url}/__aimock/journal").json()
+        return httpx.get(f"{self.url}/__aimock/journal", timeout=60).json()
 
     def forget(self) -> None:
-        httpx.post(f"{self.url}/__aimock/reset/journal").raise_for_status()
+        httpx.post(f"{self.url}/__aimock/reset/journal", timeout=60).raise_for_status()
 
 
 @contextlib.contextmanager

@@ -114,7 +114,7 @@ def test_the_parts_of_production_serve_work_and_do_without_beat(copy):
     body = {"id": "porter", "name": "Porter", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
     with part(copy, "web"), part(copy, "worker"), part(copy, "worker"), part(copy, "beat") as beat:
-        wait_until(lambda: is_ready(copy), 60, f"readiness; {copy.said()}")
+        wait_until(lambda: is_ready(copy), 120, f"readiness; {copy.said()}")
         with copy.client(copy.create_api_key("ann")) as client:
             made = client.post("/api/stored/agents", json=body)
             beat.kill()

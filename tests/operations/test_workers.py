@@ -57,7 +57,7 @@ def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
         yield
         # Once more: the first message may have gone to the worker that is suspended.
         run_inside(copy, f"from jobs_app import work, models; work.send(models.Job.objects.get(kind='{kind}'))")
-        assert worker.wait(60) == -signal.SIGKILL
+        assert worker.wait(180) == -signal.SIGKILL
         [(state, _, done, *_)] = jobs(copy, kind)
         assert (state, done > 0) == ("running", True)
 
@@ -86,7 +86,7 @@ def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
     with killed_half_way(copy, "prune_versions"):
         run_inside(copy, "from jobs_app import work; work.start('prune_versions')")
 
-    [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=90)
+    [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=180)
     assert (state, done) == ("done", AGENTS)
     assert attempts > 1
     assert result["removed"] == AGENTS * (VERSIONS - LIMIT)

@@ -20,7 +20,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_it_answers_where_it_says(running):
-    answer = httpx.get(running.base_url)
+    answer = httpx.get(running.base_url, timeout=60)
 
     assert answer.status_code < 500
     assert f"Agent CMS is at {running.base_url}/" in running.said()
@@ -47,12 +47,12 @@ def test_a_second_start_on_the_same_data_says_who_has_it(running):
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
 
     assert said.returncode == 1
     assert f"is in use by process {running.process.pid}" in said.stderr
-    assert running.answers()
+    wait_until(running.answers, what="an answer")
 
 
 def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
@@ -64,7 +64,7 @@ def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
 
     assert said.returncode == 1
@@ -89,11 +89,11 @@ def test_a_web_process_that_dies_is_replaced(running):
     workers[0].kill()
 
     wait_until(lambda: len([one for one in main.children() if one.is_running() and one != workers[0]]) == len(workers))
-    assert running.answers()
+    wait_until(running.answers, what="an answer")
 
 
 def test_two_copies_run_side_by_side(running, tmp_path):
     with serving(tmp_path / "var") as other:
         assert other.port != running.port
-        assert other.answers()
-        assert running.answers()
+        wait_until(other.answers, what="an answer of the second")
+        wait_until(running.answers, what="an answer of the first")

@@ -60,7 +60,7 @@ def test_it_starts_again_right_after_everything_was_killed(started):
 
     started.start()
 
-    assert started.answers()
+    wait_until(started.answers, what="an answer")
     assert not sockets.exists()
 
 
@@ -69,7 +69,7 @@ def test_the_logins_that_it_prints_work(started):
 
     assert {role for _, role, _ in logins} == {"superuser", "manager", "editor"}
     for username, _, password in logins:
-        with httpx.Client(base_url=started.base_url) as browser:
+        with httpx.Client(base_url=started.base_url, timeout=60) as browser:
             browser.get("/sign-in")
             sent = {"username": username, "password": password, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
             answer = browser.post("/sign-in", data=sent)

@@ -10,8 +10,9 @@ from runs_app.context import Running
 
 
 @pytest.fixture(autouse=True)
-def providers_as_they_are():
-    """No test believes what another one read of the providers."""
+def providers_as_they_are(monkeypatch):
+    """No test believes what another one read of the providers, and each believes for as long as it takes."""
+    monkeypatch.setattr(providers, "FRESH_FOR", 60)
     providers.forget()
     yield
     providers.forget()

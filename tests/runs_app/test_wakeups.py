@@ -29,9 +29,8 @@ def test_a_reader_in_another_process_is_woken(pair):
     run_id = uuid4()
 
     with there.waiting_for(run_id) as woken, there.waiting_for(uuid4()) as other:
-        here.tell([run_id])
+        wait_until(lambda: here.tell([run_id]) or woken.is_set(), 20)
 
-        assert woken.wait(10)
         assert not other.is_set()
     assert run_id not in there.waiting
 
@@ -46,9 +45,9 @@ def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
     there.stop = stopped.append
     run_id = uuid4()
 
-    here.tell_to_stop(run_id)
+    wait_until(lambda: here.tell_to_stop(run_id) or stopped, 20)
 
-    wait_until(lambda: stopped == [run_id], 10)
+    assert set(stopped) == {run_id}
 
 
 def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
@@ -59,9 +58,7 @@ def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
     with redis.Redis.from_url(valkey) as stranger, there.waiting_for(run_id) as woken:
         stranger.publish("agent.stream.nonsense", "stop")
         stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
-        here.tell([run_id])
-
-        assert woken.wait(10)
+        wait_until(lambda: here.tell([run_id]) or woken.is_set(), 20)
 
 
 def test_without_valkey_readers_look_by_themselves():

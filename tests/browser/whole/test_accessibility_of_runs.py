@@ -20,7 +20,7 @@ def test_pages_without_a_run(visit: Any, agent: str, axe: str):
 
 
 def test_a_run_from_its_question_to_its_page(visit: Any, agent: str, api: Any, axe: str):
-    patch(api, agent, tools=["word-count", "gone"], model={"provider": "demo", "name": "storyteller", "delay": 0.1})
+    patch(api, agent, tools=["word-count", "gone"], model={"provider": "demo", "name": "storyteller", "delay": 0.4})
     visitor = visit()
     found = {}
     page = visitor.goto(f"/agents/{agent}/try?columns=live,v1")

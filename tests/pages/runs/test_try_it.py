@@ -92,7 +92,7 @@ def test_the_last_column_stays(editor, agent):
 def test_every_column_is_asked_the_same_as_its_own_version(editor, ann, agent):
     answer = ask(editor, agent, "live", "draft", "v1", message="Who are you?")
 
-    runs = list(AgentRun.objects.order_by("pk"))
+    runs = list(AgentRun.objects.order_by("created_at"))
     assert answer.headers["Location"] == (
         f"{address(agent)}?columns=live,draft,v1&runs={','.join(str(run.pk) for run in runs)}"
     )
