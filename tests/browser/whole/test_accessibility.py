@@ -30,6 +30,7 @@ ASKED += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
 def broken(page: Page, axe: str) -> list[str]:
     """The rules that what is shown breaks, in both themes."""
     page.emulate_media(reduced_motion="reduce")  # what fades in has other colours on its way
+    page.wait_for_load_state()
     page.evaluate(axe)
     return [fault for theme in ("light", "dark") for fault in page.evaluate(BROKEN, theme)]
 
@@ -151,6 +152,7 @@ def test_acts_on_the_ticked_and_the_jobs(visit: Any, agent: str, axe: str, tmp_p
     found["menu"] = broken(page, axe)
     page.keyboard.press("Escape")
     page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Delete ")).to_be_visible()
     found["delete the ticked"] = broken(page, axe)
     page = visitor.goto("/exchange")
     page.get_by_role("button", name="Export").click()

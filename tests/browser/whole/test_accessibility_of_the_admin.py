@@ -19,6 +19,7 @@ def row(visitor: Visitor, model: str) -> Any:
     """The page of the first row of a list."""
     page = visitor.goto(f"/admin/{model}/")
     page.locator("#result_list tbody th a").first.click()
+    page.wait_for_url("**/change/")
     return page
 
 
