@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
 
 class StaffOnly:
@@ -16,6 +17,12 @@ class StaffOnly:
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
+
+
+def asking(page: admin.ModelAdmin[Any], request: HttpRequest, template: str, title: str, **said: Any) -> HttpResponse:
+    """A page of the admin that asks before something is done."""
+    context = {**page.admin_site.each_context(request), "title": title, "opts": page.opts, **said}
+    return TemplateResponse(request, f"admin/{template}.html", context)
 
 
 class ReadOnlyAdmin(StaffOnly, admin.ModelAdmin):

@@ -14,16 +14,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
 from django.urls import path
 
 from access_app.roles import Role, has_role
+from access_app.staff import asking
 from agents_app import selected
 from agents_app.changes import change
 from agents_app.forms_acts import DiscardForm, DuplicateForm, SnapshotForm
 from agents_app.models import Agent
 from agents_app.pages import owners_for
-from agents_app.selected import MOST
 from agents_app.sub_agents import Circle
 from jobs_app import work
 
@@ -118,24 +117,16 @@ class AgentActs(admin.ModelAdmin):
         return redirect("admin:agents_app_agent_change", quote(agent.pk))
 
     def ask(self, request: HttpRequest, agent: Agent, form: forms.Form, act: str, sentence: str) -> HttpResponse:
-        title = TITLES[act]
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"{title}: {agent.name}",
-            "opts": self.opts,
-            "form": form,
-            "agent": agent,
-            "verb": title,
-            "sentence": sentence,
-        }
-        return TemplateResponse(request, "admin/agents_app/act.html", context)
+        verb = TITLES[act]
+        said = {"form": form, "agent": agent, "verb": verb, "sentence": sentence}
+        return asking(self, request, "agents_app/act", f"{verb}: {agent.name}", **said)
 
     @admin.action(description="Make the drafts of the selected agents live …")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Show the drafts, then make live those that stand as they were shown."""
-        chosen = list(agents[: MOST + 1])
-        if len(chosen) > MOST:
-            self.message_user(request, f"Select at most {MOST} agents.", messages.ERROR)
+        chosen = list(agents[: selected.MOST + 1])
+        if len(chosen) > selected.MOST:
+            self.message_user(request, f"Select at most {selected.MOST} agents.", messages.ERROR)
             return None
         if "confirmed" not in request.POST:
             return self.ask_to_publish(request, chosen)
@@ -157,22 +148,16 @@ class AgentActs(admin.ModelAdmin):
         if not drafts:
             self.message_user(request, "None of them has a draft that you may make live.", messages.WARNING)
             return None
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Make {len(drafts)} draft{'' if len(drafts) == 1 else 's'} live",
-            "opts": self.opts,
-            "drafts": drafts,
-            "left_alone": len(agents) - len(drafts),
-            "verb": "Make live",
-        }
-        return TemplateResponse(request, "admin/agents_app/publish_drafts.html", context)
+        title = f"Make {len(drafts)} draft{'' if len(drafts) == 1 else 's'} live"
+        said = {"drafts": drafts, "left_alone": len(agents) - len(drafts), "verb": "Make live"}
+        return asking(self, request, "agents_app/publish_drafts", title, **said)
 
     @admin.action(description="Export the selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """A file of them, made by a job of the member of staff."""
-        chosen = list(agents.values_list("pk", flat=True)[: MOST + 1])
-        if len(chosen) > MOST:
-            self.message_user(request, f"Select at most {MOST} agents, or export all.", messages.ERROR)
+        chosen = list(agents.values_list("pk", flat=True)[: selected.MOST + 1])
+        if len(chosen) > selected.MOST:
+            self.message_user(request, f"Select at most {selected.MOST} agents, or export all.", messages.ERROR)
             return None
         offer = work.offers["export-agents"]
         job = work.start(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)

@@ -13,12 +13,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
 from access_app.roles import Role, has_role, may_all, may_anything, owners
-from access_app.staff import ReadOnlyAdmin, StaffOnly
+from access_app.staff import ReadOnlyAdmin, StaffOnly, asking
 from agents_app.changes import change
 from agents_app.models import Agent
 from agents_app.sub_agents import Circle
@@ -194,7 +193,7 @@ class AgentVersionAdmin(HistoryAdmin):
         verb = "Pin" if pinned else "Unpin"
         title = f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}"
         said = {"versions": versions, "action": verb.lower(), "verb": verb}
-        return self._asking(request, "confirm_pins", title, said)
+        return asking(self, request, "versions_app/confirm_pins", title, **said)
 
     def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
         """The page that shows what would change, before it does."""
@@ -209,11 +208,7 @@ class AgentVersionAdmin(HistoryAdmin):
             "verb": act.verb,
         }
         title = f"{act.verb}: version {version.version_number} of {version.agent.name}"
-        return self._asking(request, "confirm", title, said)
-
-    def _asking(self, request: HttpRequest, template: str, title: str, said: dict[str, Any]) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **said}
-        return TemplateResponse(request, f"admin/versions_app/{template}.html", context)
+        return asking(self, request, "versions_app/confirm", title, **said)
 
     def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
         """The one selected version, where the member of staff may publish it."""

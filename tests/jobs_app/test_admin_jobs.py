@@ -81,7 +81,7 @@ def test_staff_export_the_agents_they_select_of_those_they_see(client):
 
 
 def test_more_agents_than_an_export_names_are_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.admin_acts.MOST", 1)
+    monkeypatch.setattr("agents_app.selected.MOST", 1)
     agents = AgentFactory.create_batch(2)
 
     answer = export(client, *(agent.pk for agent in agents))

@@ -141,6 +141,6 @@ def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
 
 
 def test_too_many_at_once_are_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.admin_acts.MOST", 1)
+    monkeypatch.setattr("agents_app.selected.MOST", 1)
 
     assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

@@ -104,7 +104,7 @@ def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_pat
 
 def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
     with Editors(copy, editor_key(copy)) as editors:
-        for _ in range(12 if drilled else 2):  # each one lengthens the pause before the next start
+        for _ in range(20 if drilled else 2):
             copy.named("valkey-server")[0].kill()
             editors.wait_for_more(20)
             wait_until(lambda: copy.named("valkey-server"), LONGEST_PAUSE * 2, what="another valkey")

@@ -24,13 +24,22 @@ def pair(valkey):
         each.close()
 
 
+def say(here, act):
+    """Say it once; again only where Valkey did not take it in its second, as on a machine that stands still."""
+    act()
+    while here.silent_until:
+        here.silent_until = 0.0
+        act()
+
+
 def test_a_reader_in_another_process_is_woken(pair):
     here, there = pair
     run_id = uuid4()
 
     with there.waiting_for(run_id) as woken, there.waiting_for(uuid4()) as other:
-        wait_until(lambda: here.tell([run_id]) or woken.is_set(), 20)
+        say(here, lambda: here.tell([run_id]))
 
+        assert woken.wait(10)
         assert not other.is_set()
     assert run_id not in there.waiting
 
@@ -45,9 +54,9 @@ def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
     there.stop = stopped.append
     run_id = uuid4()
 
-    wait_until(lambda: here.tell_to_stop(run_id) or stopped, 20)
+    say(here, lambda: here.tell_to_stop(run_id))
 
-    assert set(stopped) == {run_id}
+    wait_until(lambda: stopped == [run_id], 10)
 
 
 def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
@@ -58,7 +67,9 @@ def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
     with redis.Redis.from_url(valkey) as stranger, there.waiting_for(run_id) as woken:
         stranger.publish("agent.stream.nonsense", "stop")
         stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
-        wait_until(lambda: here.tell([run_id]) or woken.is_set(), 20)
+        say(here, lambda: here.tell([run_id]))
+
+        assert woken.wait(10)
 
 
 def test_without_valkey_readers_look_by_themselves():
