@@ -15,7 +15,7 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: ## Install what is needed and serve Agent CMS on http://127.0.0.1:8000 (PORT, DATA_DIR)
-	@scripts/environment runtime && exec $(PY) -m agentcms.run --stop-with-parent
+	@scripts/environment runtime && exec $(PY) -m agentcms.server.run --stop-with-parent
 
 serve: ## Serve in production: DATABASE_URL, REDIS_URL, SECRET_KEY, ALLOWED_HOSTS; see docs/operations.md
 	@scripts/environment runtime && deploy/start prepare && exec deploy/start web

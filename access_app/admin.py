@@ -16,9 +16,10 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from access_app.admin_access import StaffOnly
 from access_app.models import ApiKey, Membership
-from access_app.roles import Role, has_role, may_all, owners
-from access_app.staff import StaffOnly
+from access_app.permissions import has_role, may_all, owners
+from access_app.role import Role
 
 User = get_user_model()
 

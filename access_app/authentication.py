@@ -12,9 +12,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from access_app.api_key_cache import recall, recalled_key, remember
 from access_app.models import ApiKey, hash_token
-from access_app.recalled import recall, recalled_key, remember
-from access_app.throttling import address, wrong_keys
+from access_app.throttling.api import address, wrong_keys
 from agentcms.errors import ApiError, NotFound
 
 INVALID = "Invalid or expired token"

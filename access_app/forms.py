@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from access_app.models import Membership
-from access_app.roles import Role
-from access_app.throttle import Throttle
+from access_app.role import Role
+from access_app.throttling.sign_in import Throttle
 
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 

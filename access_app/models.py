@@ -15,8 +15,8 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, OperationalError, models
 from django.utils import timezone
 
-from access_app.roles import Role
-from agentcms.prepared import Prepared, columns
+from access_app.role import Role
+from agentcms.db.compiled_query import Prepared, columns
 
 log = logging.getLogger(__name__)
 

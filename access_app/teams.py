@@ -7,7 +7,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from access_app.models import Membership
-from access_app.roles import SHARED, Role, effective_role, may_all, owners
+from access_app.permissions import SHARED, effective_role, may_all, owners
+from access_app.role import Role
 
 
 def known_owners(user: Any, role: Role) -> list[str]:

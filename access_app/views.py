@@ -18,7 +18,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
-from access_app.roles import Role, may_all, require_role
+from access_app.permissions import may_all, require_role
+from access_app.role import Role
 from access_app.teams import can_be_owner, managed_owners, orphans_team
 
 

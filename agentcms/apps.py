@@ -10,6 +10,7 @@ class AgentCMSConfig(AppConfig):
     def ready(self) -> None:
         # Tasks that a web request sends must know the broker. Not in the package itself: the supervisor and the
         # watchdog import that, and have no use for 20 MB of Celery.
-        from agentcms import celery, checks, metrics  # noqa: F401  importing checks registers them
+        from agentcms import celery, checks  # noqa: F401  importing checks registers them
+        from agentcms.observability import metrics
 
         metrics.listen()

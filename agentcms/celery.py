@@ -13,7 +13,7 @@ class ChangeTask(Task):
     """A task whose changes say that a task made them."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from agents_app.changes import Source, change  # the applications load after this module
+        from agents_app.editing.change_context import Source, change  # the applications load after this module
 
         with change(source=Source.TASK):
             return super().__call__(*args, **kwargs)
@@ -26,7 +26,7 @@ def keep_our_logs(**kwargs: Any) -> None:
 
 @worker_init.connect(weak=False)
 def reserve_figures(**kwargs: Any) -> None:
-    from agentcms import metrics  # the applications load after this module
+    from agentcms.observability import metrics  # the applications load after this module
 
     metrics.reserve()
 

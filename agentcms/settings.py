@@ -10,7 +10,7 @@ import dj_database_url
 from celery.schedules import crontab
 
 from agentcms import environment
-from agentcms.csp import NONCE, NONE, SELF
+from agentcms.middleware.csp import NONCE, NONE, SELF
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
@@ -68,14 +68,14 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "agentcms.observe.ObserveMiddleware",
+    "agentcms.observability.middleware.ObserveMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "agentcms.csp.ContentSecurityPolicyMiddleware",
-    "access_app.cors.CorsMiddleware",
+    "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
+    "access_app.middleware.CorsMiddleware",
     "agents_app.middleware.ChangeMiddleware",
-    "agentcms.programs.ProgramsMiddleware",
+    "agentcms.middleware.api_fast_path.ProgramsMiddleware",
     # What stands below is for pages.
-    "agentcms.compression.PageGZipMiddleware",
+    "agentcms.middleware.compression.PageGZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -84,7 +84,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "agentcms.buttons.ButtonsMiddleware",
+    "agentcms.middleware.method_not_allowed.ButtonsMiddleware",
 ]
 
 ROOT_URLCONF = "agentcms.urls"
@@ -99,7 +99,7 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
-                "agentcms.csp.csp",
+                "agentcms.middleware.csp.csp",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
@@ -122,7 +122,7 @@ def database() -> dict[str, Any]:
     config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
     if config["ENGINE"].endswith("sqlite3"):
         return sqlite(config["NAME"])
-    config["ENGINE"] = "agentcms.databases.postgresql"
+    config["ENGINE"] = "agentcms.db.backends.postgresql"
     config["DISABLE_SERVER_SIDE_CURSORS"] = not DATABASE_PREPARE  # such a pooler loses them between two fetches
     config["OPTIONS"] = {
         **config.get("OPTIONS", {}),
@@ -137,7 +137,7 @@ def database() -> dict[str, Any]:
 
 def sqlite(name: str) -> dict[str, Any]:
     return {
-        "ENGINE": "agentcms.databases.sqlite3",
+        "ENGINE": "agentcms.db.backends.sqlite3",
         "NAME": name,
         "CONN_MAX_AGE": None,
         "OPTIONS": {
@@ -184,7 +184,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "jobs_app.beat:NotedScheduler"
+CELERY_BEAT_SCHEDULER = "jobs_app.scheduler:NotedScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, JOB_LEASE / 4)},
@@ -260,12 +260,12 @@ REST_FRAMEWORK: dict[str, Any] = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["agentcms.rest.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["agentcms.rest.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "agentcms.rest.Negotiation",
+    "DEFAULT_PARSER_CLASSES": ["agentcms.api.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["agentcms.api.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "agentcms.api.renderers.Negotiation",
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.CallThrottle"],
-    "EXCEPTION_HANDLER": "agentcms.rest.exception_handler",
+    "DEFAULT_THROTTLE_CLASSES": ["access_app.throttling.api.CallThrottle"],
+    "EXCEPTION_HANDLER": "agentcms.api.exceptions.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
 }
 

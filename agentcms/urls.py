@@ -8,24 +8,24 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from access_app.views import SignIn
-from agentcms.api_schema_views import AgentSchemaView, DocsView, SchemaView
-from agentcms.figures import FiguresView
-from agentcms.json_views import NoSuchRoute
+from agentcms.api.views import NoSuchRoute
+from agentcms.observability.metrics_view import FiguresView
+from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 
-handler400 = "agentcms.handlers.handler400"
-handler403 = "agentcms.handlers.handler403"
-handler404 = "agentcms.handlers.handler404"
-handler500 = "agentcms.handlers.handler500"
+handler400 = "agentcms.web.error_handlers.handler400"
+handler403 = "agentcms.web.error_handlers.handler403"
+handler404 = "agentcms.web.error_handlers.handler404"
+handler500 = "agentcms.web.error_handlers.handler500"
 
 api_urlpatterns: list[Any] = [
     # First what is asked for most.
-    path("", include("agents_app.urls_api")),
-    path("", include("versions_app.urls_api")),
+    path("", include("agents_app.api.urls")),
+    path("", include("versions_app.api.urls")),
     path("schema", SchemaView.as_view(), name="api-schema"),
     path("docs", DocsView.as_view(), name="api-docs"),
     path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
-    path("", include("jobs_app.urls_api")),
-    path("", include("runs_app.urls_api")),
+    path("", include("jobs_app.api.urls")),
+    path("", include("runs_app.api.urls")),
     re_path(r"", NoSuchRoute.as_view()),
 ]
 

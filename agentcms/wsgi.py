@@ -12,13 +12,13 @@ from django.db import connection
 from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
-from agentcms import stopping
-from agentcms.charsets import in_utf8
-from agentcms.chunked import measured
+from agentcms import shutdown
+from agentcms.middleware.wsgi_charset import in_utf8
+from agentcms.middleware.wsgi_chunked import measured
 
 application = in_utf8(measured(get_wsgi_application()))
 
-from agentcms import metrics  # noqa: E402  its models are there now
+from agentcms.observability import metrics  # noqa: E402  its models are there now
 
 if settings.TRUSTED_PROXIES:
     # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
@@ -34,4 +34,4 @@ gc.freeze()
 gc.set_threshold(10_000, 20, 20)
 
 metrics.reserve()
-stopping.listen()
+shutdown.listen()

@@ -11,8 +11,8 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
-        from agents_app import search_tables  # the models must be there
+        from agents_app.search import database  # the models must be there
 
-        post_migrate.connect(search_tables.install, sender=self)
-        connection_created.connect(search_tables.add_functions)
+        post_migrate.connect(database.install, sender=self)
+        connection_created.connect(database.add_functions)
         autodiscover_modules("agent_tools")

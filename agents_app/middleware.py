@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from agents_app.changes import Source, change
+from agents_app.editing.change_context import Source, change
 
 DOORS = (("/api/", Source.API), ("/admin/", Source.ADMIN))
 

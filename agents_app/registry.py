@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
 
-from agents_app.shapes import read_agent
+from agents_app.configuration.schema import read_agent
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 

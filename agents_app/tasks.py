@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from agents_app.models import KeptAnswer
-from jobs_app.cleaning import cleaned
+from jobs_app.cleanup import cleaned
 
 
 @cleaned("kept answers")

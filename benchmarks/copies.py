@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from agentcms.embedded import valkey
+from agentcms.server.valkey import valkey
 from benchmarks.client import Line
 from tests.served import free_port
 

@@ -34,10 +34,10 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
-from agentcms.children import PROJECT  # noqa: E402
-from jobs_app import work  # noqa: E402
+from agentcms.server.processes import PROJECT  # noqa: E402
+from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
-from versions_app.exchange import EXPORT, IMPORT, folder  # noqa: E402
+from versions_app.exchange.jobs import EXPORT, IMPORT, folder  # noqa: E402
 
 WORDS = (
     "answer",
@@ -88,9 +88,9 @@ def do(job: Job) -> dict[str, Any]:
 
 
 def do_here(job_id: str) -> None:
-    work.run("00000000-0000-0000-0000-000000000000")  # opens the connection, which is not the job's to answer for
+    runner.run("00000000-0000-0000-0000-000000000000")  # opens the connection, which is not the job's to answer for
     before, began, busy = peak(), time.perf_counter(), time.process_time()
-    work.run(job_id)
+    runner.run(job_id)
     seconds, of_cpu = time.perf_counter() - began, time.process_time() - busy
     print(json.dumps({"seconds": seconds, "cpu": of_cpu, "before": before, "peak": peak()}))
 

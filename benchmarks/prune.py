@@ -29,7 +29,7 @@ from django.db import connections, transaction  # noqa: E402
 
 from agents_app.models import Agent  # noqa: E402
 from benchmarks.filling import fill  # noqa: E402
-from jobs_app import work  # noqa: E402
+from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
 from versions_app import tasks  # noqa: E402
 from versions_app.models import AgentVersion  # noqa: E402
@@ -96,7 +96,7 @@ def swept(agents: int, versions: int, limit: int) -> dict[str, float]:
     other.start()
     with timed_transactions() as seconds:
         began = time.perf_counter()
-        job = work.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": limit}).pk))
+        job = runner.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": limit}).pk))
         total = time.perf_counter() - began
     stop.set()
     other.join()

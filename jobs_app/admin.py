@@ -17,8 +17,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
-from access_app.staff import ReadOnlyAdmin
-from jobs_app import work
+from access_app.admin_access import ReadOnlyAdmin
+from jobs_app import runner
 from jobs_app.models import Job
 
 MOST_SHOWN = 200
@@ -72,14 +72,14 @@ class JobAdmin(ReadOnlyAdmin):
         """Start one of the jobs that are on offer."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        if (offer := work.offers.get(name)) is None:
+        if (offer := runner.offers.get(name)) is None:
             raise Http404
-        job = work.start(offer.kind, offer.parameters, requested_by=request.user)
+        job = runner.start(offer.kind, offer.parameters, requested_by=request.user)
         messages.success(request, f"{offer.title}: started. This page shows how far it is.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        offers = work.offers if request.user.is_superuser else {}
+        offers = runner.offers if request.user.is_superuser else {}
         return super().changelist_view(request, {**(extra_context or {}), "offers": offers})
 
     @admin.action(description="Do the selected failed jobs again")

@@ -6,23 +6,23 @@ from datetime import timedelta
 
 from celery import shared_task
 
-from jobs_app import work
-from jobs_app.cleaning import CLEAN_UP
+from jobs_app import runner
+from jobs_app.cleanup import CLEAN_UP
 
 
 @shared_task
 def run_job(job_id: str) -> None:
     """Do one job."""
-    work.run(job_id)
+    runner.run(job_id)
 
 
 @shared_task
 def send_due_jobs() -> None:
     """Send every job again that waits for a worker."""
-    work.send_due()
+    runner.send_due()
 
 
 @shared_task
 def clean_up() -> None:
     """Start the nightly clean-up, once however many beats there are."""
-    work.start_once(CLEAN_UP, timedelta(hours=12))
+    runner.start_once(CLEAN_UP, timedelta(hours=12))

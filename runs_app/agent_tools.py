@@ -8,7 +8,7 @@ from agents_app.registry import Entry, Kind, registry
 
 
 def last_messages() -> Any:
-    from runs_app.memory import LastMessages  # it imports pydantic-ai, which is heavy
+    from runs_app.memory.last_messages import LastMessages  # it imports pydantic-ai, which is heavy
 
     return LastMessages()
 

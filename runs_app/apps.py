@@ -9,6 +9,8 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
-        from runs_app import providers, signals, workflows  # noqa: F401  importing them registers what they hold
+        from runs_app import signals  # noqa: F401  importing it connects the receivers
+        from runs_app.building import workflows  # noqa: F401  importing it registers the job of workflows
+        from runs_app.providers import table
 
-        registry.kept[Kind.MODEL_PROVIDER] = providers.kept_entries
+        registry.kept[Kind.MODEL_PROVIDER] = table.kept_entries

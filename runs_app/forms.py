@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 from django.conf import settings
 
-from agents_app.fields import KeptText
+from agents_app.forms.fields import KeptText
 
 MOST_INPUTS = 50  # that one person keeps for one agent
 

@@ -9,18 +9,18 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
-from access_app.roles import SHARED
+from access_app.permissions import SHARED
+from agentcms.lru_cache import Kept
+from agents_app.configuration.references import Warning, references, warnings
+from agents_app.configuration.schema import to_body
 from agents_app.models import Agent
-from agents_app.references import Warning, references, warnings
 from agents_app.registry import Entry, Kind, registry
-from agents_app.shapes import to_body
-from runs_app import providers
-from runs_app.kept import Kept
 from runs_app.models import AgentRun
+from runs_app.providers import table
 from versions_app.models import AgentVersion
 
 if TYPE_CHECKING:
-    from runs_app.building import Built
+    from runs_app.building.agent import Built
 
 Target = AgentRun.Target
 MOST_BUILT = 256  # agents that a process keeps
@@ -80,7 +80,7 @@ class StoredAgent:
         known = self._known_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._built(known)
-        key = (self.version_id, registry.fingerprint, providers.table().revision, *sorted(known.items()))
+        key = (self.version_id, registry.fingerprint, table.table().revision, *sorted(known.items()))
         return _kept.get(key, lambda: self._built(known))
 
     def missing(self) -> list[Warning]:
@@ -88,7 +88,7 @@ class StoredAgent:
         return warnings(references(self.configuration), self._known_agents())
 
     def _built(self, known: Mapping[str, Any]) -> Built:
-        from runs_app.building import build  # it imports pydantic-ai, which is heavy
+        from runs_app.building.agent import build  # it imports pydantic-ai, which is heavy
 
         texts = AgentVersion.objects.in_bulk(known.values()) if known else {}
         descriptions = {key: str(texts[live].snapshot["description"]) for key, live in known.items() if live in texts}

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F
 
 from agents_app.registry import Kind, registry
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun, Score, ScorerCount
 
@@ -29,7 +29,7 @@ def start(run: AgentRun) -> Job | None:
         chosen = [key for key, said in asked.items() if is_chosen(run, key, (said or {}).get("sampling") or {})]
         if not chosen:
             return None
-        return work.start(SCORE, {"run": str(run.pk), "scorers": chosen}, requested_by=run.requested_by)
+        return runner.start(SCORE, {"run": str(run.pk), "scorers": chosen}, requested_by=run.requested_by)
 
 
 def is_chosen(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
@@ -57,7 +57,7 @@ def next_count(run: AgentRun, key: str) -> int:
     return mine.values_list("seen", flat=True).get()
 
 
-@work.work(SCORE)
+@runner.work(SCORE)
 def score_run(job: Job) -> dict[str, Any]:
     """Score one answer; a scorer that scored it before is not asked again."""
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()

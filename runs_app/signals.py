@@ -8,15 +8,14 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
 from agents_app.models import Agent
-from runs_app import providers
-from runs_app.models import AgentRun
-from runs_app.providers import ModelProvider
+from runs_app.models import AgentRun, ModelProvider
+from runs_app.providers import table
 
 
 @receiver([post_save, post_delete], sender=ModelProvider)
 def forget_providers(**said: Any) -> None:
     """Let this process believe a change of the providers at once; the others do within a second."""
-    providers.forget()
+    table.forget()
 
 
 @receiver(pre_delete, sender=Agent)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from runs_app import leases, pruning, scoring  # noqa: F401  importing them registers their work
+from runs_app import cleanup, scoring  # noqa: F401  importing them registers their work
+from runs_app.engine import leases
 
 
 @shared_task

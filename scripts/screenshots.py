@@ -63,7 +63,7 @@ def served(data: str) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    command = [sys.executable, "-m", "agentcms.run", "--stop-with-parent"]
+    command = [sys.executable, "-m", "agentcms.server.run", "--stop-with-parent"]
     environment = {**os.environ, "PORT": port, "DATA_DIR": data, "DEMO_DATA": "yes"}
     address = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)

@@ -31,7 +31,7 @@ from django.template.loader import render_to_string  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from samples import Reader, data, sign_in_form  # noqa: E402
 
-from agentcms.csp import policy_for, written  # noqa: E402
+from agentcms.middleware.csp import policy_for, written  # noqa: E402
 
 OUT = settings.DATA_DIR / "styleguide"
 PAGES = {"index": "styleguide.html", "login": "registration/login.html", "404": "404.html", "500": "500.html"}

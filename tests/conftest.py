@@ -10,8 +10,8 @@ from django.db import connection
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from access_app.throttling import calls, wrong_keys
-from agentcms import embedded
+from access_app.throttling.api import calls, wrong_keys
+from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
 from tests.runs import come_to_rest
 from tests.served import Served, serving
@@ -108,7 +108,7 @@ def engine_at_rest(transactional_db: None) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real, embedded Valkey."""
-    with embedded.valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
+    with server_valkey.valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
         yield address
 
 

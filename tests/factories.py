@@ -6,7 +6,7 @@ import factory
 from django.contrib.auth import get_user_model
 
 from access_app.models import ApiKey, Membership
-from access_app.roles import Role
+from access_app.role import Role
 from agents_app.models import Agent
 
 PASSWORD = "a long enough password"

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from agentcms.children import Watchdog, end_with_parent
+from agentcms.server.processes import Watchdog, end_with_parent
 
 # Nothing here outlives a test run, so nothing waits for a disk.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "shared_buffers=128MB")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from runs_app import starting
-from runs_app.engine import running_engine
+from runs_app.engine import start
+from runs_app.engine.engine import running_engine
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.served import wait_until
@@ -15,7 +15,7 @@ LONG = "word " * 2000  # with SLOW it is answered for a hundred seconds
 
 def begin(agent: Any, user: Any, messages: Any = "Hello there", **said: Any) -> AgentRun:
     """Start a run of the live version."""
-    return starting.start(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **said)
+    return start.start(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **said)
 
 
 def ended(run: AgentRun, seconds: float = 30) -> AgentRun:

@@ -18,7 +18,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
 STARTED = ("Ctrl-C stops everything", " ready.")  # the last words of the start, and those of the worker
 PASSWORD = "a-long-enough-password-7"
@@ -90,7 +90,7 @@ class Served:
     def launch(self) -> subprocess.Popen[bytes]:
         """Start it without waiting for an answer."""
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "agentcms.run"]
+            command = [sys.executable, "-m", "agentcms.server.run"]
             self.process = subprocess.Popen(
                 command, env=self.environment, cwd=PROJECT, stdout=log, stderr=log, preexec_fn=hear_hang_ups
             )

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
 README = (PROJECT / "README.md").read_text()
 
@@ -25,7 +25,7 @@ def test_the_first_session_works_as_written(served, tmp_path):
 
 def test_every_setting_of_the_table_is_read_somewhere():
     named = set(re.findall(r"`([A-Z][A-Z_]{3,})`", README.split("## Settings")[1].split("Users and keys")[0]))
-    code = "".join(path.read_text() for path in Path(PROJECT, "agentcms").glob("*.py"))
+    code = "".join(path.read_text() for path in Path(PROJECT, "agentcms").rglob("*.py"))
 
     assert {name for name in named if f'"{name}"' not in code} == set()
 

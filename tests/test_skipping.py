@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
 SKIPPING = "import pytest\n\n\ndef test_something():\n    pytest.skip('There is no browser.')\n"
 

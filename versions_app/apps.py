@@ -9,6 +9,7 @@ class VersionsConfig(AppConfig):
     verbose_name = "Versions"
 
     def ready(self) -> None:
-        from versions_app import signals, triggers  # noqa: F401  importing signals connects the receivers
+        from versions_app import signals  # noqa: F401  importing it connects the receivers
+        from versions_app.integrity import triggers
 
         post_migrate.connect(triggers.install, sender=self)

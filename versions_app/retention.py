@@ -5,58 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
-from django.db import connection, models
+from django.db import connection
 from django.dispatch import Signal
 from django.utils import timezone
 
-from access_app.models import printable_id
-from agentcms.rows import Writes
+from agentcms.db.write_batch import Writes
 from agents_app.models import Agent
-
-FEWEST = 5
+from versions_app.models.retention_rule import RetentionRule
 
 pruned = Signal()  # count: so many versions went, in the transaction at hand
-
-
-class RetentionRule(models.Model):
-    """What one owner keeps instead of what the settings say; the blank owner is the shared space.
-
-    A save never removes more than the rule allows. A rule stricter than the setting is carried out by the nightly
-    sweep, so that a save need not look for one.
-    """
-
-    owner_id = models.CharField(
-        "owner",
-        max_length=128,
-        blank=True,
-        unique=True,
-        validators=[printable_id],
-        help_text="Blank is the shared space.",
-    )
-    versions = models.PositiveIntegerField(
-        "versions kept",
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(FEWEST)],
-        help_text="Per agent. Blank is AGENT_VERSION_LIMIT.",
-    )
-    days = models.PositiveIntegerField(
-        "days kept",
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1)],
-        help_text="Older versions go every night. Blank is AGENT_VERSION_DAYS.",
-    )
-
-    class Meta:
-        ordering: ClassVar = ["owner_id"]
-
-    def __str__(self) -> str:
-        return f"Retention of {self.owner_id or 'the shared space'}"
 
 
 # Why a version stays, as SQL over the agent `a` and its version `v`; the only definition.

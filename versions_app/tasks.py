@@ -13,15 +13,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from agents_app.models import Agent
-from jobs_app.cleaning import chore, cleaned
+from jobs_app.cleanup import chore, cleaned
 from jobs_app.models import Job
-from jobs_app.work import offer, start_once, work
-from versions_app import consistency, exchange
+from jobs_app.runner import offer, start_once, work
+from versions_app.exchange import jobs
+from versions_app.integrity import check
 from versions_app.models import Activation
 from versions_app.retention import delete_aged, delete_surplus, verdicts
 
 PRUNE = "prune_versions"
-CHECK = consistency.CHECK
+CHECK = check.CHECK
 BATCH = 1000
 MOST_LISTED = 1000
 GOING = ("surplus", "too old")
@@ -39,16 +40,16 @@ def check_history() -> None:
     start_once(CHECK, timedelta(hours=12))
 
 
-work(CHECK)(consistency.check)
+work(CHECK)(check.check)
 offer("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
-offer("export-agents", "Export all agents", exchange.EXPORT, {"role": ""})
+offer("export-agents", "Export all agents", jobs.EXPORT, {"role": ""})
 offer("check-history", "Check the history", CHECK)
 
 
 @chore
 def old_files() -> None:
     """Exports and uploads go with their jobs."""
-    exchange.sweep_files(settings.JOB_DAYS)
+    jobs.sweep_files(settings.JOB_DAYS)
 
 
 @cleaned("activations")

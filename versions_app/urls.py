@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from versions_app import views, views_acts, views_compare, views_moves, views_review
+from versions_app.views import actions, compare, history, publish, review
 
 app_name = "versions"
 
@@ -11,21 +11,21 @@ VERSIONS = f"{AGENT}/versions"
 VERSION = f"{VERSIONS}/<int:number>"
 
 urlpatterns = [
-    path(VERSIONS, views.list, name="list"),
-    path(f"{VERSIONS}/recent", views.recent, name="recent"),
-    path(f"{VERSIONS}/compare", views_compare.compare, name="compare"),
-    path(f"{VERSIONS}/review", views_review.review, name="review"),
-    path(f"{VERSIONS}/clash", views_review.clash, name="clash"),
-    path(f"{VERSIONS}/save", views_acts.snapshot, name="snapshot"),
-    path(f"{VERSIONS}/discard-draft", views_moves.discard_draft, name="discard_draft"),
-    path(VERSION, views.view, name="view"),
-    path(f"{VERSION}/download", views.download, name="download"),
-    path(f"{VERSION}/activate", views_moves.activate, name="activate"),
-    path(f"{VERSION}/restore", views_moves.restore, name="restore"),
-    path(f"{VERSION}/bring-back", views_moves.bring_back, name="bring_back"),
-    path(f"{VERSION}/describe", views_acts.describe, name="describe"),
-    path(f"{VERSION}/duplicate", views_acts.duplicate, name="duplicate"),
-    path(f"{VERSION}/delete", views_acts.delete, name="delete"),
-    path(f"{AGENT}/activations", views.activations, name="activations"),
-    path(f"{AGENT}/activations/<int:activation_id>/undo", views_moves.undo, name="undo"),
+    path(VERSIONS, history.list, name="list"),
+    path(f"{VERSIONS}/recent", history.recent, name="recent"),
+    path(f"{VERSIONS}/compare", compare.compare, name="compare"),
+    path(f"{VERSIONS}/review", review.review, name="review"),
+    path(f"{VERSIONS}/clash", review.clash, name="clash"),
+    path(f"{VERSIONS}/save", actions.snapshot, name="snapshot"),
+    path(f"{VERSIONS}/discard-draft", publish.discard_draft, name="discard_draft"),
+    path(VERSION, history.view, name="view"),
+    path(f"{VERSION}/download", history.download, name="download"),
+    path(f"{VERSION}/activate", publish.activate, name="activate"),
+    path(f"{VERSION}/restore", publish.restore, name="restore"),
+    path(f"{VERSION}/bring-back", publish.bring_back, name="bring_back"),
+    path(f"{VERSION}/describe", actions.describe, name="describe"),
+    path(f"{VERSION}/duplicate", actions.duplicate, name="duplicate"),
+    path(f"{VERSION}/delete", actions.delete, name="delete"),
+    path(f"{AGENT}/activations", history.activations, name="activations"),
+    path(f"{AGENT}/activations/<int:activation_id>/undo", publish.undo, name="undo"),
 ]

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from access_app.models import LAST_USED_RESOLUTION, ApiKey
-from access_app.roles import Role
+from access_app.role import Role
 from tests.factories import UserFactory, api_key
 
 pytestmark = pytest.mark.django_db

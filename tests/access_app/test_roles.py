@@ -9,7 +9,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access_app.models import ApiKey, Membership
-from access_app.roles import Role, RoleRequired, granted_role, has_role, may_all, owners, require_role, role_for
+from access_app.permissions import granted_role, has_role, may_all, owners, require_role, role_for
+from access_app.role import Role, RoleRequired
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
 

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app import shapes
-from agents_app.changes import change
-from agents_app.forms import LISTS, OBJECTS
+from agents_app.admin.forms import LISTS, OBJECTS
+from agents_app.configuration import schema
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def form_of(agent, **changed):
     """What a browser sends of the admin's form when these fields were changed in it."""
-    fields = {name: getattr(agent, name) for name in shapes.FIELDS}
+    fields = {name: getattr(agent, name) for name in schema.FIELDS}
     # Django's form holds these twice: as they were, hidden, and as they are.
     fields |= {f"initial-{name}": fields[name] for name in (*LISTS, *OBJECTS) if name != "model"}
     fields |= {

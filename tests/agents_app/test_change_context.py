@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from agents_app.changes import UNSAID, Source, change, current
+from agents_app.editing.change_context import UNSAID, Source, change, current
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 
 
 @pytest.mark.parametrize(("word", "most"), [("message", 500), ("name", 100)])

@@ -4,9 +4,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.status import Draft, drafts_of
+from agents_app.views.status import Draft, drafts_of
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db

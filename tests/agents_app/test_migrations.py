@@ -6,10 +6,10 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from agentcms.children import PROJECT
-from agents_app.changes import change
-from agents_app.index import is_kept
+from agentcms.server.processes import PROJECT
+from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
+from agents_app.models.search_index import is_kept
 from tests.factories import AgentFactory
 
 MIGRATIONS = sorted(PROJECT.glob("*_app/migrations/0*.py"))

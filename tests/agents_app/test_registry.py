@@ -7,9 +7,9 @@ import sys
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
+from agents_app.configuration.schema import ShapeError
 from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
-from agents_app.shapes import ShapeError
 
 MODEL = {"provider": "demo", "name": "echo"}
 

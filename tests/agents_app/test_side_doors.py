@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from agents_app.configuration.schema import FIELDS
 from agents_app.models import Agent
-from agents_app.shapes import FIELDS
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db

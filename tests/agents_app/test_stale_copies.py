@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory
 

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from agents_app.turns import in_turn
+from agents_app.editing.write_queue import in_turn
 
 
 @pytest.fixture

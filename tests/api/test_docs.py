@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.factories import UserFactory
 from tests.operations.real import wait_for_jobs
 from tests.served import Served

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentcms.kept import Kept
+from agentcms.cache import Kept
 from tests.api.calls import AGENTS, agent_path
 
 pytestmark = pytest.mark.django_db

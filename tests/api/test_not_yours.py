@@ -15,7 +15,7 @@ from django.urls import URLPattern, get_resolver
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.work import start
+from jobs_app.runner import start
 from runs_app.models import AgentRun, SavedInput
 from tests.api.calls import AGENTS, Caller, agent_path
 from tests.api.test_permissions import AGENT_CASES, NEW

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from access_app import recalled
+from access_app import api_key_cache
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
 from tests.api.calls import AGENTS, Caller, agent_path, version_path
@@ -192,7 +192,7 @@ def test_the_use_of_a_key_is_still_noted_every_minute(caller, user):
     # What the process recalls grows old, as the row does.
     ApiKey.objects.filter(user=user).update(last_used_at=long_ago)
     key = ApiKey.objects.select_related("user").get(user=user)
-    recalled.remember(key)
+    api_key_cache.remember(key)
 
     caller.get(agent_path("a"))
 
@@ -201,8 +201,8 @@ def test_the_use_of_a_key_is_still_noted_every_minute(caller, user):
 
 def test_a_process_recalls_no_more_than_so_many_keys(user):
     key, _ = ApiKey.objects.issue(user)
-    for number in range(recalled.MOST + 10):
+    for number in range(api_key_cache.MOST + 10):
         key.secret_hash = f"{number:064}"
-        recalled.remember(key)
+        api_key_cache.remember(key)
 
-    assert len(recalled._read) <= recalled.MOST
+    assert len(api_key_cache._read) <= api_key_cache.MOST

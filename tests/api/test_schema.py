@@ -16,11 +16,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from agentcms.api_operations import OPERATIONS
-from agentcms.api_schema import document
+from agentcms.openapi.document import document
+from agentcms.openapi.operations import OPERATIONS
 from agentcms.wsgi import application
 from agents_app.models import Agent
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.models import AgentRun
 from tests.api.calls import Caller, agent_path
@@ -83,7 +83,7 @@ def root(engine_at_rest):
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     caller.create()
     caller.patch(agent_path(), {"name": "Two"})
-    work.run(caller.post("/api/stored/agent-export").body["id"])
+    runner.run(caller.post("/api/stored/agent-export").body["id"])
     return caller
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.core.cache import cache
 from redis.exceptions import ConnectionError
 
-from access_app.throttling import calls
+from access_app.throttling.api import calls
 from agentcms.rate import Rate
 from tests.api.calls import AGENTS, Caller
 from tests.factories import api_key, member

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
 from tests.served import Served, own_database, wait_until
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.served import Served, free_port, serving, wait_until
 
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
@@ -135,7 +135,7 @@ def test_a_reader_elsewhere_is_told_while_it_goes_on(one, other):
 
 
 def test_a_run_is_stopped_from_another_process(one, other, drilled):
-    from agentcms.wire import read_time
+    from agentcms.wire.timestamps import read_time
 
     run_id = begin(one)
     with following(one, run_id) as followed:

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from agents_app.models import Agent
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 from tests.concurrency.test_writers import failures, tolerated, whole
 from tests.concurrency.together import together
@@ -37,7 +37,7 @@ def sweep_often(times=15):
 
 
 def sweep():
-    return work.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
+    return runner.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
 
 
 def oldest_first(agent_id, verb, times=15):

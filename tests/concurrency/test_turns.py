@@ -10,15 +10,15 @@ import pytest
 from django.db import OperationalError
 from django.db.utils import ConnectionHandler
 
-from agentcms.children import PROJECT
-from agentcms.databases.sqlite3.base import Turn
-from agentcms.rest import api_error
+from agentcms.api.exceptions import api_error
+from agentcms.db.backends.sqlite3.base import Turn
+from agentcms.server.processes import PROJECT
 from agentcms.settings import sqlite
 from tests.served import wait_until
 
 HOLD = """
 import sys
-from agentcms.databases.sqlite3.base import Turn
+from agentcms.db.backends.sqlite3.base import Turn
 Turn(sys.argv[1]).take(10)
 print("held", flush=True)
 sys.stdin.read()

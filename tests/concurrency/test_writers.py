@@ -8,11 +8,11 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, connections, transaction
 
-from agentcms.wire import digest
-from agents_app.changes import change
-from agents_app.held import held
+from agentcms.wire.canonical import digest
+from agents_app.configuration.schema import FIELDS
+from agents_app.editing.change_context import change
+from agents_app.editing.locking import held
 from agents_app.models import Agent
-from agents_app.shapes import FIELDS
 from tests.concurrency.together import together
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import AgentVersion

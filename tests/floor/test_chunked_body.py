@@ -1,7 +1,7 @@
 import sys
 from io import BytesIO
 
-from agentcms.chunked import UNMEASURED, measured
+from agentcms.middleware.wsgi_chunked import UNMEASURED, measured
 
 
 class Trickle(BytesIO):

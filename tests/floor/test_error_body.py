@@ -7,7 +7,8 @@ from django.http import Http404
 from rest_framework import exceptions as drf
 
 from agentcms import errors
-from agentcms.rest import api_error, encode
+from agentcms.api.exceptions import api_error
+from agentcms.api.renderers import encode
 
 
 def caused(exception, name):

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from agentcms.wire import MAX_DEPTH, faults
+from agentcms.wire.validation import MAX_DEPTH, faults
 from tests.floor.test_canonical import VALUES, as_jsonb
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcms.api.query_params import OrderBy, Query
 from agentcms.errors import BadRequest
-from agentcms.query import OrderBy, Query
 
 FIELDS = ("createdAt", "name")
 DEFAULT = OrderBy("createdAt")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.query import page_body, page_text
-from agentcms.wire import canonical, splice
+from agentcms.api.pagination import page_body, page_text
+from agentcms.wire.canonical import canonical, splice
 from tests.floor.test_canonical import TEXTS, VALUES
 
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)

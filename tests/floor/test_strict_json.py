@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.strict_json import MAX_FAULTS, InvalidJSON, parse
-from agentcms.wire import canonical, faults
+from agentcms.wire.canonical import canonical
+from agentcms.wire.parser import MAX_FAULTS, InvalidJSON, parse
+from agentcms.wire.validation import faults
 from tests.floor.test_canonical import VALUES
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agentcms.wire import to_python, to_wire
+from agentcms.wire.names import to_python, to_wire
 
 NAMES = {
     "id": "id",

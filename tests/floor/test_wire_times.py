@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcms.wire import read_time, wire_time
+from agentcms.wire.timestamps import read_time, wire_time
 
 
 def test_a_time_is_utc_with_milliseconds():

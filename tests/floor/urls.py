@@ -5,14 +5,16 @@ from django.urls import path, re_path
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
-from agentcms.json_views import JSONView, NoSuchRoute
-from agentcms.query import OrderBy, Query, page_body
-from agentcms.rest import RawJSON, body_object
+from agentcms.api.pagination import page_body
+from agentcms.api.parsers import body_object
+from agentcms.api.query_params import OrderBy, Query
+from agentcms.api.renderers import RawJSON
+from agentcms.api.views import JSONView, NoSuchRoute
 
-handler400 = "agentcms.handlers.handler400"
-handler403 = "agentcms.handlers.handler403"
-handler404 = "agentcms.handlers.handler404"
-handler500 = "agentcms.handlers.handler500"
+handler400 = "agentcms.web.error_handlers.handler400"
+handler403 = "agentcms.web.error_handlers.handler403"
+handler404 = "agentcms.web.error_handlers.handler404"
+handler500 = "agentcms.web.error_handlers.handler500"
 
 RAISED = {}
 

@@ -10,10 +10,10 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from agentcms.celery import app
-from jobs_app import cleaning, work
+from jobs_app import cleanup, runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory, UserFactory
-from versions_app import exchange
+from versions_app.exchange import jobs
 from versions_app.models import Activation
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def days_ago(days):
 
 
 def clean():
-    return work.run(str(Job.objects.create(kind=cleaning.CLEAN_UP).pk)).result["removed"]
+    return runner.run(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk)).result["removed"]
 
 
 def session(key, ends):
@@ -48,7 +48,7 @@ def test_finished_jobs_go_after_their_days_and_others_stay(settings):
     ]
 
     assert clean()["jobs"] == 1
-    assert {job.kind for job in Job.objects.exclude(kind=cleaning.CLEAN_UP)} == {job.kind for job in kept}
+    assert {job.kind for job in Job.objects.exclude(kind=cleanup.CLEAN_UP)} == {job.kind for job in kept}
 
 
 def test_old_moves_of_live_go_but_the_newest_of_each_agent_stays():
@@ -82,7 +82,7 @@ FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInTries"
 
 def test_every_table_that_grows_by_itself_has_an_age():
     app.autodiscover_tasks(force=True)  # what a worker knows
-    aged = {old().model._meta.label for old in cleaning._old.values()}
+    aged = {old().model._meta.label for old in cleanup._old.values()}
 
     assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
 
@@ -99,7 +99,7 @@ def test_undo_still_has_its_target_after_a_clean_up(settings):
 
 
 def test_many_rows_go_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(cleaning, "BATCH", 2)
+    monkeypatch.setattr(cleanup, "BATCH", 2)
     for number in range(5):
         session(f"s{number}", days_ago(1))
 
@@ -107,10 +107,10 @@ def test_many_rows_go_a_few_at_a_time(monkeypatch):
 
 
 def test_files_of_old_exports_go(settings):
-    path = exchange.folder() / "old.jsonl"
+    path = jobs.folder() / "old.jsonl"
     path.write_text("{}")
     os.utime(path, (0, 0))
-    kept = exchange.folder() / "new.jsonl"
+    kept = jobs.folder() / "new.jsonl"
     kept.write_text("{}")
 
     clean()

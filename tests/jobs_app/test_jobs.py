@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models.signals import post_save
 from django.utils import timezone
 
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import MOST_ATTEMPTS, Job, Lost
 from tests.broker import broker
 
@@ -21,7 +21,7 @@ def counting():
     """A kind of job that counts how often it was done."""
     done = []
 
-    @work.work("counting")
+    @runner.work("counting")
     def count(job):
         done.append(job.pk)
         return {"times": len(done)}
@@ -38,7 +38,7 @@ def silent_for(seconds):
 
 
 def test_a_job_is_done_and_keeps_its_result(counting):
-    job = work.run(str(stored().pk))
+    job = runner.run(str(stored().pk))
 
     assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
 
@@ -48,11 +48,11 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
 
     def look(instance, **_):
         states.append(instance.state)
-        assert work.run(str(instance.pk)) is None  # as a worker that is quick would
+        assert runner.run(str(instance.pk)) is None  # as a worker that is quick would
 
     post_save.connect(look, sender=Job)
     try:
-        job = work.run_here("counting", {"fast": True})
+        job = runner.run_here("counting", {"fast": True})
     finally:
         post_save.disconnect(look, sender=Job)
 
@@ -62,8 +62,8 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
 def test_a_second_message_for_a_job_does_nothing(counting):
     job = stored()
 
-    work.run(str(job.pk))
-    again = work.run(str(job.pk))
+    runner.run(str(job.pk))
+    again = runner.run(str(job.pk))
 
     assert (again, len(counting)) == (None, 1)
 
@@ -71,13 +71,13 @@ def test_a_second_message_for_a_job_does_nothing(counting):
 def test_a_job_of_a_dead_worker_is_done_by_another(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(1))
 
-    assert work.run(str(job.pk)).attempts == 2
+    assert runner.run(str(job.pk)).attempts == 2
 
 
 def test_a_job_of_a_living_worker_is_left_to_it(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(-60))
 
-    assert work.run(str(job.pk)) is None
+    assert runner.run(str(job.pk)) is None
 
 
 def test_a_worker_that_lost_its_job_writes_nothing(counting):
@@ -90,44 +90,44 @@ def test_a_worker_that_lost_its_job_writes_nothing(counting):
 
 
 def test_a_job_that_raises_says_why():
-    @work.work("raising")
+    @runner.work("raising")
     def fail(job):
         raise ValueError("No such file.")
 
-    job = work.run(str(stored(kind="raising").pk))
+    job = runner.run(str(stored(kind="raising").pk))
 
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
 
 
 def test_a_job_whose_file_is_gone_says_so_at_once():
-    @work.work("reading")
+    @runner.work("reading")
     def read(job):
         Path("/nowhere/at-all").read_text()
 
-    job = work.run(str(stored(kind="reading").pk))
+    job = runner.run(str(stored(kind="reading").pk))
 
     assert (job.state, job.error.split(":")[0]) == ("failed", "FileNotFoundError")
 
 
 def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monkeypatch):
-    monkeypatch.setattr(work, "_handlers", {**work._handlers})
+    monkeypatch.setattr(runner, "_handlers", {**runner._handlers})
     job = stored(kind="of_tomorrow")
 
-    assert work.run(str(job.pk)) is None
-    assert work.send_due() == 0
+    assert runner.run(str(job.pk)) is None
+    assert runner.send_due() == 0
     assert list(Job.objects.due()) == [job]
 
-    @work.work("of_tomorrow")
+    @runner.work("of_tomorrow")
     def do(job):
         return "done"
 
-    assert work.run(str(job.pk)).attempts == 1
+    assert runner.run(str(job.pk)).attempts == 1
 
 
 def test_a_job_that_no_worker_survives_is_given_up(counting):
     job = stored(state="running", attempts=MOST_ATTEMPTS, lease_until=silent_for(1))
 
-    work.send_due()
+    runner.send_due()
 
     job.refresh_from_db()
     assert job.state == "failed"
@@ -137,14 +137,14 @@ def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_
     nobody_listens = "redis://127.0.0.1:1/0"
 
     with broker(nobody_listens), django_capture_on_commit_callbacks(execute=True):
-        job = work.start("counting")
+        job = runner.start("counting")
 
     assert list(Job.objects.due()) == [job]
 
 
 def test_two_beats_store_one_job_of_the_schedule(counting):
     century = timedelta(days=36_500)  # which does not end between the two
-    first, second = work.start_once("counting", century), work.start_once("counting", century)
+    first, second = runner.start_once("counting", century), runner.start_once("counting", century)
 
     assert (first.kind, second) == ("counting", None)
 
@@ -168,7 +168,7 @@ def test_a_failed_job_goes_on_where_it_stopped(counting):
 
     job.again()
 
-    job = work.run(str(job.pk))
+    job = runner.run(str(job.pk))
     assert (job.state, job.attempts, job.cursor, job.error) == ("done", 1, {"after": 7}, "")
 
 
@@ -177,11 +177,11 @@ PASSING = [OperationalError("server closed the connection"), InterfaceError("clo
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
 def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(error):
-    @work.work("interrupted")
+    @runner.work("interrupted")
     def interrupt(job):
         raise error
 
-    job = work.run(str(stored(kind="interrupted").pk))
+    job = runner.run(str(stored(kind="interrupted").pk))
 
     job.refresh_from_db()
     assert job.state == "running"

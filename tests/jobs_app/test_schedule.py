@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from jobs_app.models import Job
 from jobs_app.tasks import clean_up
 from versions_app.tasks import check_history, prune_versions

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from runs_app import providers
+from runs_app.providers import table
 from tests.models.standing_in import KEY, PROVIDERS, StandIn, standing_in
 
 
@@ -21,6 +21,6 @@ def stand_in(running_stand_in, settings) -> StandIn:
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
     settings.MODEL_URLS = running_stand_in.urls
-    providers.forget()
+    table.forget()
     yield running_stand_in
-    providers.forget()
+    table.forget()

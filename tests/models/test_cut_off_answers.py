@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from runs_app import providers
+from runs_app.providers import table
 from tests.factories import AgentFactory, member
 from tests.models.standing_in import KEY, PROVIDERS
 from tests.models.test_providers_over_http import NAMES
@@ -80,10 +80,10 @@ def hanging_up(settings):
         settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
-        providers.forget()
+        table.forget()
         yield server
         server.shutdown()
-    providers.forget()
+    table.forget()
 
 
 def asked(provider, **fields):

@@ -6,10 +6,10 @@ import pytest
 from pydantic_ai import ModelAPIError, ModelHTTPError, ModelRateLimitError, PartDeltaEvent, PartStartEvent
 
 from agents_app.models import Agent
-from runs_app import providers
-from runs_app.faults import CannotBuild, RunFault
+from runs_app.exceptions import CannotBuild, RunFault
 from runs_app.models import ModelProvider
-from runs_app.options import model_settings
+from runs_app.providers import table
+from runs_app.requests.options import model_settings
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 from tests.models.standing_in import HERE, KEY, PROVIDERS
@@ -152,7 +152,7 @@ def test_a_slow_answer_can_be_given_up(provider, stand_in):
 
 def test_the_key_is_sent_to_its_provider_alone(stand_in, settings):
     settings.MODEL_KEYS = {"openai": "sk-of-openai", "anthropic": "sk-of-anthropic", "google": "sk-of-google"}
-    providers.forget()
+    table.forget()
     for provider in ("openai", "anthropic", "google"):
         stored(provider)
         said(stored_agents.get(f"of-{provider}").build(), "Hello")

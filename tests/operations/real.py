@@ -13,8 +13,8 @@ import httpx
 import psutil
 import psycopg
 
-from agentcms.children import PROJECT
-from agentcms.databases.sqlite3.base import Turn
+from agentcms.db.backends.sqlite3.base import Turn
+from agentcms.server.processes import PROJECT
 from tests.served import Served, wait_until
 
 

@@ -6,8 +6,8 @@ import re
 import pytest
 from django.urls import reverse
 
-from agents_app.admin import AgentAdmin
-from agents_app.changes import change
+from agents_app.admin.agents import AgentAdmin
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 from tests.runs_app.factories import RunFactory

@@ -7,8 +7,8 @@ import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app import selected
-from agents_app.changes import change
+from agents_app.editing import bulk
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
 
@@ -103,13 +103,13 @@ def test_what_went_live_since_it_was_asked_is_left_alone(client, staff):
 
 def test_what_was_deleted_since_it_was_asked_is_left_alone(client, staff, monkeypatch):
     page = choose(client, with_draft("porter"), with_draft("guide"))
-    each = selected.each
+    each = bulk.each
 
     def delete_one(*arguments):
         Agent.objects.filter(pk="guide").delete()
         return each(*arguments)
 
-    monkeypatch.setattr(selected, "each", delete_one)
+    monkeypatch.setattr(bulk, "each", delete_one)
 
     assert said(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
     assert live() == {"porter": 2}
@@ -121,7 +121,7 @@ def test_only_publishers_are_offered_a_draft(client):
 
     assert said(choose(client, agent)) == ["None of them has a draft that you may make live."]
 
-    forged = {"draft": selected.standing(Agent.objects.get()), "confirmed": "Make live"}
+    forged = {"draft": bulk.standing(Agent.objects.get()), "confirmed": "Make live"}
     answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
     assert said(answer)[-2] == "Made 0 drafts live."
     assert "publisher" in said(answer)[-1]
@@ -141,6 +141,6 @@ def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
 
 
 def test_too_many_at_once_are_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.selected.MOST", 1)
+    monkeypatch.setattr("agents_app.editing.bulk.MOST", 1)
 
     assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests import postgres
 from tests.operations.real import assert_sound
 from tests.served import Served, own_database

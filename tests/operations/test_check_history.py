@@ -6,13 +6,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agents_app.changes import change
-from agents_app.index import FTS, AgentIndex
-from jobs_app import work
+from agents_app.editing.change_context import change
+from agents_app.models import AgentIndex
+from agents_app.models.search_index import FTS
+from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory
-from versions_app import triggers
-from versions_app.consistency import CHECK
+from versions_app.integrity import triggers
+from versions_app.integrity.check import CHECK
 from versions_app.models import Activation, AgentVersion
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +43,7 @@ def drop_trigger():
 
 
 def check(**parameters):
-    return work.run(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
+    return runner.run(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
 
 
 def kinds(result):
@@ -215,6 +216,6 @@ def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
     done = {"after": "porter", "versions": 2, "counts": {}, "repaired": 0, "faults": []}
     job = Job.objects.create(kind=CHECK, cursor=done, done=1)
 
-    result = work.run(str(job.pk)).result
+    result = runner.run(str(job.pk)).result
 
     assert (result["agents"], result["versions"]) == (2, 3)

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import get_resolver
 from django.urls.resolvers import URLResolver
 
-from runs_app.streams import places
+from runs_app.events.streams import places
 from tests.factories import AgentFactory, UserFactory, api_key
 from tests.runs_app.factories import RunFactory
 

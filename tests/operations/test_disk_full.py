@@ -16,16 +16,16 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from agentcms import metrics
-from jobs_app import work
+from agentcms.observability import metrics
+from jobs_app import runner
 from jobs_app.models import Job
 from tests import postgres
 from tests.api.calls import AGENTS, Caller
 from tests.factories import UserFactory, api_key
 from tests.operations.real import Editors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
-from versions_app import triggers
-from versions_app.consistency import CHECK
+from versions_app.integrity import triggers
+from versions_app.integrity.check import CHECK
 
 SIZE = 48 << 20
 
@@ -161,7 +161,7 @@ if may_mount():  # there is no quota that PostgreSQL takes for a full disk
         assert [(answer.status_code, "Retry-After" in answer.headers) for answer in refused] == [(503, True)] * 3
         assert (read.status_code, read.body["activeVersionNumber"]) == (200, 1)
         assert (saved.status_code, saved.body["activeVersionNumber"]) == (200, 2)
-        assert work.run(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
+        assert runner.run(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
 
 
 def long_text() -> dict[str, str]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from agentcms.supervisor import LONGEST_PAUSE
+from agentcms.server.supervisor import LONGEST_PAUSE
 from tests import postgres
 from tests.operations.real import (
     Editors,
@@ -172,7 +172,7 @@ def let_time_pass(schedule: Path, time: timedelta) -> None:
 def test_readiness_tells_that_the_worker_and_its_beat_are_gone(copy):
     wait_until(lambda: is_ready(copy), 60, "readiness")
 
-    with suspended(copy, "agentcms.worker"):
+    with suspended(copy, "agentcms.server.worker"):
         long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
         write(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
         wait_until(lambda: ready(copy).get("beat", "").startswith("last seen"), 60, "that beat is missed")

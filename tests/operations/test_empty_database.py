@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.served import Served, own_database
 
 COMMANDS = [

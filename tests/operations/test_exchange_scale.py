@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.served import own_database
 
 FEW, MANY = 300, 10_000

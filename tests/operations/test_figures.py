@@ -11,12 +11,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from agentcms import metrics
-from agentcms.observe import ObserveMiddleware
+from agentcms.observability import metrics
+from agentcms.observability.middleware import ObserveMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from versions_app.consistency import CHECK
+from versions_app.integrity.check import CHECK
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from agentcms import health
-from jobs_app import beat
+from agentcms.observability import health
+from jobs_app import scheduler
 from jobs_app.models import Heartbeat
 from tests.broker import broker
 
@@ -94,9 +94,9 @@ def test_asking_often_is_cheap(client, beating, monkeypatch, django_assert_num_q
 
 
 def test_beat_notes_that_it_is_alive(monkeypatch):
-    monkeypatch.setattr(beat.connection, "close", lambda: None)
+    monkeypatch.setattr(scheduler.connection, "close", lambda: None)
 
-    beat.note()
+    scheduler.note()
 
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import DataError, OperationalError
 
 from agentcms import logs
-from agentcms.rest import api_error
+from agentcms.api.exceptions import api_error
 from tests.api.calls import AGENTS, Caller
 from tests.factories import UserFactory, api_key, member
 
@@ -126,7 +126,7 @@ def test_nothing_that_an_agent_is_told_is_logged(caplog, settings, monkeypatch, 
         caller.get(f"{AGENTS}?search=Sesame").status_code,
     ]
     for error in (OperationalError("away\nDETAIL: " + TOLD), DataError(TOLD), ValueError(TOLD)):
-        monkeypatch.setattr("agentcms.rows.Writes.send", raiser(error))
+        monkeypatch.setattr("agentcms.db.write_batch.Writes.send", raiser(error))
         statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
 
     assert statuses == [201, 409, 400, 200, 503, 400, 500]

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from benchmarks import telling
 from tests.served import Served, own_database
 

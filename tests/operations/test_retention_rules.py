@@ -8,12 +8,12 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory
-from versions_app import triggers
+from versions_app.integrity import triggers
 from versions_app.models import AgentVersion
-from versions_app.retention import RetentionRule
+from versions_app.models.retention_rule import RetentionRule
 from versions_app.tasks import PRUNE
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def numbers(agent):
 
 
 def prune(**parameters):
-    return work.run(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
+    return runner.run(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
 
 
 def grow_old(agent, up_to, days):

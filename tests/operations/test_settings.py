@@ -9,7 +9,7 @@ import sys
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
 
 def manage(tmp_path, *arguments, **variables):

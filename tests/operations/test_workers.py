@@ -53,7 +53,7 @@ def an_agent(copy: Served, agent_id: str = "porter") -> str:
 @contextlib.contextmanager
 def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
     """What is started here is begun by a worker that dies of kill -9; the copy's own sees it afterwards."""
-    with suspended(copy, "agentcms.worker"), another_worker(copy, ("-c", DYING)) as worker:
+    with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING)) as worker:
         yield
         # Once more: the first message may have gone to the worker that is suspended.
         run_inside(copy, f"from jobs_app import work, models; work.send(models.Job.objects.get(kind='{kind}'))")

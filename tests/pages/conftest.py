@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from access_app.roles import Role
-from agents_app.forms_page import OpenedForm
+from access_app.role import Role
+from agents_app.forms.edit import OpenedForm
 from agents_app.models import Agent
 from tests.factories import AgentFactory, member
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from access_app.models import ApiKey, Membership
-from access_app.roles import Role
+from access_app.role import Role
 from tests.factories import PASSWORD, MembershipFactory, UserFactory, member
 from tests.pages.conftest import browser
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.pages.conftest import typed
 

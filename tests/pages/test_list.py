@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from access_app.roles import Role
-from agents_app.changes import change
+from access_app.role import Role
+from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
 from benchmarks.pace import pace
 from tests.factories import AgentFactory, member

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from runs_app import providers
+from runs_app.providers import table
 from tests.pages.conftest import typed
 
 pytestmark = pytest.mark.django_db
@@ -189,8 +189,8 @@ def test_what_the_editor_costs(editor, agent, django_assert_num_queries, monkeyp
     send(editor, agent, "no", description="Warm up.")
 
     # A process believes for a second what it read of the staff's providers; here for as long as it takes.
-    monkeypatch.setattr(providers, "FRESH_FOR", 60)
-    monkeypatch.setattr(providers, "_read", None)
+    monkeypatch.setattr(table, "FRESH_FOR", 60)
+    monkeypatch.setattr(table, "_read", None)
     with django_assert_num_queries(7):
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):

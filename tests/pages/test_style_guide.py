@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
 
 def test_every_page_of_it_is_written_without_a_database(tmp_path):

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.pages.conftest import browser

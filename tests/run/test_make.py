@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.run.test_stopping import nobody_left
 from tests.served import Served, own_database, wait_until
 

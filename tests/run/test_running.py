@@ -8,7 +8,7 @@ import httpx
 import psutil
 import pytest
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from tests.served import Served, serving, wait_until
 
 
@@ -42,7 +42,7 @@ def test_a_second_start_on_the_same_data_says_who_has_it(running):
     environment = {**second.environment, "DATA_DIR": str(running.data_dir)}
 
     said = subprocess.run(
-        [sys.executable, "-m", "agentcms.run"],
+        [sys.executable, "-m", "agentcms.server.run"],
         env=environment,
         cwd=PROJECT,
         capture_output=True,
@@ -59,7 +59,7 @@ def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
     environment = {**running.environment, "DATA_DIR": str(tmp_path / "var")}
 
     said = subprocess.run(
-        [sys.executable, "-m", "agentcms.run"],
+        [sys.executable, "-m", "agentcms.server.run"],
         env=environment,
         cwd=PROJECT,
         capture_output=True,
@@ -72,7 +72,7 @@ def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
     assert "Traceback" not in said.stderr
 
 
-@pytest.mark.parametrize("part", ["granian", "agentcms.worker", "valkey-server"])
+@pytest.mark.parametrize("part", ["granian", "agentcms.server.worker", "valkey-server"])
 def test_a_child_that_dies_is_started_again(running, part):
     before = {process.pid for process in running.named(part)}
 

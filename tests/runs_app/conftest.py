@@ -5,17 +5,17 @@ from uuid import uuid4
 
 import pytest
 
-from runs_app import providers
-from runs_app.context import Running
+from runs_app.engine.context import Running
+from runs_app.providers import table
 
 
 @pytest.fixture(autouse=True)
 def providers_as_they_are(monkeypatch):
     """No test believes what another one read of the providers, and each believes for as long as it takes."""
-    monkeypatch.setattr(providers, "FRESH_FOR", 60)
-    providers.forget()
+    monkeypatch.setattr(table, "FRESH_FOR", 60)
+    table.forget()
     yield
-    providers.forget()
+    table.forget()
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
 import httpx2
 import pytest
 
-from runs_app.addresses import check_url, is_allowed
-from runs_app.connections import CheckedTransport
-from runs_app.faults import CannotBuild, RunFault, fault_in
+from runs_app.exceptions import CannotBuild, RunFault, fault_in
+from runs_app.providers.address_policy import check_url, is_allowed
+from runs_app.providers.transport import CheckedTransport
 
 PRIVATE = [
     "127.0.0.1",

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
-from access_app.roles import Role
-from runs_app import providers
+from access_app.role import Role
 from runs_app.models import ModelProvider
+from runs_app.providers import table
 from tests.factories import UserFactory, member
 
 pytestmark = pytest.mark.django_db
@@ -46,8 +46,8 @@ def errors(answer):
 
 
 def secret_of(key):
-    providers.forget()
-    return providers.table().find(key).secret
+    table.forget()
+    return table.table().find(key).secret
 
 
 def test_a_superuser_keeps_a_provider_with_its_key(house):

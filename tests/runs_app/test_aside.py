@@ -6,7 +6,7 @@ import threading
 import pytest
 from django.db import connections
 
-from runs_app.aside import in_database, in_thread
+from runs_app.engine.threads import in_database, in_thread
 from tests.factories import UserFactory
 
 

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.building import build
-from runs_app.faults import CannotBuild
+from runs_app.building.agent import build
+from runs_app.exceptions import CannotBuild
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents_app.shapes import ShapeError
-from runs_app import calls
+from agents_app.configuration.schema import ShapeError
+from runs_app.requests import body
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, begin, chunks, ended
@@ -129,8 +129,8 @@ def test_what_nothing_registered_keeps_no_name_from_the_caller(editor):
 )
 def test_odd_tools_are_refused(tools, path):
     if path is None:
-        assert calls.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
+        assert body.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
         return
     with pytest.raises(ShapeError) as refused:
-        calls.read_client_tools(tools)
+        body.read_client_tools(tools)
     assert refused.value.issues[0].field == path

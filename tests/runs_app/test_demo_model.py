@@ -6,8 +6,8 @@ import time
 import pytest
 from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 
-from runs_app.building import build
-from runs_app.demo_calls import fitting, guessed, spelled
+from runs_app.building.agent import build
+from runs_app.providers.demo_calls import fitting, guessed, spelled
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db

@@ -4,9 +4,9 @@ import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app import providers
-from runs_app.failures import UNKNOWN, is_known, sentence
+from runs_app.engine.failures import UNKNOWN, is_known, sentence
 from runs_app.models import ModelProvider
+from runs_app.providers import table
 
 MODEL = "openai/gpt-5"
 KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
@@ -71,9 +71,9 @@ def test_no_sentence_quotes_a_key_that_looks_like_a_word():
     house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
     house.set_secret("sesame")
     house.save()
-    providers.read()
+    table.read()
     house.delete()  # what answers now may have begun before
-    providers.read()
+    table.read()
 
     told = sentence(ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents_app.shapes import ShapeError
-from runs_app.history import read_messages
+from agents_app.configuration.schema import ShapeError
+from runs_app.requests.messages import read_messages
 
 CALL = {"toolCallId": "c1", "toolName": "add"}
 

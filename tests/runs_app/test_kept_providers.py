@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from runs_app.models import ModelProvider
 from tests.factories import AgentFactory, api_key, member
 

@@ -4,8 +4,9 @@ import pytest
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app import options, starting
+from runs_app.engine import start
 from runs_app.models import AgentRun
+from runs_app.requests import options
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, ended
@@ -29,7 +30,7 @@ def test_a_user_has_so_many_runs_at_once(agent, settings):
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
     assert answer.body["error"].startswith("You have 1 runs")
     assert AgentRun.objects.count() == 1
-    starting.cancel(run)
+    start.cancel(run)
     ended(run)
     assert ended(begin(other, user)).status == "succeeded"
 
@@ -38,7 +39,7 @@ def test_an_agent_has_so_many_runs_at_once(agent, settings):
     settings.RUNS_PER_AGENT = 1
     begin(agent, member("editor"), LONG)
 
-    with pytest.raises(starting.TooManyRuns, match="This agent has 1 runs"):
+    with pytest.raises(start.TooManyRuns, match="This agent has 1 runs"):
         begin(agent, member("editor"))
 
     assert ended(begin(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 
-START = "import sys; import agentcms.wsgi; from runs_app import engine; "
+START = "import sys; import agentcms.wsgi; from runs_app.engine import engine; "
 LOADED = "print('pydantic_ai' in sys.modules)"
 WAIT = "import threading; [each.join() for each in threading.enumerate() if each.name == 'run-warm-up']; "
 

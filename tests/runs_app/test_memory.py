@@ -15,9 +15,9 @@ from pydantic_ai import (
 )
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app import threads
-from runs_app.building import build
-from runs_app.memory import usable
+from runs_app.building.agent import build
+from runs_app.memory import threads
+from runs_app.memory.last_messages import usable
 from runs_app.models import Message, Thread
 from tests.factories import UserFactory
 from tests.runs_app.conftest import answer

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.chunks import LONGEST_VALUE, bounded, chunk, grow, on_the_wire, storable
+from runs_app.events.chunks import LONGEST_VALUE, bounded, chunk, grow, on_the_wire, storable
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, begin, chunks, ended
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents_app.shapes import ShapeError
-from runs_app.options import merge, model_settings, most_steps, read_defaults, read_options
+from agents_app.configuration.schema import ShapeError
+from runs_app.requests.options import merge, model_settings, most_steps, read_defaults, read_options
 
 
 def test_options_are_read_under_their_wire_names():

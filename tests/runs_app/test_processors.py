@@ -8,8 +8,8 @@ from pydantic_ai import ModelRequest, ModelResponse, PartStartEvent, TextPart, T
 from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
 
 from agents_app.registry import Entry, Kind, processor, registry
-from runs_app.building import build
-from runs_app.faults import RunFault
+from runs_app.building.agent import build
+from runs_app.exceptions import RunFault
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db

@@ -4,10 +4,10 @@ import pytest
 from django.db import connection
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app import providers
-from runs_app.faults import CannotBuild
+from runs_app.exceptions import CannotBuild
 from runs_app.models import ModelProvider
-from runs_app.router import provider_of
+from runs_app.providers import table
+from runs_app.providers.models import provider_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def keep(**fields):
 
 
 def found(name):
-    return providers.table().find(name)
+    return table.table().find(name)
 
 
 def test_the_demo_needs_no_key():
@@ -116,7 +116,7 @@ def test_a_key_is_nowhere_to_be_read():
 def test_another_secret_of_the_installation_cannot_read_a_key(settings):
     keep(secret=SECRET)
     settings.PROVIDER_KEY_SECRET = "another"
-    providers.forget()
+    table.forget()
 
     provider = found("house")
 
@@ -125,15 +125,15 @@ def test_another_secret_of_the_installation_cannot_read_a_key(settings):
 
 
 def test_every_change_makes_another_revision():
-    revisions = [providers.table().revision]
+    revisions = [table.table().revision]
 
     row = keep()
-    revisions.append(providers.table().revision)
+    revisions.append(table.table().revision)
     row.set_secret("another")
     row.save()
-    revisions.append(providers.table().revision)
+    revisions.append(table.table().revision)
     row.delete()
-    revisions.append(providers.table().revision)
+    revisions.append(table.table().revision)
 
     assert len(set(revisions)) == 3
     assert revisions[0] == revisions[-1]

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs_app import work
-from jobs_app.cleaning import CLEAN_UP
+from jobs_app import runner
+from jobs_app.cleanup import CLEAN_UP
 from runs_app import tasks  # noqa: F401  a worker knows them all
 from runs_app.models import AgentRun, RunEvent, Thread
 from tests.factories import AgentFactory, UserFactory
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def clean_up():
-    return work.run(str(work.start(CLEAN_UP).pk)).result["removed"]
+    return runner.run(str(runner.start(CLEAN_UP).pk)).result["removed"]
 
 
 def run(agent, days, **columns):

@@ -3,7 +3,8 @@
 import pytest
 from django.db import connection
 
-from runs_app import starting, streams
+from runs_app.engine import start
+from runs_app.events import streams
 from tests.factories import AgentFactory, member
 from tests.runs import LONG, SLOW, begin, speaks
 
@@ -22,7 +23,7 @@ def test_a_reader_has_no_connection_while_it_waits_or_writes(run):
         if number == 5:
             break
 
-    starting.cancel(run)
+    start.cancel(run)
 
 
 def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch):
@@ -36,7 +37,7 @@ def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch
     assert [number for number, _ in read + rest] == list(range(1, len(read + rest) + 1))
     run.refresh_from_db()
     assert not run.is_over
-    starting.cancel(run)
+    start.cancel(run)
 
 
 def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
@@ -45,7 +46,7 @@ def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
     silent = next(batch for batch in streams.follow(run.pk) if batch == [])
 
     assert silent == []
-    starting.cancel(run)
+    start.cancel(run)
 
 
 def test_a_run_that_vanished_is_over():

@@ -6,11 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from access_app.roles import Role
-from agents_app.changes import change
+from access_app.role import Role
+from agentcms.lru_cache import Kept
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
-from runs_app.kept import Kept
 from runs_app.models import ModelProvider
 from runs_app.resolution import StoredAgent, stored_agents
 from tests.factories import AgentFactory, member

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runs_app import streams
+from runs_app.events import streams
 from runs_app.models import AgentRun
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member

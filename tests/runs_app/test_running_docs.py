@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from agentcms.children import PROJECT
-from runs_app.building import build
+from agentcms.server.processes import PROJECT
+from runs_app.building.agent import build
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import sys
 import pytest
 from django.urls import reverse
 
-from agentcms.children import PROJECT
+from agentcms.server.processes import PROJECT
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, UserFactory, member
 from tests.operations.test_figures import read

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 from runs_app import scoring
 from runs_app.models import AgentRun, Score, ScorerCount
@@ -25,14 +25,14 @@ def scored(agent, times=1):
 
 
 def scoring_left():
-    from runs_app.engine import engine
+    from runs_app.engine.engine import engine
 
     return engine().tasks
 
 
 def do_jobs():
     for job in Job.objects.filter(kind=scoring.SCORE):
-        work.run(str(job.pk))
+        runner.run(str(job.pk))
 
 
 def test_an_answer_is_scored_by_a_job():

@@ -7,10 +7,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from runs_app import leases, starting, tasks
-from runs_app.engine import Engine, engine
-from runs_app.models import LEASE, AgentRun
-from runs_app.wakeups import wakeups
+from runs_app import tasks
+from runs_app.engine import leases, start
+from runs_app.engine.engine import Engine, engine
+from runs_app.events.notifications import wakeups
+from runs_app.models import AgentRun
+from runs_app.models.run import LEASE
 from tests.api.calls import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
@@ -54,7 +56,7 @@ def test_a_stopped_run_keeps_what_it_said(agent, editor):
 
 def test_generate_says_that_its_run_was_stopped(agent, editor):
     caller = Caller(api_key(editor))
-    starting.cancel(begin(agent, editor, LONG, key="a"))
+    start.cancel(begin(agent, editor, LONG, key="a"))
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 
@@ -179,17 +181,17 @@ def test_a_run_is_begun_by_one_process_alone(agent, editor):
 
 
 def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monkeypatch):
-    monkeypatch.setattr("runs_app.engine.PATIENCE", 30)
+    monkeypatch.setattr("runs_app.engine.engine.PATIENCE", 30)
     monkeypatch.setattr(wakeups, "stop", wakeups.stop)  # which an engine takes for itself
     ours = Engine()
-    monkeypatch.setattr(starting, "engine", lambda: ours)
+    monkeypatch.setattr(start, "engine", lambda: ours)
     run = speaks(begin(agent, editor, LONG))
 
     ours.stop()
 
     run.refresh_from_db()
     assert (run.status, run.error) == ("failed", leases.LOST)
-    with pytest.raises(starting.Unavailable):
+    with pytest.raises(start.Unavailable):
         begin(agent, editor)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs_app import starting, sub_runs
+from runs_app.engine import start, sub_runs
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended
@@ -111,7 +111,7 @@ def test_stopping_a_run_stops_those_that_it_asked_for(editor):
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    starting.cancel(run)
+    start.cancel(run)
 
     assert ended(run).status == "cancelled"
     assert ended(run.children.get()).status == "cancelled"
@@ -122,7 +122,7 @@ def test_stopping_a_sub_agent_lets_the_agent_answer(editor):
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    starting.cancel(run.children.get())
+    start.cancel(run.children.get())
 
     assert ended(run).status == "succeeded"
     assert run.children.get().status == "cancelled"

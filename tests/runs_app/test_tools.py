@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic_ai import ToolReturnPart
 
+from agents_app.configuration.schema import to_body
 from agents_app.registry import Kind, registry, tool
-from agents_app.shapes import to_body
-from runs_app.building import build
-from runs_app.names import tool_name
+from runs_app.building.agent import build
+from runs_app.building.tool_names import tool_name
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from runs_app.display.spans import spans
+from runs_app.display.transcript import Call, Transcript, Words
 from runs_app.models import AgentRun, RunEvent
-from runs_app.spans import spans
-from runs_app.transcript import Call, Transcript, Words
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import redis
 
-from runs_app.wakeups import LOOK_AGAIN, Wakeups
+from runs_app.events.notifications import LOOK_AGAIN, Wakeups
 from tests.served import wait_until
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from runs_app.wording import duration, money, tokens
+from runs_app.display.formats import duration, money, tokens
 
 
 @pytest.mark.parametrize(

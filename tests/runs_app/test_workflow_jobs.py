@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from access_app.roles import Role
+from access_app.role import Role
 from agents_app.registry import Kind, registry
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.building import build
-from runs_app.workflows import RUN_WORKFLOW, run_workflow, start
+from runs_app.building.agent import build
+from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start
 from tests.factories import member
 from tests.runs_app.conftest import answer
 from tests.served import wait_until
@@ -22,7 +22,7 @@ COUNTED = {"a": 2, "b": 1}
 @pytest.fixture
 def worker(monkeypatch):
     """A worker that takes each job when it is sent, as one does that has nothing else to do."""
-    monkeypatch.setattr(work, "send", lambda job: work.run(str(job.pk)))
+    monkeypatch.setattr(runner, "send", lambda job: runner.run(str(job.pk)))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -51,7 +51,7 @@ def test_a_failed_job_says_why(monkeypatch):
     def fail(job):
         Job.objects.filter(pk=job.pk).update(state="failed", error="ValueError: No words.")
 
-    monkeypatch.setattr(work, "send", fail)
+    monkeypatch.setattr(runner, "send", fail)
     built = build({"model": DEMO, "workflows": ["word-frequency"]})
 
     result = asyncio.run(answer(built, 'Use word-frequency {"text": ""}'))
@@ -62,7 +62,7 @@ def test_a_failed_job_says_why(monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
     looked = threading.Event()
-    monkeypatch.setattr(work, "send", lambda job: None)
+    monkeypatch.setattr(runner, "send", lambda job: None)
     monkeypatch.setattr(Job, "refresh_from_db", lambda job: looked.set())
     entry = registry.get(Kind.WORKFLOW, "word-frequency")
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentcms.wire import canonical
-from agents_app.shapes import WIRE_NAMES
+from agentcms.wire.canonical import canonical
+from agents_app.configuration.schema import WIRE_NAMES
 
 LIMIT = 5
 Picture = dict[str, Any]

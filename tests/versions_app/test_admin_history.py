@@ -4,11 +4,11 @@ import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory, member
-from versions_app.admin import AgentVersionAdmin
+from versions_app.admin.versions import AgentVersionAdmin
 from versions_app.models import AgentVersion
-from versions_app.retention import RetentionRule
+from versions_app.models.retention_rule import RetentionRule
 
 pytestmark = pytest.mark.django_db
 
@@ -206,7 +206,7 @@ def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, ag
 
 
 def test_only_so_many_versions_are_pinned_at_once(client, staff, agent, monkeypatch):
-    monkeypatch.setattr("versions_app.admin.MOST_PINNED", 1)
+    monkeypatch.setattr("versions_app.admin.versions.MOST_PINNED", 1)
     everything = {"action": "pin", "_selected_action": [version.pk for version in agent.versions.all()]}
 
     answer = client.post(reverse("admin:versions_app_agentversion_changelist"), {**everything, "confirmed": "yes"})

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from agentcms.wire import canonical, digest
-from agents_app import shapes
-from agents_app.changes import change
-from agents_app.index import AgentIndex, columns
-from agents_app.models import Agent
+from agentcms.wire.canonical import canonical, digest
+from agents_app.configuration import schema
+from agents_app.editing.change_context import change
+from agents_app.models import Agent, AgentIndex
+from agents_app.models.search_index import columns
 from tests.conftest import DRILL
 from tests.factories import AgentFactory
 from tests.versions_app.specification import LIMIT, History
@@ -50,7 +50,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
     def make(self, agent_id, changes):
         agent = AgentFactory(id=agent_id, **changes)
         self.histories[agent_id] = History()
-        self.histories[agent_id].create(shapes.to_body(vars(agent)))
+        self.histories[agent_id].create(schema.to_body(vars(agent)))
         self.stale[agent_id] = Agent.objects.get(pk=agent_id)
 
     def here(self, agent_id):
@@ -71,7 +71,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(agent, name, value)
         with change(publish=publish):
             agent.save()
-        history.save({**history.picture, **shapes.to_body(changes)}, publish)
+        history.save({**history.picture, **schema.to_body(changes)}, publish)
 
     @rule(agent_id=agent_ids, publish=publishing)
     def save_unchanged(self, agent_id, publish):
@@ -91,15 +91,15 @@ class AgentsAndHistories(RuleBasedStateMachine):
         for name, value in deepcopy(changes).items():
             setattr(stale, name, value)
         stale.save(update_fields=list(changes) if named else None)
-        written = {name: getattr(stale, name) for name in (changes if named else shapes.FIELDS)}
-        history.save({**history.picture, **shapes.to_body(written)}, None)
+        written = {name: getattr(stale, name) for name in (changes if named else schema.FIELDS)}
+        history.save({**history.picture, **schema.to_body(written)}, None)
 
     @rule(agent_id=agent_ids, changes=fields, publish=publishing)
     def edit(self, agent_id, changes, publish):
         history, agent = self.here(agent_id)
         with change(publish=publish):
             agent.edit(deepcopy(changes))
-        history.edit(shapes.to_body(changes), publish)
+        history.edit(schema.to_body(changes), publish)
 
     @rule(agent_id=agent_ids, data=st.data())
     def activate(self, agent_id, data):

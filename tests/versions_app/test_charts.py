@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from versions_app.charts import WEEKS, WIDTH, sizes, spans, weeks
-from versions_app.timeline import Sketch
+from versions_app.history.charts import WEEKS, WIDTH, sizes, spans, weeks
+from versions_app.history.timeline import Sketch
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
 

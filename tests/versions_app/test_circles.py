@@ -2,9 +2,9 @@
 
 import pytest
 
-from agents_app.changes import change
+from agents_app.configuration.sub_agents import Circle
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.sub_agents import Circle
 from tests.factories import AgentFactory, member
 from versions_app.models import AgentVersion
 

@@ -1,7 +1,7 @@
 """The sections of a comparison."""
 
 from tests.versions_app.test_summaries import BLANK
-from versions_app.comparison import MOST_CHARACTERS, MOST_PATHS, MOST_ROWS, sections
+from versions_app.compare.sections import MOST_CHARACTERS, MOST_PATHS, MOST_ROWS, sections
 
 
 def of(field, before, after, **options):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import Activation, AgentVersion

@@ -10,8 +10,8 @@ from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 
 from access_app.models import Membership
+from agents_app.configuration.references import warnings
 from agents_app.models import Agent
-from agents_app.references import warnings
 from versions_app.models import AgentVersion
 
 

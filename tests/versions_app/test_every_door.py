@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from agents_app.changes import Source, change
+from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from tests.agents_app.test_admin_door import form_of
 from tests.api.calls import Caller, agent_path

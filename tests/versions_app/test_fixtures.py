@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import Activation, AgentVersion

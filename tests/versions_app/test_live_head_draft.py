@@ -4,8 +4,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db.models import RestrictedError
 
-from agentcms.wire import digest
-from agents_app.changes import change
+from agentcms.wire.canonical import digest
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory
 from versions_app.models import AgentVersion

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.agents_app.test_admin_door import form_of
 from tests.factories import AgentFactory, UserFactory, member

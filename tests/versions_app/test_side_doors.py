@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import AgentVersion
 

@@ -5,10 +5,10 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
-from agents_app.changes import change
-from agents_app.shapes import WIRE_NAMES
+from agents_app.configuration.schema import WIRE_NAMES
+from agents_app.editing.change_context import change
 from tests.factories import AgentFactory, UserFactory
-from versions_app import triggers
+from versions_app.integrity import triggers
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db

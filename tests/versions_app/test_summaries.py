@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents_app.shapes import WIRE_NAMES
-from versions_app.diffs import line_counts, lines
-from versions_app.summaries import LABELS, in_words, summarize
+from agents_app.configuration.schema import WIRE_NAMES
+from versions_app.compare.diff import line_counts, lines
+from versions_app.compare.summary import LABELS, in_words, summarize
 
 BLANK = {
     "name": "A",

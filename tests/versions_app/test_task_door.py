@@ -6,7 +6,7 @@ from celery.contrib.testing.worker import start_worker
 from django.contrib.auth import get_user_model
 
 from agentcms.celery import app
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.broker import broker
 from tests.factories import AgentFactory, UserFactory

@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access_app.models import ApiKey
-from access_app.roles import Role
+from access_app.role import Role
 
 
 class Command(BaseCommand):

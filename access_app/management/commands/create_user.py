@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
 from access_app.models import Membership
-from access_app.roles import Role
+from access_app.role import Role
 
 PASSWORD_VARIABLE = "AGENTCMS_PASSWORD"  # noqa: S105  the name of a variable
 

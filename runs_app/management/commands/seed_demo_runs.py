@@ -8,10 +8,10 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
 from agents_app.models import Agent
+from runs_app.engine.start import start
+from runs_app.events.streams import wait_for
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
-from runs_app.starting import start
-from runs_app.streams import wait_for
 
 AGENT = "storyteller"  # it needs no key
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from runs_app import providers
+from runs_app.providers import table
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
 
@@ -16,9 +16,9 @@ from tests.pages.conftest import browser
 @pytest.fixture(autouse=True)
 def providers_as_they_are() -> Any:
     """No test believes what another one read of the providers."""
-    providers.forget()
+    table.forget()
     yield
-    providers.forget()
+    table.forget()
 
 
 @pytest.fixture

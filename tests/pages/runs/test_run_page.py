@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from agents_app.models import Agent
 from runs_app.models import AgentRun, Score, Thread
 from tests.factories import member

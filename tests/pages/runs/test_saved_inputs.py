@@ -57,7 +57,7 @@ def test_it_needs_a_name_and_a_text(editor, agent, name, message, sentence):
 
 
 def test_there_is_a_most(editor, agent, monkeypatch):
-    monkeypatch.setattr("runs_app.views_inputs.MOST_INPUTS", 1)
+    monkeypatch.setattr("runs_app.views.saved_inputs.MOST_INPUTS", 1)
     save(editor, agent)
 
     assert told(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from runs_app.models import AgentRun, SavedInput
 from runs_app.urls import urlpatterns
 from tests.factories import AgentFactory, member

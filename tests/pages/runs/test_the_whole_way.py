@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.urls import reverse
 
-from runs_app.faults import CannotBuild
+from runs_app.exceptions import CannotBuild
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member

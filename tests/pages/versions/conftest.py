@@ -7,7 +7,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
 

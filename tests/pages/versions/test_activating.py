@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
 from tests.pages.versions.conftest import act, edit, page, said, stand, version

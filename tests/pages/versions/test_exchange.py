@@ -7,13 +7,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.work import run
+from jobs_app.runner import run
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
-from versions_app.exchange import folder
+from versions_app.exchange.jobs import folder
 from versions_app.urls_exchange import urlpatterns
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from access_app.roles import Role
+from access_app.role import Role
 from tests.factories import member
 from tests.pages.conftest import browser
 from tests.pages.versions.conftest import act, edit, page, version

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from access_app.roles import Role
+from access_app.role import Role
 from tests.factories import AgentFactory, member
 from tests.pages.conftest import browser
 from tests.pages.versions.conftest import stand

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs_app import work
+from jobs_app import runner
 from versions_app.tasks import CHECK
 
 
@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
 
     def handle(self, *args: Any, repair: bool, **options: Any) -> None:
-        job = work.run_here(CHECK, {"repair": repair})
+        job = runner.run_here(CHECK, {"repair": repair})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         result = job.result

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agents_app.changes import change
+from agents_app.editing.change_context import change
+from agents_app.forms.field_values import plural
 from agents_app.models import Agent
-from agents_app.pieces import plural
-from versions_app.consistency import CAUGHT_UP, reindex
+from versions_app.integrity.check import CAUGHT_UP, reindex
 from versions_app.models import AgentVersion
 
 

@@ -15,10 +15,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from access_app.models import Membership
-from access_app.roles import Role
-from agents_app.changes import Source, change
+from access_app.role import Role
+from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
-from versions_app.demo import PEOPLE, Step, Story, stories
+from versions_app.demo.stories import PEOPLE, Step, Story, stories
 
 User = get_user_model()
 

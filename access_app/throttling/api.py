@@ -1,0 +1,36 @@
+"""The API's throttles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from access_app.models import ApiKey
+from access_app.throttling.limiter import Limiter
+
+if TYPE_CHECKING:  # the module of DRF's views looks up this one while it loads
+    from rest_framework.views import APIView
+
+calls = Limiter("calls", lambda: settings.API_THROTTLE)
+wrong_keys = Limiter("wrong-keys", lambda: settings.API_THROTTLE and settings.API_WRONG_KEYS)
+
+
+class CallThrottle(BaseThrottle):
+    """So many calls per key, or per address where somebody came without one."""
+
+    seconds = 0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        key = request.auth
+        self.seconds = calls.take(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{address(request)}")
+        return not self.seconds
+
+    def wait(self) -> float:
+        return float(self.seconds)
+
+
+def address(request: Request) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))

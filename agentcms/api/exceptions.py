@@ -1,0 +1,193 @@
+"""JSON in, JSON out, and every exception as the one error body."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from functools import singledispatch
+from typing import Any
+
+from django.core import exceptions as django
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import Http404, UnreadablePostError
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from agentcms import errors
+from agentcms.errors import ApiError, BadRequest
+from agentcms.logs import describe
+from agentcms.wire.names import join, to_wire, wire_path
+
+logger = logging.getLogger(__name__)
+
+
+# --- In
+
+
+# --- Out
+
+
+# --- Errors
+
+
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's hook: the error body of an exception, or None for a bug, which rises."""
+    error = api_error(exception)
+    if error is None:
+        return None
+    # Imported late: the module of DRF's views looks up this module's parser and renderer while it loads.
+    from rest_framework.views import set_rollback
+
+    set_rollback()
+    return Response(error.body, status=error.status, headers=error.headers)
+
+
+@singledispatch
+def api_error(exception: BaseException) -> ApiError | None:
+    """What the caller is told of an exception; None for a bug."""
+    return None
+
+
+@api_error.register
+def _own(exception: ApiError) -> ApiError:
+    return exception
+
+
+@api_error.register
+def _drf(exception: drf.APIException) -> ApiError:
+    return ApiError(exception.status_code, sentence(str(exception.detail)), exception.default_code)
+
+
+@api_error.register(drf.NotAuthenticated)
+@api_error.register(drf.AuthenticationFailed)
+def _unauthorized(exception: drf.APIException) -> ApiError:
+    # Always 401: DRF turns it into 403 where the first authenticator has no challenge.
+    challenge = getattr(exception, "auth_header", None)
+    return errors.Unauthorized(challenge) if challenge else errors.Unauthorized()
+
+
+@api_error.register
+def _invalid(exception: drf.ValidationError) -> ApiError:
+    return BadRequest("request body", _flat(exception.detail, ""))
+
+
+def _flat(detail: Any, path: str) -> Iterator[tuple[str, str]]:
+    """DRF's nested details as issues with wire paths."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            yield from _flat(value, path if key == "non_field_errors" else join(path, to_wire(str(key))))
+    elif isinstance(detail, list):
+        for index, value in enumerate(detail):
+            yield from _flat(value, path if isinstance(value, str) else f"{path}[{index}]")
+    else:
+        yield path, str(detail)
+
+
+@api_error.register
+def _unreadable(exception: drf.ParseError) -> ApiError:
+    return BadRequest("request body", [("", str(exception.detail))])
+
+
+@api_error.register
+def _method(exception: drf.MethodNotAllowed) -> ApiError:
+    return ApiError(405, sentence(str(exception.detail)), "method_not_allowed")
+
+
+@api_error.register
+def _accept(exception: drf.NotAcceptable) -> ApiError:
+    return ApiError(406, "This address answers in application/json only.", "not_acceptable")
+
+
+@api_error.register
+def _media_type(exception: drf.UnsupportedMediaType) -> ApiError:
+    return errors.UnsupportedMediaType()
+
+
+@api_error.register
+def _throttled(exception: drf.Throttled) -> ApiError:
+    return errors.TooManyRequests(max(1, math.ceil(getattr(exception, "wait", None) or 1)))
+
+
+@api_error.register(drf.PermissionDenied)
+@api_error.register(django.PermissionDenied)
+def _forbidden(exception: Exception) -> ApiError:
+    message = str(exception) or "You may not do this."
+    return errors.Forbidden(sentence(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
+
+
+@api_error.register
+def _missing(exception: drf.NotFound) -> ApiError:
+    return errors.NotFound(sentence(str(exception.detail)))
+
+
+@api_error.register(Http404)
+@api_error.register(django.ObjectDoesNotExist)
+def _nowhere(exception: Exception) -> ApiError:
+    # Django's own text names the model, or lists every route.
+    return errors.NotFound()
+
+
+@api_error.register
+def _rule(exception: django.ValidationError) -> ApiError:
+    """A broken rule: about fields it is a list of issues, a single one about the whole is the sentence itself."""
+    if hasattr(exception, "error_dict"):
+        by_field = exception.message_dict.items()
+        paths = {name: "" if name == django.NON_FIELD_ERRORS else wire_path(name) for name, _ in by_field}
+        return BadRequest("request body", [(paths[name], text) for name, texts in by_field for text in texts])
+    if len(exception.error_list) == 1:
+        return ApiError(400, exception.messages[0], exception.error_list[0].code or "invalid")
+    return BadRequest("request body", [("", text) for text in exception.messages])
+
+
+@api_error.register
+def _too_big(exception: django.RequestDataTooBig) -> ApiError:
+    return errors.TooLarge()
+
+
+@api_error.register(django.SuspiciousOperation)
+@api_error.register(django.BadRequest)
+@api_error.register(UnreadablePostError)
+def _bad(exception: Exception) -> ApiError:
+    return ApiError(400, "The request cannot be read.", "bad_request")
+
+
+@api_error.register
+def _host(exception: django.DisallowedHost) -> ApiError:
+    return ApiError(400, "This host name is not served here.", "bad_host")
+
+
+# What SQLite says where the admin is asked for a regular expression that is none; PostgreSQL has a DataError for it.
+NO_PATTERN = "user-defined function raised exception"
+
+
+@api_error.register(OperationalError)
+@api_error.register(InterfaceError)
+def _database(exception: Exception) -> ApiError | None:
+    """A lock or connection not to be had in time is a wait; a missing table is a bug."""
+    if str(exception) == NO_PATTERN:
+        return _unstorable(exception)
+    if not _is_passing(exception):
+        return None
+    logger.warning("The database could not be had in time: %s", describe(exception))
+    return errors.Unavailable()
+
+
+@api_error.register(DataError)
+@api_error.register(OverflowError)  # SQLite's word for a number beyond its own
+def _unstorable(exception: Exception) -> ApiError:
+    """A value that the database does not take, such as a NUL, where nobody looked before it was asked."""
+    logger.warning("The database refused a value.", exc_info=exception)
+    return ApiError(400, "The request cannot be read.", "bad_request")
+
+
+def _is_passing(exception: Exception) -> bool:
+    # SQLite calls a missing table operational too, so it is asked for its own word; PostgreSQL does not.
+    word: str | None = getattr(exception.__cause__, "sqlite_errorname", None)
+    passing = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL")
+    return word is None or word.startswith(passing)
+
+
+def sentence(text: str) -> str:
+    """A message with its full stop."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,196 @@
+"""Read a query string strictly, and page through rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Protocol
+from urllib.parse import unquote_to_bytes
+
+from agentcms.api.pagination import Paging
+from agentcms.errors import BadRequest
+from agentcms.wire.names import join, shown
+from agentcms.wire.parser import InvalidJSON, parse
+from agentcms.wire.timestamps import read_time
+from agentcms.wire.validation import Fault, faults
+
+MAX_PER_PAGE = 1000
+MAX_NUMBER = 2**31 - 1  # a page of this number still begins within 64 bits
+IGNORED = {"requestContext"}  # the client sends it on every route; nothing reads it
+
+ONE_FORM = "Give this parameter in one form, as brackets or as a text."
+
+Direction = Literal["ASC", "DESC"]
+_BRACKETS = re.compile(r"(?:\[[^\[\]]*\])+")
+
+
+class HasMeta(Protocol):
+    """A Django or a DRF request."""
+
+    @property
+    def META(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """A wire field name and a direction."""
+
+    field: str
+    direction: Direction = "DESC"
+
+
+class Query:
+    """The parameters of one request; each method reads one, and leaving the block refuses every fault at once.
+
+    `with Query(request) as query: paging = query.paging(100)`. Parameters that nobody reads are ignored; one that is
+    read may stand only once.
+    """
+
+    def __init__(self, request: HasMeta) -> None:
+        self.faults: list[Fault] = []
+        self.values: dict[str, list[str]] = {}
+        # Not request.GET: it turns broken UTF-8 into other characters without a word.
+        raw: bytes = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
+        for pair in filter(None, raw.split(b"&")):
+            self._keep(*pair.replace(b"+", b" ").partition(b"=")[::2])
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and self.faults:
+            raise BadRequest("query parameters", self.faults)
+
+    def _keep(self, raw_name: bytes, raw_value: bytes) -> None:
+        name = unquote_to_bytes(raw_name).decode("utf-8", "backslashreplace")
+        if name in IGNORED:
+            return
+        try:
+            value = unquote_to_bytes(raw_value).decode()
+        except UnicodeDecodeError:
+            self.refuse(shown(name), "The value is not valid UTF-8.")
+            return
+        for fault in (*faults(name, shown(name)), *faults(value, shown(name))):
+            self.refuse(*fault)
+        self.values.setdefault(name, []).append(value)
+
+    def refuse(self, field: str, message: str) -> None:
+        """Note a fault; the block's end raises it."""
+        self.faults.append(Fault(field, message))
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """The parameter as it stands, or the default where it is absent."""
+        given = self.values.get(name)
+        if not given:
+            return default
+        if len(given) > 1:
+            self.refuse(name, "Give this parameter once.")
+        return given[-1]
+
+    def whole(self, name: str, default: int, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
+        """A whole number in plain digits within bounds."""
+        text = self.text(name)
+        if text is None:
+            return default
+        # By length first: Python takes its time over thousands of digits.
+        if re.fullmatch(r"[0-9]{1,10}", text) and minimum <= int(text) <= maximum:
+            return int(text)
+        self.refuse(name, f"Give a whole number from {minimum} to {maximum}.")
+        return default
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """`true` or `false`."""
+        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
+
+    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
+        """One of several words."""
+        text = self.text(name, default)
+        if text in choices:
+            return str(text)
+        self.refuse(name, f"Give one of {', '.join(choices)}.")
+        return default
+
+    def time(self, name: str) -> datetime | None:
+        """A wire time, or None where it is absent."""
+        text = self.text(name)
+        try:
+            return None if text is None else read_time(text)
+        except ValueError as error:
+            self.refuse(name, str(error))
+            return None
+
+    def paging(self, per_page: int) -> Paging:
+        """`page` from 0 and `perPage` from 1 to 1000; `per_page` is the route's default."""
+        return Paging(self.whole("page", 0), self.whole("perPage", per_page, 1, MAX_PER_PAGE))
+
+    def order_by(self, fields: Sequence[str], default: OrderBy) -> OrderBy:
+        """`orderBy` as brackets, as a JSON text, or flat with `sortDirection`."""
+        given = self.order_parts()
+        field = given.get("field", default.field)
+        direction = given.get("direction", default.direction)
+        if field not in fields:
+            self.refuse("orderBy.field", f"Give one of {', '.join(fields)}.")
+            return default
+        if direction not in ("ASC", "DESC"):
+            self.refuse("orderBy.direction", "Give one of ASC, DESC.")
+            return default
+        return OrderBy(field, direction)
+
+    def order_parts(self) -> dict[str, Any]:
+        """`field` and `direction` as far as any of the three forms gives them, unchecked."""
+        flat_direction = self.text("sortDirection")
+        flat = {} if flat_direction is None else {"direction": flat_direction}
+        text = self.values.get("orderBy", [""])[-1]
+        if "orderBy" in self.values and not text.lstrip().startswith("{"):
+            if any(name.startswith("orderBy[") for name in self.values):
+                self.refuse("orderBy", ONE_FORM)
+            return {**flat, "field": self.text("orderBy")}
+        return {**flat, **(self.object("orderBy") or {})}
+
+    def object(self, name: str) -> dict[str, Any] | None:
+        """A JSON object, as brackets `name[a][b]=text` or as a JSON text; None where it is absent."""
+        brackets = [(key, texts) for key, texts in self.values.items() if key.startswith(f"{name}[")]
+        text = self.text(name)
+        if text is None:
+            return self._from_brackets(name, brackets) if brackets else None
+        if brackets:
+            self.refuse(name, ONE_FORM)
+        return self._from_text(name, text)
+
+    def _from_text(self, name: str, text: str) -> dict[str, Any]:
+        try:
+            value = parse(text.encode())
+        except InvalidJSON as error:
+            for field, message in error.faults:
+                self.refuse(join(name, field) if field else name, message)
+            return {}
+        if isinstance(value, dict):
+            return value
+        self.refuse(name, "Give a JSON object.")
+        return {}
+
+    def _from_brackets(self, name: str, brackets: Iterable[tuple[str, list[str]]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, texts in brackets:
+            if not _BRACKETS.fullmatch(key, len(name)):
+                self.refuse(shown(key), f"Write brackets as {name}[key] or {name}[key][key].")
+            elif len(texts) > 1 or not _place(result, key[len(name) + 1 : -1].split("]["), texts[0]):
+                self.refuse(shown(key), "Give this parameter once.")
+        for fault in faults(result, name):
+            self.refuse(*fault)
+        return result
+
+
+def _place(tree: dict[str, Any], keys: list[str], text: str) -> bool:
+    """Put a text at its path; False where something else stands there."""
+    *parents, last = keys
+    for key in parents:
+        tree = tree.setdefault(key, {})
+        if not isinstance(tree, dict):
+            return False
+    return tree.setdefault(last, text) is text

@@ -1,0 +1,63 @@
+"""Render responses as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.functional import Promise
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from agentcms.wire.timestamps import wire_time
+
+
+@dataclass(frozen=True, slots=True)
+class RawJSON:
+    """Response data that is JSON text already, in UTF-8: `Response(RawJSON(text.encode()))`."""
+
+    content: bytes
+
+
+def encode(data: Any) -> bytes:
+    """Compact JSON in UTF-8; half of a surrogate pair, which only an error can quote, is written as its escape."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return wire_time(value)
+    if isinstance(value, UUID | Promise):
+        return str(value)
+    raise TypeError(f"A {type(value).__name__} has no form in JSON.")
+
+
+class JSONRenderer(BaseRenderer):
+    """The data as JSON, or the very bytes of a RawJSON; no data is no body, as for a 304."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        if isinstance(data, RawJSON):
+            return data.content
+        return b"" if data is None else encode(data)
+
+
+class Negotiation(DefaultContentNegotiation):
+    """DRF's own; who takes anything, or what a view answers anyway, needs no reading of the `Accept` header."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        first = renderers[0]
+        if request.META.get("HTTP_ACCEPT", "*/*") in ("*/*", first.media_type):
+            return first, first.media_type
+        return super().select_renderer(request, renderers, format_suffix)

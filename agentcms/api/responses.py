@@ -1,0 +1,22 @@
+"""Responses whose body is JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from agentcms.api.renderers import encode
+
+
+def reply(text: str, status: int = 200, etag: str = "") -> HttpResponse:
+    """An answer that is JSON text already."""
+    response = HttpResponse(text.encode(), "application/json", status)
+    if etag:
+        response.headers["ETag"] = etag
+        response.headers["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def json_reply(data: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(encode(data), "application/json", status)

@@ -1,0 +1,95 @@
+"""What is counted for Prometheus, in every process of this machine.
+
+Each process counts in files of its own below DATA_DIR/metrics; `agentcms.figures` reads them together.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.signals import post_save
+
+FOLDER: Path = settings.DATA_DIR / "metrics"
+with suppress(OSError):  # `manage.py check` says what is wrong with a folder that cannot be written to
+    FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
+
+from prometheus_client import Counter, Histogram  # noqa: E402  it reads the folder as it loads
+
+from access_app.throttling.limiter import alone  # noqa: E402
+from runs_app.engine.leases import ended  # noqa: E402
+from versions_app.models import Activation, AgentVersion  # noqa: E402
+from versions_app.retention import pruned  # noqa: E402
+
+log = logging.getLogger(__name__)
+
+ROOM = 1 << 20  # bytes of each file, as prometheus_client maps it
+IN_MEMORY = "/dev/shm"  # noqa: S108
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
+REQUESTS = Counter("agentcms_requests", "Requests answered.", ["method", "route", "status"])
+SECONDS = Histogram("agentcms_request_seconds", "Time to answer.", ["method", "route"], buckets=BUCKETS)
+CONFLICTS = Counter("agentcms_conflicts", "Requests refused because somebody else was there first.", ["status"])
+THROTTLED = Counter("agentcms_throttled", "Requests refused because there were too many.", ["route"])
+ALONE = Counter("agentcms_throttles_alone", "Counts of calls that one process keeps to itself.", ["throttle"])
+VERSIONS = Counter("agentcms_versions", "Versions made.", ["source"])
+ACTIVATIONS = Counter("agentcms_activations", "Moves of what is live.", ["source"])
+RUNS = Counter("agentcms_runs_ended", "Runs that are over.", ["status"])
+PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
+
+
+def count_kept(counter: Counter, instance: Any, created: bool, **kwargs: Any) -> None:
+    """Count a new row once it is committed."""
+    if created:
+        transaction.on_commit(counter.labels(instance.source).inc)
+
+
+def count_pruned(count: int, **kwargs: Any) -> None:
+    transaction.on_commit(partial(PRUNED.labels("versions").inc, count))
+
+
+def count_alone(throttle: str, **kwargs: Any) -> None:
+    ALONE.labels(throttle).inc()
+
+
+def count_run(status: str, **kwargs: Any) -> None:
+    RUNS.labels(status).inc()
+
+
+def listen() -> None:
+    """Count what the history makes and removes, how runs end, and throttles that do without the cache."""
+    post_save.connect(partial(count_kept, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
+    post_save.connect(partial(count_kept, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
+    pruned.connect(count_pruned, dispatch_uid="count-pruned")
+    alone.connect(count_alone, dispatch_uid="count-alone")
+    ended.connect(count_run, dispatch_uid="count-runs")
+
+
+def reserve() -> None:
+    """Take the room for this process's files before they are mapped; without any, count in memory, for nobody.
+
+    A mapped page that a full disk has no room for would kill the process.
+    """
+    try:
+        for kind in ("counter", "histogram"):
+            with (FOLDER / f"{kind}_{os.getpid()}.db").open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as reason:
+        log.warning("This process counts in memory, unseen by /metrics: %s.", reason)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = mkdtemp(dir=IN_MEMORY if Path(IN_MEMORY).is_dir() else None)
+
+
+def forget_the_dead() -> None:
+    """Remove the files of processes that are gone, at a start."""
+    for path in FOLDER.glob("*.db"):
+        if not Path("/proc", path.stem.rpartition("_")[2]).exists():
+            with suppress(FileNotFoundError):
+                path.unlink()

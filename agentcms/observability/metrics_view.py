@@ -1,0 +1,102 @@
+"""`/metrics`: what all processes counted, and what the database knows, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Min
+from django.http import HttpResponse
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from agentcms.observability.metrics import FOLDER
+from jobs_app.models import Heartbeat, Job
+from runs_app.models import AgentRun
+from versions_app.integrity.check import CHECK
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Asked:
+    """What the database knows."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield self.jobs()
+        yield self.oldest()
+        yield self.runs()
+        yield gauge(
+            "agentcms_jobs_late", "Jobs that wait too long, or whose worker has died.", Job.objects.late().count()
+        )
+        if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
+            yield gauge("agentcms_beat_age_seconds", "Since the schedule was seen alive.", age.total_seconds())
+        checked: Any = Job.objects.filter(kind=CHECK, state=Job.State.DONE).order_by("-created_at").first()
+        if checked is not None:
+            left = checked.result["found"] - checked.result["repaired"]
+            yield gauge("agentcms_history_faults", "Faults that the last check of the history left.", left)
+
+    def jobs(self) -> Metric:
+        family = GaugeMetricFamily("agentcms_jobs", "Jobs by kind and state.", labels=["kind", "state"])
+        for kind, state, count in Job.objects.order_by().values_list("kind", "state").annotate(Count("pk")):
+            family.add_metric([kind, state], count)
+        return family
+
+    def runs(self) -> Metric:
+        family = GaugeMetricFamily("agentcms_runs_open", "Runs that are not over.", labels=["status"])
+        for status, count in AgentRun.objects.open().order_by().values_list("status").annotate(Count("pk")):
+            family.add_metric([status], count)
+        return family
+
+    def oldest(self) -> Metric:
+        family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])
+        unfinished = Job.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING]).order_by()
+        for state, since in unfinished.values_list("state").annotate(Min("created_at")):
+            family.add_metric([state], (timezone.now() - since).total_seconds())
+        return family
+
+
+def gauge(name: str, text: str, value: float) -> Metric:
+    family = GaugeMetricFamily(name, text)
+    family.add_metric([], value)
+    return family
+
+
+def figures() -> bytes:
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(FOLDER))
+    registry.register(Asked())
+    return generate_latest(registry)
+
+
+class MayReadFigures(BasePermission):
+    """Staff, and the addresses that METRICS_ALLOW names where no proxy stands between."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return bool(comes_from(request, settings.METRICS_ALLOW) or (request.user.is_active and request.user.is_staff))
+
+
+def comes_from(request: Request, networks: Iterable[Any]) -> bool:
+    if request.headers.get("X-Forwarded-For") or request.headers.get("Forwarded"):
+        return False
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return False
+    return any(address in network for network in networks)
+
+
+class FiguresView(APIView):
+    """`GET /metrics`."""
+
+    permission_classes = (MayReadFigures,)
+    schema = None
+
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(figures(), TEXT)

@@ -1,0 +1,51 @@
+"""The API's description over HTTP: for programs, and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpResponse
+from django.shortcuts import render
+from rest_framework.exceptions import NotAuthenticated
+from rest_framework.request import Request
+
+from agentcms.api.renderers import encode
+from agentcms.api.views import JSONView
+from agentcms.openapi.document import document
+from agentcms.openapi.operations import OPERATIONS
+from agents_app.configuration.schema import AgentCreate
+
+
+class SchemaView(JSONView):
+    """OpenAPI 3.1."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(encode(document()), "application/json")
+
+
+class AgentSchemaView(JSONView):
+    """The JSON Schema of an agent, as creating one takes it."""
+
+    def get(self, request: Request) -> HttpResponse:
+        schema: dict[str, Any] = AgentCreate.model_json_schema(by_alias=True)
+        return HttpResponse(
+            encode({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}), "application/json"
+        )
+
+
+class DocsView(JSONView):
+    """The reference for people: a browser that nobody signed in with is led to do so and back."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return super().perform_content_negotiation(request, force=True)  # a page, whatever is accepted
+
+    def handle_exception(self, exception: Exception) -> Any:
+        if isinstance(exception, NotAuthenticated) and "text/html" in self.request.META.get("HTTP_ACCEPT", ""):
+            return redirect_to_login(self.request.get_full_path())
+        return super().handle_exception(exception)
+
+    def get(self, request: Request) -> HttpResponse:
+        shown = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]
+        context = {"operations": shown, "schemas": document()["components"]["schemas"]}
+        return render(request._request, "api/docs.html", context)

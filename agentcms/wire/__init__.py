@@ -1,0 +1,1 @@
+"""JSON as we store and send it."""

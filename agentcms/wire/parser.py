@@ -1,0 +1,108 @@
+"""Read JSON strictly: what is accepted comes back exactly, everything else is refused with its place."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import islice
+from typing import Any
+
+from agentcms.wire.validation import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MIN_INTEGER,
+    NOT_FINITE,
+    TOO_BIG,
+    TOO_DEEP,
+    Fault,
+    Refused,
+    Repeated,
+    faults,
+)
+
+MAX_FAULTS = 100
+_SAFE_DIGITS, _MOST_DIGITS = 18, 20  # so many always fit 64 bits; more, with the sign, never do
+_TOO_SMALL = "A number must not be so small that a double turns it into zero."
+
+
+class InvalidJSON(ValueError):
+    """A text that is not our JSON; its message is a sentence, `faults` are its places, a hundred at most."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        first = faults[0]
+        super().__init__(f"{first.field}: {first.message}" if first.field else first.message)
+        self.faults = faults
+
+
+def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
+    """The value of a JSON text in UTF-8.
+
+    Raises InvalidJSON with line and column for a fault of syntax, and with the path of every other fault.
+    """
+    value = _read(_text(data))
+    found = list(islice(faults(value, levels=levels), MAX_FAULTS))
+    if found:
+        raise InvalidJSON(found)
+    return value
+
+
+def _text(data: bytes) -> str:
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise InvalidJSON([Fault("", "The JSON must not begin with a byte order mark.")])
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = f"The JSON is not valid UTF-8 at line {line}, column {column}."
+        raise InvalidJSON([Fault("", message)]) from None
+
+
+def _read(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        reason = error.msg.removesuffix(" at").rstrip(":")
+        message = f"The JSON cannot be read at line {error.lineno}, column {error.colno}: {reason}."
+        raise InvalidJSON([Fault("", message)]) from None
+    except RecursionError:
+        raise InvalidJSON([Fault("", TOO_DEEP)]) from None
+
+
+# The hooks leave a marker where the value stands, so that `faults` can name its path.
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeated = Repeated(members)
+    repeated.names = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+    return repeated
+
+
+def _integer(digits: str) -> int | Refused:
+    # By length first: Python refuses to convert thousands of digits, and takes its time over hundreds.
+    if len(digits) <= _SAFE_DIGITS:
+        return int(digits)
+    if len(digits) > _MOST_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+        return Refused(TOO_BIG)
+    return int(digits)
+
+
+def _float(digits: str) -> float | Refused:
+    number = float(digits)
+    if number - number != 0:
+        return Refused(NOT_FINITE)
+    if number == 0 and digits.lower().partition("e")[0].strip("-0."):
+        return Refused(_TOO_SMALL)
+    return number
+
+
+def _constant(name: str) -> Refused:
+    return Refused(f"{name} is not JSON.")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)

@@ -1,0 +1,150 @@
+"""Find values that cannot be stored or sent as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import repeat
+from types import NoneType
+from typing import Any, NamedTuple
+
+from agentcms.wire.names import join, shown
+
+MAX_DEPTH = 64
+
+
+# Signed, so that SQLite, PostgreSQL's bigint and every typed client hold what was accepted exactly.
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+
+
+NUL = "Text must not contain a NUL character."
+
+
+SURROGATE = "Text must not contain half of a surrogate pair."
+
+
+TOO_DEEP = f"JSON must not be nested deeper than {MAX_DEPTH} levels."
+
+
+TOO_BIG = f"A whole number must lie between {MIN_INTEGER} and {MAX_INTEGER}."
+
+
+NOT_FINITE = "A number must be finite and fit a double."
+
+
+NOT_JSON = "This is not a JSON value."
+
+
+NOT_TEXT = "A key must be text."
+
+
+_NEVER_WRONG = frozenset({bool, NoneType})
+
+
+class Fault(NamedTuple):
+    """What is wrong, and the path of where: `metadata.a[3].b`, or "" for the value itself."""
+
+    field: str
+    message: str
+
+
+class Refused:
+    """Stands in a parsed value where the text held something that is not our JSON; `faults` names its place."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class Repeated(dict[str, Any]):
+    """An object whose text named a key more than once."""
+
+    names: list[str]
+
+
+def faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[Fault]:
+    """Every place where a value is not JSON that both databases keep exactly.
+
+    A value with a path already stands one level down. An integer beyond 64 bits passes only where it is a double that
+    jsonb spelled out; a text that writes such an integer is refused by `strict_json.parse`.
+    """
+    room = levels - bool(path)
+    if not _is_sound(value, room):
+        yield from _walk(value, path, room)
+
+
+def _is_sound(value: Any, room: int) -> bool:
+    """Whether a value has no fault; without paths, because nearly every value is sound."""
+    kind = type(value)
+    if kind is str:
+        return "\0" not in value and (value.isascii() or _text_fault(value) is None)
+    if kind in _NEVER_WRONG:
+        return True
+    if isinstance(value, dict):
+        return room > 0 and not isinstance(value, Repeated) and _are_sound_members(value, room - 1)
+    if isinstance(value, (list, tuple)):
+        return room > 0 and all(map(_is_sound, value, repeat(room - 1)))
+    return not (_text_fault(value) if isinstance(value, str) else _scalar_fault(value))
+
+
+def _are_sound_members(members: dict[Any, Any], room: int) -> bool:
+    for key, item in members.items():
+        if not isinstance(key, str) or "\0" in key or (not key.isascii() and _text_fault(key)):
+            return False
+        if type(item) not in _NEVER_WRONG and not _is_sound(item, room):
+            return False
+    return True
+
+
+def _walk(value: Any, path: str, room: int) -> Iterator[Fault]:
+    if isinstance(value, dict | list | tuple):
+        if room:
+            yield from _walk_members(value, path, room - 1)
+        else:
+            yield Fault(path, TOO_DEEP)
+    elif message := _text_fault(value) if isinstance(value, str) else _scalar_fault(value):
+        yield Fault(path, message)
+
+
+def _walk_members(value: Any, path: str, room: int) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        for index, item in enumerate(value):
+            yield from _walk(item, f"{path}[{index}]", room)
+        return
+    if isinstance(value, Repeated):
+        for name in value.names:
+            yield Fault(join(path, name), f"The key {shown(name)!r} stands twice in one object.")
+    for key, item in value.items():
+        where = join(path, str(key))
+        if message := _text_fault(key) if isinstance(key, str) else NOT_TEXT:
+            yield Fault(where, message.replace("Text", "A key", 1))
+        yield from _walk(item, where, room)
+
+
+def _text_fault(text: str) -> str | None:
+    if "\0" in text:
+        return NUL
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return SURROGATE
+    return None
+
+
+def _scalar_fault(value: Any) -> str | None:
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG
+    if isinstance(value, float):
+        return None if value - value == 0 else NOT_FINITE
+    return value.message if isinstance(value, Refused) else NOT_JSON
+
+
+def _is_double(value: int) -> bool:
+    try:
+        return int(Decimal(repr(float(value)))) == value
+    except OverflowError:
+        return False

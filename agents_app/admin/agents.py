@@ -1,0 +1,169 @@
+"""Agents for staff. The form knows the revision it was opened with and saves only what was changed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
+from django.db.models import F, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+
+from access_app.admin_access import StaffOnly
+from access_app.permissions import has_role, may_anything
+from access_app.role import Role
+from agents_app.admin.actions import TITLES, AgentActs
+from agents_app.admin.forms import AgentAdminForm
+from agents_app.editing.change_context import change
+from agents_app.editing.editor import publish_locked, save_draft_locked
+from agents_app.models import Agent, AgentIndex
+from agents_app.views.status import warnings_of
+
+
+class OwnerFilter(admin.SimpleListFilter):
+    """The owners whose agents the member of staff sees, and no others."""
+
+    title = "owner"
+    parameter_name = "owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        found = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
+        return [(f"={owner}", owner or "shared space") for owner in found.distinct()[:200]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(owner_id=value.removeprefix("="))
+
+
+class DraftFilter(admin.SimpleListFilter):
+    """Agents with a draft ahead of what is live."""
+
+    title = "draft"
+    parameter_name = "draft"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "With a draft"), ("no", "Without")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        same = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+        if self.value() == "yes":
+            return queryset.exclude(same)
+        return queryset.filter(same) if self.value() == "no" else queryset
+
+
+@admin.register(Agent)
+class AgentAdmin(StaffOnly, AgentActs):
+    """Every agent that a member of staff may see."""
+
+    form = AgentAdminForm
+    list_display = ("name", "id", "owner", "live", "state", "updated_at", "page")
+    list_filter = (OwnerFilter, DraftFilter, "updated_at")
+    search_fields = ("id", "name", "description", "instructions")
+    list_select_related = ("active_version", "head_version")
+    readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
+    list_per_page = 50
+    fieldsets: ClassVar = [
+        (None, {"fields": ["id", "owner_id", "name", "description", "instructions", "model"]}),
+        ("Abilities", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
+        (
+            "Details",
+            {
+                "classes": ["collapse"],
+                "fields": ["scorers", "input_processors", "output_processors", "default_options", "metadata"],
+            },
+        ),
+        ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
+        ("This change", {"fields": ["change_message", "publish", "revision"]}),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
+        return Agent.objects.for_user(request.user).with_versions()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
+        sections = super().get_fieldsets(request, obj)
+        if obj is None:
+            return [section for section in sections if section[0] != "History"]
+        (name, options), *rest = sections
+        return [(name, {**options, "fields": [field for field in options["fields"] if field != "id"]}), *rest]
+
+    def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form as it is: what the pages' form declares is not to be narrowed to model fields."""
+        return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
+
+    def has_view_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.VIEWER, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, Role.EDITOR)
+
+    def has_change_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.EDITOR, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return self._may(request, Role.PUBLISHER, obj)
+
+    def _may(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
+        if not self.has_module_permission(request):
+            return False
+        return may_anything(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
+
+    def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
+        with saying(message=form.cleaned_data["change_message"]):
+            if change:
+                save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
+                save(form.row, form.changed_fields())
+                form.row.hand_over(form.cleaned_data["owner_id"])
+            else:
+                obj.save()
+        for warning in warnings_of([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
+            self.message_user(request, warning.message, messages.WARNING)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes along is counted and not listed: an agent may have a million events of runs."""
+        agents = list(objs)
+        refused = {"agent" for agent in agents if not self.has_delete_permission(request, agent)}
+        along = {
+            str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(
+                **{f"{relation.field.name}__in": agents}
+            ).count()
+            for relation in Agent._meta.related_objects
+            if relation.related_model is not AgentIndex
+        }
+        counts = {"agents": len(agents), **{name: count for name, count in along.items() if count}}
+        return [str(agent) for agent in agents], counts, refused, []
+
+    @admin.display(ordering="owner_id")
+    def owner(self, agent: Agent) -> str:
+        return agent.owner_id or "shared space"
+
+    @admin.display(description="Live")
+    def live(self, agent: Agent) -> str:
+        return f"v{agent.active_version.version_number}" if agent.active_version else "–"
+
+    @admin.display(description="Draft")
+    def state(self, agent: Agent) -> str:
+        return f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
+
+    @admin.display(description="Versions")
+    def history(self, agent: Agent) -> str:
+        versions = reverse("admin:versions_app_agentversion_changelist")
+        moves = reverse("admin:versions_app_activation_changelist")
+        links = (
+            '<a href="{}?agent__id__exact={}">All versions</a> · <a href="{}?agent__id__exact={}">Moves of live</a>'
+        )
+        return format_html(links, versions, agent.pk, moves, agent.pk)
+
+    @admin.display(description="Page")
+    def page(self, agent: Agent) -> str:
+        acts = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
+        links = [("Open", reverse("agents:edit", args=[agent.pk]))]
+        links += [(TITLES[act], reverse(f"admin:agents_app_agent_{act}", args=[quote(agent.pk)])) for act in acts]
+        return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
+
+
+saying = change  # save_model() has an argument of that name, as Django calls it

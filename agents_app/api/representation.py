@@ -1,0 +1,174 @@
+"""What the API answers of agents, as JSON text: the snapshot passes through as it is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from json.encoder import encode_basestring as quoted
+from typing import Any, NamedTuple, Self
+
+from django.db.models import Count, Func, TextField, Value
+from django.db.models.functions import Cast
+
+from access_app.caller_params import CALLER, CallerKind, stand_in
+from agentcms.db.compiled_query import Prepared
+from agentcms.wire.canonical import splice
+from agentcms.wire.timestamps import wire_time
+from agents_app.configuration.references import Warning, unregistered, warnings
+from agents_app.models import Agent, AgentQuerySet
+from agents_app.registry import registry
+
+
+class Row(NamedTuple):
+    """The columns that an answer is made of; `snapshot` and `references` are those of the version it shows."""
+
+    id: str
+    owner_id: str
+    row_key: str
+    revision: int
+    created_at: datetime
+    updated_at: datetime
+    live_id: str
+    live_number: int
+    live_hash: str
+    head_id: str
+    head_number: int
+    head_hash: str
+    shown_id: str
+    snapshot: str
+    references: str  # JSON
+
+    @classmethod
+    def of(cls, agent: Agent, version: Any) -> Self:
+        """The row of an agent in hand, showing one of its versions."""
+        live: Any = agent.active_version
+        head: Any = agent.head_version
+        own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at)
+        live_row = (str(live.pk), live.version_number, live.snapshot_hash)
+        head_row = (str(head.pk), head.version_number, head.snapshot_hash)
+        return cls(*own, *live_row, *head_row, str(version.pk), version.snapshot_text, json.dumps(version.references))
+
+    @property
+    def etag(self) -> str:
+        return etag(self.row_key, self.revision)
+
+
+OWN = ("id", "owner_id", "row_key", "revision", "created_at", "updated_at")
+
+
+class Spelled(Func):
+    """An id as the wire has it, so that no driver reads and nobody writes it again: a tenth of a list's time."""
+
+    output_field = TextField()
+    template = "(%(expressions)s)::text"
+    arity = 1
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        column, parameters = compiler.compile(self.source_expressions[0])
+        ends = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+        return " || '-' || ".join(f"substr({column}, {start}, {count})" for start, count in ends), parameters * 5
+
+
+def pointer(side: str) -> tuple[Any, ...]:
+    """The columns of a version that an agent points to."""
+    return Spelled(f"{side}__pk"), f"{side}__version_number", f"{side}__snapshot_hash"
+
+
+def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
+    """The agents as Rows, in one query; `shown` is the relation whose snapshot they show."""
+    pointers = (*pointer("active_version"), *pointer("head_version"))
+    # As text: most rows need no parsing of it.
+    references = Cast(f"{shown}__references", TextField())
+    return agents.filter(active_version__isnull=False).values_list(
+        *OWN, *pointers, Spelled(f"{shown}__pk"), f"{shown}__snapshot_text", references
+    )
+
+
+def _total(kind: CallerKind, **caller: Any) -> Any:
+    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False)
+    return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
+
+
+TOTAL = Prepared(_total, **CALLER)
+
+
+def at_version(user: Any, agent_id: str, **version: Any) -> Row | None:
+    """An agent that the caller may see, as one of its versions has it."""
+    named = {f"versions__{column}": value for column, value in version.items()}
+    found = rows(Agent.objects.for_user(user).filter(pk=agent_id, **named).order_by(), "versions").first()
+    return Row(*found) if found else None
+
+
+def etag(row_key: str, revision: int) -> str:
+    """Names this state of an agent; the registry counts because warnings are part of the answer."""
+    return f'"{row_key}.{revision}.{registry.fingerprint}"'
+
+
+class Told(NamedTuple):
+    """What an answer says of an agent but for its warnings, which other agents and staff change too."""
+
+    id: str
+    owner_id: str
+    row_key: str
+    revision: int
+    references: str  # JSON
+    text: str  # JSON, up to the warnings
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        draft = "true" if row.head_hash != row.live_hash else "false"
+        rest = (
+            f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
+            f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}",'
+            f'"headVersionNumber":{row.head_number},"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},'
+            f'"revision":{row.revision},"createdAt":"{wire_time(row.created_at)}",'
+            f'"updatedAt":"{wire_time(row.updated_at)}","warnings":}}'
+        )
+        text = splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
+        return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])
+
+    @property
+    def etag(self) -> str:
+        return etag(self.row_key, self.revision)
+
+
+def texts(shown: Sequence[Told]) -> list[str]:
+    """Each agent as JSON text; one more query where any of them names sub-agents."""
+    known = known_agents(shown)
+    registered = registry.fingerprint
+    return [f"{told.text}{warning_text(told.references, registered, known.get(told.id, ()))}}}" for told in shown]
+
+
+def text(row: Row) -> str:
+    """One agent as JSON text."""
+    return texts([Told.of(row)])[0]
+
+
+def warning_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+    """The warnings of a version as JSON; `fingerprint` is the registry's."""
+    text = unregistered_text(references, fingerprint, known)
+    if '"field":"model"' in text:  # staff may keep the provider, since a moment ago or until one
+        return warnings_text(warnings(json.loads(references), known))
+    return text
+
+
+@lru_cache(maxsize=4096)
+def unregistered_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+    """What the code alone says; `fingerprint` changes with it, so that what is kept here stays true."""
+    return warnings_text(unregistered(json.loads(references), known))
+
+
+def warnings_text(found: Iterable[Warning]) -> str:
+    return json.dumps([warning._asdict() for warning in found], ensure_ascii=False, separators=(",", ":"))
+
+
+def known_agents(shown: Iterable[Told | Row]) -> dict[str, tuple[str, ...]]:
+    """By agent that names any, the stored agents among them that it may use."""
+    named = {
+        each.id: (each.owner_id, json.loads(each.references)["agents"])
+        for each in shown
+        if '"agents"' in each.references
+    }
+    return Agent.objects.usable_among(named) if named else {}

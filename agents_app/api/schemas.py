@@ -1,0 +1,96 @@
+"""What the bodies of the API's writes say, beside the configuration of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from agents_app.configuration.schema import (
+    WIRE,
+    AgentId,
+    AgentShape,
+    Issue,
+    JSONObject,
+    Name,
+    OwnerId,
+    ShapeError,
+    gathering,
+    partial,
+    read,
+)
+from agents_app.editing.change_context import Change, change
+
+Message = Annotated[str, Field(max_length=500)]
+
+
+class Said(BaseModel):
+    """Why a change is made, and whether it goes live."""
+
+    model_config = WIRE
+
+    change_message: Message | None = None
+    auto_publish: bool | None = None
+
+
+class Ownership(BaseModel):
+    """Whose the agent is."""
+
+    model_config = WIRE
+
+    owner_id: OwnerId | None = None
+
+
+class Identity(BaseModel):
+    """The id of a new agent."""
+
+    model_config = WIRE
+
+    id: AgentId
+
+
+class Copy(BaseModel):
+    """What a duplicate may change."""
+
+    model_config = WIRE
+
+    name: Name | None = None
+    version_id: str | None = None
+
+
+def read_parts(body: Any, *parts: type[BaseModel]) -> list[JSONObject]:
+    """What a body says in each of several shapes; ShapeError with the faults of all of them at once."""
+    values: list[JSONObject] = []
+    issues: list[Issue] = []
+    for part in parts:
+        with gathering(issues):
+            values.append(read(part, body))
+    if issues:
+        raise ShapeError(dict.fromkeys(issues))
+    return values
+
+
+def read_new(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
+    """The configuration, id, owner and reason of a new agent."""
+    identity, fields, ownership, said = read_parts(body, Identity, AgentShape, Ownership, Said)
+    return fields, identity["id"], ownership.get("owner_id"), said
+
+
+def read_edit(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
+    """The fields, the new owner and the reason of a PATCH."""
+    fields, ownership, said = read_parts(body, partial(AgentShape), Ownership, Said)
+    return fields, ownership.get("owner_id"), said
+
+
+def publishes(said: JSONObject) -> bool:
+    """Whether a write goes live: it does unless it says `autoPublish: false`."""
+    return said.get("auto_publish") is not False
+
+
+@contextmanager
+def saying(said: JSONObject, **more: Any) -> Iterator[Change]:
+    """The change context of a write, as its body describes it."""
+    with change(message=said.get("change_message") or "", publish=publishes(said), **more) as context:
+        yield context

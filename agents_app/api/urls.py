@@ -1,0 +1,12 @@
+"""The addresses of the agents below /api."""
+
+from django.urls import path
+
+from agents_app.api import views
+
+urlpatterns = [
+    path("stored/agents", views.AgentsView.as_view(), name="api-agents"),
+    path("stored/agents/<str:agent_id>", views.AgentView.as_view(), name="api-agent"),
+    path("stored/agents/<str:agent_id>/dependents", views.DependentsView.as_view(), name="api-dependents"),
+    path("stored/agents/<str:agent_id>/duplicate", views.DuplicateView.as_view(), name="api-duplicate"),
+]

@@ -1,0 +1,272 @@
+"""The shape of an agent: one pydantic model that the API, the forms, the admin, the import and `Agent.clean()` ask.
+
+Wire names are camelCase. What is inside `model`, `metadata`, `defaultOptions`, processors and scorers is the caller's
+and is kept value for value. Nothing is trimmed and nothing is turned into another type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from functools import cache
+from itertools import repeat
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import ValidationError as PydanticValidationError
+from pydantic_core import PydanticCustomError
+
+from agentcms.wire.names import to_python, to_wire
+from agentcms.wire.validation import faults
+
+JSONObject = dict[str, Any]
+
+SAMPLING_TYPES = {"ratio", "count"}
+MOST_NAMED = 1000  # things of a kind that an agent names; each fault of one costs time, and a body holds millions
+
+
+class Issue(NamedTuple):
+    """One fault of an input: where, in wire names, and what."""
+
+    field: str
+    message: str
+
+
+class ShapeError(ValidationError):
+    """An input that is not an agent, with every fault at once.
+
+    A `ValidationError` by Python field names, so that forms show each message at its field; `issues` has wire paths.
+    """
+
+    def __init__(self, issues: Iterable[Issue]) -> None:
+        self.issues = list(issues)
+        by_field: dict[str, list[str]] = {}
+        for field, message in self.issues:
+            head, _, inner = field.partition(".")
+            head, bracket, index = head.partition("[")
+            inner = f"{bracket}{index}{'.' if index and inner else ''}{inner}"
+            name = to_python(head) or NON_FIELD_ERRORS
+            by_field.setdefault(name, []).append(f"{inner}: {message}" if inner else message)
+        super().__init__(by_field, code="invalid")
+
+
+@contextmanager
+def gathering(issues: list[Issue]) -> Iterator[None]:
+    """Note the faults of what is read inside, so that all parts of an input are told of at once."""
+    try:
+        yield
+    except ShapeError as error:
+        issues += error.issues
+
+
+def _problem(message: str) -> PydanticCustomError:
+    return PydanticCustomError("agent", "{message}", {"message": message})
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise _problem("This may not be blank.")
+    return value
+
+
+def _id(value: str) -> str:
+    _not_blank(value)
+    if not value.isprintable() or "/" in value or value in {".", ".."}:
+        raise _problem("Use printable characters other than a slash; '.' and '..' are not ids.")
+    return value
+
+
+def _distinct(keys: list[str]) -> list[str]:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            raise _problem(f"'{key}' is listed twice; list each key once.")
+        seen.add(key)
+    return keys
+
+
+def _reset(default: type) -> BeforeValidator:
+    """`null` for an optional field resets it."""
+    return BeforeValidator(lambda value: default() if value is None else value)
+
+
+def _few_keys(value: Any) -> Any:
+    """Pydantic counts the members of an object after it looked at each."""
+    if isinstance(value, dict) and len(value) > MOST_NAMED:
+        raise PydanticCustomError("too_long", "")
+    return value
+
+
+_few = BeforeValidator(_few_keys)
+
+NonBlank = Annotated[str, AfterValidator(_not_blank)]
+AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_id)]
+OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _id(value))]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_not_blank)]
+Text = Annotated[str, _reset(str)]
+Key = Annotated[str, Field(max_length=256), AfterValidator(_not_blank)]
+Keys = Annotated[list[Key], Field(max_length=MOST_NAMED), AfterValidator(_distinct), _reset(list)]
+Object = Annotated[JSONObject, _reset(dict)]
+Objects = Annotated[list[JSONObject], Field(max_length=MOST_NAMED), _reset(list)]
+Scorers = Annotated[dict[NonBlank, "ScorerChoice"], Field(max_length=MOST_NAMED), _few, _reset(dict)]
+
+WIRE = ConfigDict(strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True)
+
+
+class ModelChoice(BaseModel):
+    """The language model that an agent asks; what stands beside provider and name are the model's settings."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    provider: NonBlank
+    name: NonBlank
+
+
+class RatioSampling(BaseModel):
+    """Score a share of the answers."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    type: Literal["ratio"]
+    rate: Annotated[float, Field(ge=0, le=1)]
+
+
+class CountSampling(BaseModel):
+    """Score one of every `count` answers."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    type: Literal["count"]
+    count: Annotated[int, Field(ge=1)]
+
+
+class ScorerChoice(BaseModel):
+    """A scorer that an agent uses, and how often."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    sampling: Annotated[RatioSampling | CountSampling, Field(discriminator="type")] | None = None
+
+
+class AgentShape(BaseModel):
+    """The configuration of an agent: what a snapshot holds."""
+
+    model_config = WIRE
+
+    name: Name
+    description: Text = ""
+    instructions: str
+    model: ModelChoice
+    tools: Keys = Field(default_factory=list)
+    default_options: Object = Field(default_factory=dict)
+    workflows: Keys = Field(default_factory=list)
+    agents: Keys = Field(default_factory=list)
+    integration_tools: Keys = Field(default_factory=list)
+    input_processors: Objects = Field(default_factory=list)
+    output_processors: Objects = Field(default_factory=list)
+    memory: Key | None = None
+    scorers: Scorers = Field(default_factory=dict)
+    metadata: Object = Field(default_factory=dict)
+
+
+FIELDS: tuple[str, ...] = tuple(AgentShape.model_fields)
+WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
+
+
+class AgentCreate(AgentShape):
+    """What creating an agent takes beside its configuration."""
+
+    id: AgentId
+    owner_id: OwnerId | None = None
+
+
+@cache
+def partial(shape: type[BaseModel]) -> type[BaseModel]:
+    """The shape of a change: the same fields with the same rules, none of them required."""
+    fields: Any = {}
+    for name, info in shape.model_fields.items():
+        optional = copy(info)
+        optional.default, optional.default_factory = None, None
+        fields[name] = (info.annotation, optional)
+    return create_model(f"{shape.__name__}Change", __config__=shape.model_config, **fields)
+
+
+def defaults() -> JSONObject:
+    """What the fields that may be left out are then, by Python name."""
+    return {name: make() for name, make in _MAKERS.items()}
+
+
+# Asked once: pydantic inspects each factory anew.
+_MAKERS: dict[str, Callable[[], Any]] = {
+    name: cast(Callable[[], Any], info.default_factory or repeat(info.default).__next__)
+    for name, info in AgentShape.model_fields.items()
+    if not info.is_required()
+}
+
+
+def read_change(body: Any) -> JSONObject:
+    """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError."""
+    return read(partial(AgentShape), body)
+
+
+def read_agent(body: Any) -> JSONObject:
+    """The whole configuration that a body describes, by Python name."""
+    return {**defaults(), **read(AgentShape, body)}
+
+
+def read_new_agent(body: Any) -> JSONObject:
+    """The whole configuration with `id` and `owner_id`, which is None where the body names no owner."""
+    return {**defaults(), "owner_id": None, **read(AgentCreate, body)}
+
+
+def to_body(fields: Mapping[str, Any]) -> JSONObject:
+    """The configuration under its wire names, as a snapshot holds it."""
+    return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
+
+
+def read(shape: type[BaseModel], body: Any) -> JSONObject:
+    """The fields of a shape that a body names, by Python name, as they were sent. Raises ShapeError."""
+    if not isinstance(body, dict):
+        raise ShapeError([Issue("", "Send a JSON object.")])
+    named = {name: body[to_wire(name)] for name in shape.model_fields if to_wire(name) in body}
+    issues = [Issue(*fault) for name, value in named.items() for fault in faults(value, to_wire(name))]
+    if issues:  # such values may break the checks that follow
+        raise ShapeError(issues)
+    try:
+        read = shape.model_validate(body)
+    except PydanticValidationError as error:
+        raise ShapeError(Issue(_path(each["loc"]), _sentence(each)) for each in error.errors()) from None
+    # What the caller sent is kept as it is, not as the model read it; a null becomes the field's default.
+    return {name: getattr(read, name) if value is None else value for name, value in named.items()}
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """A pydantic location as a wire path: `scorers.tone.sampling.rate`, `tools[2]`."""
+    path = ""
+    for before, part in zip(("", *location), location, strict=False):
+        if part == "[key]" or (before == "sampling" and part in SAMPLING_TYPES):  # not part of the input
+            continue
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+SENTENCES = {
+    "missing": "This is required.",
+    "string_type": "This must be a text.",
+    "list_type": "This must be a list.",
+    "dict_type": "This must be an object.",
+    "model_type": "This must be an object.",
+    "model_attributes_type": "This must be an object.",
+    "int_type": "This must be a whole number.",
+    "float_type": "This must be a number.",
+    "union_tag_not_found": 'This needs a type: "ratio" or "count".',
+    "union_tag_invalid": 'The type must be "ratio" or "count".',
+    "too_long": f"Name at most {MOST_NAMED:,}.",
+}
+
+
+def _sentence(error: Any) -> str:
+    message = SENTENCES.get(error["type"]) or error["msg"]
+    return message if message.endswith(".") else f"{message}."

@@ -1,0 +1,267 @@
+"""The form of the editor's page: an agent's configuration in the pieces in which people work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from pydantic import BaseModel
+
+from agentcms.wire.canonical import canonical
+from agents_app.configuration import schema
+from agents_app.forms.field_values import SETTINGS, in_pieces, in_stored_order, plural, sampling_texts, with_sampling
+from agents_app.forms.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, StrictJSON
+from agents_app.forms.pickers import Picker, offered, offered_agents, offered_integration_tools
+from agents_app.models import Agent
+from agents_app.registry import Kind, registry
+
+KEYS = ("tools", "workflows", "agents", "integration_tools")
+WHERE = {"model.provider": "provider", "model.name": "model_name"}
+
+
+def text(kind: str, rows: int) -> forms.Textarea:
+    return forms.Textarea(attrs={"data-editor": kind, "rows": rows, "spellcheck": "false"})
+
+
+class EditForm(forms.Form):
+    """What the editor sends. `base` is the configuration it was opened with: what differs from it was changed here."""
+
+    name = KeptText(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    description = KeptText(
+        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What people read in the list."
+    )
+    instructions = KeptText(required=False, widget=text("text", 20))
+    provider = KeptText(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
+    model_name = KeptText(
+        label="Model", max_length=256, widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"})
+    )
+    temperature = JSONNumber(required=False)
+    top_p = JSONNumber(required=False, label="Top P")
+    max_tokens = JSONNumber(required=False, label="Most tokens")
+    model_rest = StrictJSON(required=False, label="Other settings", widget=text("json", 4))
+    tools = Keys(required=False)
+    workflows = Keys(required=False)
+    agents = Keys(required=False, label="Sub-agents")
+    integration_tools = Keys(required=False)
+    more_agents = KeptText(required=False, label="Another one by its id", max_length=128)
+    memory = OptionalKey(required=False, max_length=256, widget=forms.Select)
+    scorers = Scorers(required=False)
+    input_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
+    output_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
+    default_options = StrictJSON(required=False, widget=text("json", 6))
+    metadata = StrictJSON(required=False, widget=text("json", 6))
+
+    version_name = KeptText(required=False, max_length=100, label="Name of this version")
+    message = KeptText(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
+
+    shape: type[BaseModel] = schema.AgentShape
+
+    def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
+        self.base, self.user, self.agent = base, user, agent
+        super().__init__(data, initial=in_pieces(base), **options)
+        memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
+        unknown = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
+        self.fields["memory"].widget.choices = [
+            ("", "No memory"),
+            *memories,
+            *((key, f"{key} (not registered)") for key in unknown),
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        for name in KEYS:
+            if name in cleaned:
+                cleaned[name] = in_stored_order(self.base[name], cleaned[name])
+        if (more := cleaned.get("more_agents")) and more not in cleaned.get("agents", ()):
+            cleaned["agents"] = [*cleaned.get("agents", ()), more]
+        if "scorers" in cleaned:
+            cleaned["scorers"] = {
+                key: with_sampling(self.base["scorers"].get(key, {}), choice)
+                for key, choice in cleaned["scorers"].items()
+            }
+        if not {"provider", "model_name", "model_rest", *SETTINGS} - cleaned.keys():
+            cleaned["model"] = self.compose_model(cleaned)
+        self.ask_the_shape(cleaned)
+        return cleaned
+
+    def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        rest = cleaned["model_rest"]
+        own = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
+        own |= {wire: cleaned[name] for name, wire in SETTINGS.items() if cleaned[name] is not None}
+        if not isinstance(rest, dict):
+            self.add_error("model_rest", "This must be an object.")
+            return own
+        if twice := sorted(own.keys() & rest.keys()):
+            self.add_error("model_rest", f"{', '.join(twice)} has a field of its own. Set it there or here.")
+        return {**rest, **own}
+
+    def ask_the_shape(self, cleaned: dict[str, Any]) -> None:
+        """The one shape decides; each of its faults is shown at the field that is about it."""
+        try:
+            schema.read(schema.partial(self.shape), self.body(cleaned))
+        except schema.ShapeError as error:
+            for issue in error.issues:
+                place, message = self.place_of(issue)
+                self.add_error(place, ValidationError(message, code="invalid"))
+
+    def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        return schema.to_body(cleaned)
+
+    def place_of(self, issue: schema.Issue) -> tuple[str | None, str]:
+        if issue.field in WHERE:
+            return WHERE[issue.field], issue.message
+        (name, messages), *_ = schema.ShapeError([issue]).message_dict.items()
+        name = "model_rest" if name == "model" else name
+        return (name if name in self.fields else None), messages[0]
+
+    def changed_fields(self) -> dict[str, Any]:
+        """The configuration that differs from what the form was opened with, by name."""
+        cleaned = self.cleaned_data
+        return {
+            name: cleaned[name]
+            for name in schema.FIELDS
+            if name in cleaned and canonical(cleaned[name]) != canonical(self.base[name])
+        }
+
+    def configuration(self) -> dict[str, Any]:
+        """The whole configuration as the form has it; where a field is at fault, as it was."""
+        return {name: self.cleaned_data.get(name, self.base[name]) for name in schema.FIELDS}
+
+    # --- what the template shows
+
+    def chosen(self, name: str) -> list[str]:
+        value = self[name].value()
+        return list(value) if isinstance(value, (list, tuple)) else []
+
+    def picker(self, name: str, label: str, kind: Kind) -> Picker:
+        chosen = self.chosen(name)
+        return Picker.of(name, label, offered(kind, chosen), chosen)
+
+    @cached_property
+    def pickers(self) -> dict[str, Picker]:
+        sub_agents = offered_agents(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
+        return {
+            "tools": self.picker("tools", "Tools", Kind.TOOL),
+            "workflows": self.picker("workflows", "Workflows", Kind.WORKFLOW),
+            "agents": Picker.of("agents", "Sub-agents", sub_agents, self.chosen("agents")),
+            "integration_tools": Picker.of(
+                "integration_tools",
+                "Integration tools",
+                offered_integration_tools(),
+                self.chosen("integration_tools"),
+            ),
+        }
+
+    @property
+    def counted(self) -> str:
+        """How long the instructions are, as app.js says it while one types."""
+        characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
+        tokens = -(-characters // 4)
+        return f"{plural(characters, 'character')} · about {plural(tokens, 'token')} (estimate)"
+
+    @property
+    def faulty(self) -> list[Any]:
+        """The fields at fault, in the order of the page."""
+        return [field for field in self if field.errors]
+
+    @property
+    def scorer_rows(self) -> list[dict[str, Any]]:
+        """Every registered scorer, and those that the agent names all the same."""
+        known = {entry.key: entry for entry in registry.entries(Kind.SCORER)}
+        value = self["scorers"].value() or {}
+        rows = []
+        for key in [*(key for key in value if key not in known), *known]:
+            kind, amount = sampling_texts(value.get(key))
+            entry = known.get(key)
+            rows.append(
+                {
+                    "key": key,
+                    "title": entry.title if entry else key,
+                    "description": entry.description if entry else "",
+                    "is_registered": entry is not None,
+                    "checked": key in value,
+                    "type": kind,
+                    "amount": amount,
+                }
+            )
+        return rows
+
+    @property
+    def providers(self) -> Sequence[Any]:
+        return registry.offered(Kind.MODEL_PROVIDER)
+
+    @property
+    def processors(self) -> Sequence[Any]:
+        return registry.entries(Kind.PROCESSOR)
+
+
+class OpenedForm(EditForm):
+    """The form of an agent that is there already. It knows which head and which live version it was opened on."""
+
+    head = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    live = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    @classmethod
+    def opening(cls, agent: Agent, user: Any) -> OpenedForm:
+        """The form as a page opens it: on the head."""
+        return cls(base=configuration_of(agent), user=user, agent=agent)
+
+    @classmethod
+    def sent(cls, data: Any, agent: Agent, user: Any) -> OpenedForm:
+        """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
+        opened = found(agent, as_uuid(data.get("head")))
+        base = agent.resolved(opened) if opened else configuration_of(agent)
+        return cls(data, base=base, user=user, agent=agent)
+
+    def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
+        super().__init__(*args, agent=agent, **kwargs)
+        for name in ("version_name", "message"):  # they stand beside the form; what belongs to a save is no text of it
+            self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
+        self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
+
+    @property
+    def kept_on(self) -> list[str]:
+        """The head and live versions of a conflict on top of which the person chose to go, and whether to publish."""
+        return str(self.data.get("keep_on", "")).split()
+
+    @property
+    def publishes(self) -> bool:
+        return (self.kept_on[2:] or [str(self.data.get("publish"))]) == ["yes"]
+
+    def stale_for(self, row: Agent, *, publishes: bool) -> str:
+        """What moved under the form since it was opened: "head", "live" or nothing that matters."""
+        if self.kept_on[:2] == [str(row.head_version_id), str(row.active_version_id)]:
+            return ""
+        if not self.saw(row, "head"):
+            return "head"
+        return "live" if publishes and not self.saw(row, "live") else ""
+
+    def saw(self, row: Agent, name: str) -> bool:
+        """Whether the pointer still says what it said: another version of the same picture does."""
+        version: Any = row.head_version if name == "head" else row.active_version
+        seen = self.cleaned_data.get(name)
+        if seen == version.pk:
+            return True
+        other = found(row, seen)
+        return other is not None and other.snapshot_hash == version.snapshot_hash
+
+
+def configuration_of(agent: Agent) -> dict[str, Any]:
+    """The configuration of the row, which is its head's picture, by Python name."""
+    return {name: getattr(agent, name) for name in schema.FIELDS}
+
+
+def found(agent: Agent, version_id: UUID | None) -> Any:
+    """One of the agent's versions, or None where it is not there any more."""
+    return agent.versions.filter(pk=version_id).first() if version_id else None
+
+
+def as_uuid(text: Any) -> UUID | None:
+    try:
+        return UUID(str(text))
+    except ValueError:
+        return None

@@ -1,0 +1,274 @@
+"""The agent: a row that is always the picture of its head version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from django.db import DatabaseError, models, transaction
+from django.utils import timezone
+
+from agentcms.db import write_batch
+from agentcms.ids import random_key
+from agentcms.wire.canonical import canonical, same
+from agents_app.configuration import schema
+from agents_app.editing.change_context import change, current
+from agents_app.models.querysets import AgentQuerySet
+
+if TYPE_CHECKING:
+    AgentVersion = Any  # this module does not know the history; the database does
+
+log = logging.getLogger(__name__)
+
+EDITABLE = (*schema.FIELDS, "owner_id")
+TIMES = ("created_at", "updated_at")  # update_or_create() names them; they move with the history
+
+
+class Agent(models.Model):
+    """An AI agent as its team keeps it: instructions, model and everything else that makes it what it is."""
+
+    id = models.CharField(primary_key=True, max_length=128)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    instructions = models.TextField(blank=True)
+    model = models.JSONField(help_text='{"provider": …, "name": …} and the settings of the model.')
+    tools = models.JSONField(default=list, blank=True)
+    default_options = models.JSONField(default=dict, blank=True)
+    workflows = models.JSONField(default=list, blank=True)
+    agents = models.JSONField("sub-agents", default=list, blank=True)
+    integration_tools = models.JSONField(default=list, blank=True, help_text="Keys such as provider_toolkit_tool.")
+    input_processors = models.JSONField(default=list, blank=True)
+    output_processors = models.JSONField(default=list, blank=True)
+    memory = models.CharField(max_length=256, null=True, blank=True)
+    scorers = models.JSONField(default=dict, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    owner_id = models.CharField("owner", max_length=128, blank=True, default="")
+
+    # The database knows the history; this module does not import it.
+    active_version = models.ForeignKey(
+        "versions_app.AgentVersion", models.RESTRICT, null=True, editable=False, related_name="+"
+    )
+    head_version = models.ForeignKey(
+        "versions_app.AgentVersion", models.RESTRICT, null=True, editable=False, related_name="+"
+    )
+    last_version_number = models.PositiveIntegerField(default=0, editable=False)
+    revision = models.PositiveBigIntegerField(default=0, editable=False)
+    row_key = models.CharField(max_length=12, default=random_key, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    _stored_owner_id: str | None = None
+    # What `edit_locked` leaves to the history to write, in one statement with the pointers. While there is any, the
+    # object is the row under its lock, so that nobody need read it again.
+    unwritten: tuple[str, ...] = ()
+
+    objects = AgentQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-created_at", "id"]
+        indexes: ClassVar = [
+            # With what a list and its count look at, so that neither has to read the agents themselves.
+            models.Index(fields=["-created_at", "id", "active_version"], name="agent_listed"),
+            models.Index(fields=["-updated_at", "id"], name="agent_updated"),
+            models.Index(fields=["name", "id"], name="agent_name"),
+            # Not `db_index`, here and in the history: that makes two on PostgreSQL, and every edit writes to each.
+            models.Index(fields=["owner_id"], name="agent_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *, update_fields: Iterable[str] | None = None, using: str | None = None, **unused: Any) -> None:
+        """Validate and write; the history follows in the same transaction, so that both land or neither.
+
+        An agent that was read before writes its configuration only: a stale copy moves no pointer, hands the agent
+        to nobody and revives nothing. Raises Agent.DoesNotExist where the row vanished meanwhile, and Circle where it
+        comes to name sub-agents that lead back to it, as far as who makes the change can see.
+        """
+        fields = self._fields_to_save(update_fields)
+        with transaction.atomic(using):
+            if self._state.adding:
+                self._insert(using)
+                return
+            self._write([name for name in fields if name != "owner_id"], using)
+            if "owner_id" in fields and self.owner_id != self._stored_owner_id:
+                self.hand_over(self.owner_id)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
+        with transaction.atomic():
+            Agent.objects.filter(pk=self.pk).hold()
+            return super().delete(*args, **kwargs)
+
+    def refresh_from_db(self, using: str | None = None, fields: Any = None, from_queryset: Any = None) -> None:
+        super().refresh_from_db(using, fields, from_queryset)
+        if fields is None or "owner_id" in fields:
+            self._stored_owner_id = vars(self).get("owner_id")
+
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any) -> Self:
+        agent = super().from_db(db, field_names, values, **options)
+        agent._stored_owner_id = agent.__dict__.get("owner_id")
+        return agent
+
+    def clean(self) -> None:
+        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it.
+
+        Fields that were not read, and those that the database is about to compute, are not asked about.
+        """
+        super().clean()
+        known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
+        body = {**schema.to_body(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
+        read = schema.read_new_agent if known.keys() >= set(schema.FIELDS) else schema.read_change
+        read(body)
+
+    def _fields_to_save(self, named: Iterable[str] | None) -> list[str]:
+        fields = list(named) if named is not None else list(EDITABLE)
+        if closed := sorted(set(fields) - set(EDITABLE) - set(TIMES)):
+            raise TypeError(f"save() does not write {', '.join(closed)}: pointers move with the history.")
+        return [name for name in fields if name in EDITABLE and name not in self.get_deferred_fields()]
+
+    def _insert(self, using: str | None) -> None:
+        """Write a new row; its history is its own, wherever its values were copied from."""
+        self.active_version = self.head_version = None
+        self.last_version_number = self.revision = 0
+        self.row_key = random_key()
+        self.clean()
+        super().save(force_insert=True, using=using)
+        self._stored_owner_id = self.owner_id
+        self._read_computed(schema.FIELDS)
+
+    def _write(self, fields: Collection[str], using: str | None = None) -> None:
+        """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
+        self.clean()
+        if using is None and not self._computed(fields):
+            if fields:
+                write_batch.save(self, fields)
+            return
+        try:
+            super().save(force_update=True, update_fields=fields, using=using)
+        except DatabaseError as error:
+            if type(error) is DatabaseError or type(error).__name__ == "NotUpdated":  # no row took the update
+                raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.") from error
+            raise
+        self._read_computed(fields)
+
+    def _write_held(self, fields: Collection[str]) -> None:
+        """Announce a save of a row under its lock, whose history writes it once, with the pointers that move."""
+        self.clean()
+        self.unwritten = tuple(fields)
+        try:
+            with write_batch.announced(self, fields):
+                pass
+            if self.unwritten:  # no history took it
+                write_batch.update(Agent, "id", self.pk, {name: getattr(self, name) for name in self.unwritten})
+        finally:
+            self.unwritten = ()
+
+    def _computed(self, names: Iterable[str]) -> list[str]:
+        """Those that are expressions for the database."""
+        return [name for name in names if hasattr(vars(self).get(name), "resolve_expression")]
+
+    def _read_computed(self, saved: Iterable[str]) -> None:
+        """Read and check what the database computed for the fields that were saved as expressions."""
+        if computed := self._computed(saved):
+            self.refresh_from_db(fields=computed)
+            self.clean()
+
+    def edit(self, fields: dict[str, Any]) -> AgentVersion | None:
+        """Change the named configuration fields, starting from what the change asks to start from.
+
+        What goes live starts from what is live: with a draft ahead, a publishing edit leaves the draft alone.
+        An edit equal to what it starts from writes nothing. Returns the version made, if any.
+        """
+        with transaction.atomic():
+            row = Agent.objects.locked(self.pk)
+            version = row.edit_locked(fields)
+        self.become(row)
+        return version
+
+    def edit_locked(self, fields: dict[str, Any]) -> AgentVersion | None:
+        """`edit` for a row that came from `locked()` in this very transaction."""
+        if self.active_version and self.has_draft and current().publish:
+            return self.active_version.amend_locked(self, fields)
+        if not self.differs(fields):
+            return None
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self._write_held(fields)
+        return self.head_version
+
+    def pair_versions(self) -> None:
+        """Let a head that is live be one object, read once."""
+        if self.head_version_id is not None and self.head_version_id == self.active_version_id:
+            self.head_version = self.active_version
+
+    def become(self, row: Agent) -> None:
+        """Show what another object of the same row shows."""
+        for field in self._meta.concrete_fields:
+            setattr(self, field.attname, getattr(row, field.attname))
+        self._state.fields_cache = dict(row._state.fields_cache)
+        self._stored_owner_id = row._stored_owner_id
+
+    def differs(self, fields: dict[str, Any]) -> bool:
+        """Whether any of the named values is another JSON value than the row's."""
+        return not all(same(value, getattr(self, name)) for name, value in fields.items())
+
+    def hand_over(self, owner_id: str) -> None:
+        """Give the agent to another owner: no version, because a snapshot says nothing of owners."""
+        with transaction.atomic():
+            row = Agent.objects.locked(self.pk)
+            if row.owner_id != owner_id:
+                row.owner_id = owner_id
+                row.clean()
+                row.revision, row.updated_at = row.revision + 1, timezone.now()
+                Agent.objects.filter(pk=row.pk).write(
+                    owner_id=owner_id, revision=row.revision, updated_at=row.updated_at
+                )
+                actor = current().actor
+                log.info("Agent %s was handed over by %s.", row.pk, actor.pk if actor else "the system")
+        for name in ("owner_id", "revision", "updated_at"):
+            setattr(self, name, getattr(row, name))
+        self._stored_owner_id = owner_id
+
+    def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
+        """A new agent with the configuration of one of this one's versions, and a history of its own."""
+        fields = deepcopy(self.resolved(version))
+        if name is not None:
+            fields["name"] = name
+        copy = Agent(id=agent_id, owner_id=owner_id, **fields)
+        with change(message=f"Duplicated from {self.pk} version {version.version_number}"):
+            copy.save()
+        return copy
+
+    @property
+    def snapshot_text(self) -> str:
+        """The configuration as canonical JSON under wire names: what a version of this row holds."""
+        return canonical(schema.to_body(vars(self)))
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the head says something else than what is live."""
+        head, live = self.head_version, self.active_version
+        return head is not None and live is not None and head.snapshot_hash != live.snapshot_hash
+
+    def resolved(self, version: Any = None) -> dict[str, Any]:
+        """The configuration of a version, the live one by default, by Python name."""
+        version = version or self.active_version
+        return {name: version.snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
+
+    @property
+    def etag(self) -> str:
+        """Names this state of the agent; an id that was deleted and made again is another agent."""
+        return f"{self.row_key}.{self.revision}"
+
+
+POINTERS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
+
+
+def show(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELDS, *POINTERS)) -> None:
+    """Let the object in hand show what was written to its row."""
+    for name in fields:
+        setattr(agent, name, getattr(row, name))

@@ -1,0 +1,68 @@
+# ruff: noqa: S608  no input in these statements
+"""What the databases need beside their tables: an index of words, and a question that SQLite cannot answer itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection, connections
+
+from agents_app.models.search_index import FTS, POSTGRESQL_WORDS, TABLE, holds
+
+POSTGRESQL = (
+    f"CREATE INDEX IF NOT EXISTS agent_index_words ON {TABLE} USING gin (({POSTGRESQL_WORDS}))",
+    f"CREATE INDEX IF NOT EXISTS agent_index_metadata ON {TABLE} USING gin (metadata jsonb_path_ops)",
+    f"CREATE INDEX IF NOT EXISTS agent_index_agents ON {TABLE} USING gin (agents jsonb_path_ops)",
+)
+
+REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
+# The words are cut already; the tokenizer only has to leave them whole.
+SQLITE = (
+    f"""CREATE VIRTUAL TABLE {FTS} USING fts5(words, content='{TABLE}', content_rowid='id',
+        tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
+    REBUILD,
+)
+_OUT = f"INSERT INTO {FTS}({FTS}, rowid, words) VALUES ('delete', old.id, old.words);"
+_IN = f"INSERT INTO {FTS}(rowid, words) VALUES (new.id, new.words);"
+SQLITE_TRIGGERS = (
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_in AFTER INSERT ON {TABLE} BEGIN {_IN} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_out AFTER DELETE ON {TABLE} BEGIN {_OUT} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_change AFTER UPDATE OF words ON {TABLE} BEGIN {_OUT} {_IN} END",
+)
+
+
+def install(using: str, **kwargs: Any) -> None:
+    """Make what is missing after every migration: a table that SQLite rebuilt has lost its triggers."""
+    connection = connections[using]
+    tables = connection.introspection.table_names()
+    if TABLE not in tables:  # migrated back to before the index
+        return
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            statements: tuple[str, ...] = POSTGRESQL
+        else:
+            statements = (() if FTS in tables else SQLITE) + SQLITE_TRIGGERS
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def installed() -> bool:
+    """Whether SQLite keeps its index of words; PostgreSQL's indexes keep themselves."""
+    if connection.vendor == "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [TABLE])
+        return bool(cursor.fetchone()[0] >= len(SQLITE_TRIGGERS))
+
+
+def reinstall() -> None:
+    """Put back what is missing; what was written meanwhile is found again."""
+    install("default")
+    with connection.cursor() as cursor:
+        cursor.execute(REBUILD)
+
+
+def add_functions(connection: Any, **kwargs: Any) -> None:
+    """Let a new connection to SQLite ask for metadata by path."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function("json_holds", 2, holds, deterministic=True)

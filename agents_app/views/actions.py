@@ -1,0 +1,99 @@
+"""The acts on an agent as a whole: deleting it, handing it over, and being seen to have it open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+
+from access_app.permissions import may_all, require_granted, require_role
+from access_app.role import Role
+from agentcms.web.dialogs import is_htmx, show_act
+from agents_app.configuration.sub_agents import dependents_body
+from agents_app.editing.presence import BEAT, note
+from agents_app.forms.actions import DeleteForm, HandOverForm
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST, find, hold, owners_for, why_not
+
+
+@require_http_methods(GET_POST)
+@login_required
+def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Delete the agent with its history, once its name was typed."""
+    agent = find(request, agent_id)
+    form = DeleteForm(request.POST or None, name=agent.name)
+    if not form.is_valid():
+        button = {"label": f"Delete {agent.name}", "kind": "danger"}
+        used_by = dependents_body(request.user, agent)
+        return ask(request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by)
+    with transaction.atomic():
+        hold(request, agent_id, Role.PUBLISHER).delete()
+
+    messages.success(request, f"{agent.name} was deleted with its history.")
+    to = reverse("agents:list")
+    return HttpResponseClientRedirect(to) if is_htmx(request) else redirect(to)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Give the agent to another owner; its history goes with it."""
+    agent = find(request, agent_id)
+    if request.method == "POST":
+        require_granted(request.user, Role.PUBLISHER, agent)
+    owners = owners_for(request, Role.PUBLISHER)
+    free = may_all(request.user, Role.PUBLISHER)
+    form = HandOverForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
+    if not (request.method == "POST" and form.is_valid()):
+        button = {"label": "Hand it over", "kind": "primary"}
+        return ask(request, agent, form, f"Hand {agent.name} over", "agents/_hand_over.html", button, owners=owners)
+    owner_id = form.cleaned_data["owner_id"]
+    require_role(request.user, Role.PUBLISHER, owner_id)
+    with transaction.atomic():
+        hold(request, agent_id, Role.PUBLISHER).hand_over(owner_id)
+
+    message = f"{agent.name} belongs to {owner_id or 'the shared space'} now."
+    if not is_htmx(request):
+        messages.success(request, message)
+        return redirect("agents:edit", agent.pk)
+    response = HttpResponse(status=204)
+    return trigger_client_event(response, "agent-handed-over", {"target": "body", "message": message})
+
+
+def ask(
+    request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **more: Any
+) -> HttpResponse:
+    context = {
+        "agent": agent,
+        "back": reverse("agents:edit", args=[agent.pk]),
+        "form": form,
+        "title": title,
+        "body": body,
+        "buttons": [button],
+        "why_not": why_not(request, agent, Role.PUBLISHER),
+        **more,
+    }
+    return show_act(request, context, 422 if form.is_bound else 200)
+
+
+@require_POST
+@login_required
+def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Who else has the agent open, and whether it moved under the page that asks."""
+    agent = find(request, agent_id)
+    others = note(agent.row_key, request.user)
+    opened = request.POST.get("head", "")
+    context = {
+        "agent": agent,
+        "others": others,
+        "beat": BEAT,
+        "moved": bool(opened) and opened != str(agent.head_version_id),
+    }
+    return render(request, "agents/_presence.html", context)

@@ -1,0 +1,34 @@
+"""Acts on the rows that were ticked in the list: a page asks where needed, and a page says what came of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from agents_app.editing import bulk
+from agents_app.models import Agent
+from agents_app.views.access import visible
+
+ACTS = {"duplicate": bulk.duplicate, "delete": bulk.delete}
+
+
+@require_POST
+@login_required
+def act(request: HttpRequest) -> HttpResponse:
+    name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
+    context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
+    if name not in ACTS or not ids:
+        return redirect("agents:list")
+    if name == "delete" and "sure" not in request.POST:
+        agents = visible(request).filter(pk__in=ids[: bulk.MOST]).order_by("name", "pk").only("pk", "name")
+        return render(request, "agents/delete_selected.html", {**context, "agents": agents})
+
+    results = bulk.each(Agent.objects.for_user(request.user), request.user, ids, ACTS[name])
+
+    failed = sum(not result.done for result in results)
+    context |= {"results": results, "failed": failed, "done": len(results) - failed}
+    return render(request, "agents/selected.html", context)

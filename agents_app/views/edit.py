@@ -1,0 +1,170 @@
+"""The editor: create an agent, edit it and save it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import trigger_client_event
+
+from access_app.permissions import require_granted, require_role
+from access_app.role import Role
+from agentcms.web.dialogs import is_htmx
+from agents_app.configuration import schema
+from agents_app.configuration.display import parts, unset
+from agents_app.configuration.sub_agents import Circle
+from agents_app.editing.change_context import change
+from agents_app.editing.editor import publish_locked, save_draft_locked
+from agents_app.forms.create import CreateForm
+from agents_app.forms.edit import EditForm, OpenedForm, configuration_of, found
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST, find, hold, may, may_copy, owners_for, rights
+from agents_app.views.status import drafts_of, status_of, warnings_of
+
+BLANK = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+
+
+@login_required
+@require_http_methods(GET_POST)
+def create(request: HttpRequest) -> HttpResponse:
+    owners = owners_for(request, Role.EDITOR)
+    if not owners:
+        require_role(request.user, Role.EDITOR, "")
+    new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
+    form = CreateForm(request.POST or None, base=BLANK, user=request.user, agent=new, owners=owners)
+
+    if form.is_valid() and (agent := insert(form)):
+        messages.success(request, f"{agent.name} was created, and v1 is live.")
+        return redirect("agents:edit", agent.pk)
+    return render(request, "agents/create.html", {"form": form, "nav": "agents"}, status=422 if form.is_bound else 200)
+
+
+def insert(form: CreateForm) -> Agent | None:
+    """Save the new agent; its id may have been taken, by whomever."""
+    agent = Agent(id=form.wanted_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
+    try:
+        with transaction.atomic(), change(**said(form)):
+            agent.save()
+    except Circle as refusal:
+        form.add_error("agents", refusal.sentence)
+        return None
+    except IntegrityError:
+        form.add_error("id", f"An agent with the id {agent.pk} exists already. Choose another one.")
+        return None
+    return agent
+
+
+@login_required
+@require_http_methods(GET_POST)
+def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The editor; for those who may not edit, the same agent to be read."""
+    agent = find(request, agent_id)
+    if request.method == "POST":
+        require_granted(request.user, Role.EDITOR, agent)
+        return save(request, agent)
+    if not may(request, agent, Role.EDITOR):
+        return read(request, agent)
+    return show(request, agent, OpenedForm.opening(agent, request.user))
+
+
+def read(request: HttpRequest, agent: Agent) -> HttpResponse:
+    snapshot = schema.to_body(configuration_of(agent))
+    context = standing(request, agent)
+    context |= {"parts": parts(snapshot, context["warnings"]), "unset": unset(snapshot)}
+    return render(request, "agents/read.html", context)
+
+
+def standing(request: HttpRequest, agent: Agent) -> dict[str, Any]:
+    """How the agent stands, and what the caller may do about it."""
+    warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
+    return {
+        "nav": "agents",
+        "agent": agent,
+        "status": status_of(agent, warned, draft),
+        "warnings": warned,
+        "draft": draft,
+        **rights(request, agent),
+        "may_create": may_copy(request, agent),
+    }
+
+
+def save(request: HttpRequest, agent: Agent) -> HttpResponse:
+    form = OpenedForm.sent(request.POST, agent, request.user)
+    if not form.is_valid():
+        return show(request, agent, form, status=422)
+    publishes = form.publishes
+    try:
+        with transaction.atomic(), change(**said(form)):
+            row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
+            stale = form.stale_for(row, publishes=publishes)
+            save = publish_locked if publishes else save_draft_locked
+            version = None if stale else save(row, form.changed_fields())
+    except Circle as refusal:
+        form.add_error("agents", refusal.sentence)
+        return show(request, agent, form, status=422)
+
+    if stale:
+        begun_on = found(agent, form.cleaned_data.get("head"))
+        more = {"stale": stale, "begun_on": begun_on, "publishes": publishes, "mine": as_text(form.changed_fields())}
+        response = show(request, find(request, agent.pk), form, status=409, **more)
+        return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
+    return saved(request, find(request, agent.pk), version, form)
+
+
+def saved(request: HttpRequest, agent: Agent, version: Any, form: OpenedForm) -> HttpResponse:
+    """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
+    message = sentence(agent, version)
+    undo = undo_address(agent, version) if version and version.pk == agent.active_version_id else ""
+    if not is_htmx(request):
+        messages.success(request, message, extra_tags=undo)
+        return redirect("agents:edit", agent.pk)
+    response = show(request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id})
+    detail = {"target": "body", "message": message, "base": agent.head_version.version_number, "undo": undo}  # type: ignore[union-attr]
+    trigger_client_event(response, "agent-saved", detail)
+    return response
+
+
+def undo_address(agent: Agent, version: Any) -> str:
+    """Where the move that made this version live is undone, unless nothing was live before."""
+    newest = agent.activations.filter(to_version_id=version.pk, from_version_id__isnull=False).first()
+    return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
+
+
+def sentence(agent: Agent, version: Any) -> str:
+    if version is None:
+        return "No changes"
+    if version.pk == agent.active_version_id:
+        return f"v{version.version_number} is live."
+    return f"Saved as draft v{version.version_number}. Live stays as it is."
+
+
+def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200, **more: Any) -> HttpResponse:
+    """The editor's page; for htmx, only what stands around the fields."""
+    context = {
+        **standing(request, agent),
+        "form": form,
+        "opened": {"head": form["head"].value(), "live": form["live"].value()},
+        **more,
+    }
+    template = "agents/_around.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
+    response = render(request, template, context, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+def as_text(fields: dict[str, Any]) -> str:
+    """What was changed, to be copied: the instructions as they are typed, the rest as JSON."""
+    texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
+    rest = {name: value for name, value in schema.to_body(fields).items() if name != "instructions"}
+    return "\n".join([*texts, json.dumps(rest, indent=2, ensure_ascii=False)] if rest else texts)
+
+
+def said(form: EditForm) -> dict[str, Any]:
+    return {"name": form.cleaned_data["version_name"], "message": form.cleaned_data["message"]}

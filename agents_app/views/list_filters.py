@@ -1,0 +1,197 @@
+"""The list of agents as a person asks for it: searched, filtered, sorted, one page of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.core.paginator import Page, Paginator
+from django.db.models import F, TextField
+from django.db.models.functions import Cast
+from django.http import QueryDict
+
+from agentcms.web.list_state import Asking, Chip
+from agents_app.api.representation import known_agents, warning_text
+from agents_app.models import Agent, AgentIndex, AgentQuerySet
+from agents_app.registry import Kind, registry
+from agents_app.search.tokenizer import MOST_TYPED
+from agents_app.views.status import Status, drafts_of, last_movers, status_of, warnings_of
+
+PER_PAGE = 50
+SORTS = {
+    "name": ("name", "id"),
+    "-name": ("-name", "-id"),
+    "updated": ("updated_at", "id"),
+    "-updated": ("-updated_at", "id"),
+}
+STATES = {"draft": "Draft ahead", "broken": "Broken references"}
+AROUND = 60  # characters on each side of a match
+
+# The texts of a configuration are long, and a list shows few of them.
+UNSHOWN = (
+    "active_version__snapshot_text",
+    "head_version__snapshot_text",
+    "default_options",
+    "metadata",
+    "input_processors",
+    "output_processors",
+    "scorers",
+)
+
+
+class Part(NamedTuple):
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """An agent as the list shows it."""
+
+    agent: Agent
+    status: Status
+    updated_by: str
+    snippet: Sequence[Part]
+
+    @property
+    def tool_count(self) -> int:
+        return len(self.agent.tools) + len(self.agent.integration_tools)
+
+
+class Listing(Asking):
+    """What an address asks of the list. Whatever it does not understand, it leaves out."""
+
+    def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
+        self.agents = agents
+        self.asked = asked
+        self.q = asked.get("q", "")[:MOST_TYPED].strip().replace("\0", "")
+        self.owner = asked.get("owner")
+        state = str(asked.get("status"))
+        self.state = state if state in STATES else ""
+        self.provider = asked.get("provider", "").replace("\0", "")
+        sort = str(asked.get("sort"))
+        self.sort = sort if sort in SORTS else "-updated"
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.q or self.owner is not None or self.state or self.provider)
+
+    @cached_property
+    def found(self) -> AgentQuerySet:
+        found = self.agents.filter(head_version__isnull=False)
+        if self.q:
+            heads = AgentIndex.objects.filter(is_head=True)
+            found = found.filter(pk__in=heads.matching(self.q).values("agent"))
+        if self.owner is not None:
+            found = found.filter(owner_id=self.owner.replace("\0", ""))
+        if self.provider:
+            found = found.filter(model__provider=self.provider)
+        if self.state == "draft":
+            found = found.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+        if self.state == "broken":
+            found = found.among(broken(found))
+        return found
+
+    @cached_property
+    def page(self) -> Page[Any]:
+        ordered = self.found.order_by(*SORTS[self.sort])
+        return Paginator(ordered, PER_PAGE).get_page(self.asked.get("page"))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
+        page: Any = self.page.object_list
+        wanted = [agent.pk for agent in page.only("pk")]
+        unshown = UNSHOWN if self.q else (*UNSHOWN, "instructions")
+        unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
+        by_id = {agent.pk: agent for agent in unsorted}
+        agents = [by_id[pk] for pk in wanted if pk in by_id]
+        drafts, warned, movers = drafts_of(agents), warnings_of(agents), last_movers(agents)
+        return [
+            Row(
+                agent,
+                status_of(agent, warned[agent.pk], drafts.get(agent.pk)),
+                movers[agent.pk],
+                snippet(agent, self.q),
+            )
+            for agent in agents
+        ]
+
+    # --- addresses
+
+    @property
+    def chips(self) -> list[Chip]:
+        chips = []
+        if self.q:
+            chips.append(Chip("Search", self.q, self.address(q=None)))
+        if self.owner is not None:
+            chips.append(Chip("Owner", self.owner or "Shared space", self.address(owner=None)))
+        if self.state:
+            chips.append(Chip("Status", STATES[self.state], self.address(status=None)))
+        if self.provider:
+            chips.append(Chip("Model", self.provider, self.address(provider=None)))
+        return chips
+
+    def offers(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """The filters that may be added, in groups: a label and its choices with their addresses."""
+        if not self.state:
+            yield "Status", [(label, self.address(status=key)) for key, label in STATES.items()]
+        if self.owner is None:
+            yield "Owner", [(owner or "Shared space", self.address(owner=owner)) for owner in owners]
+        if not self.provider:
+            providers = registry.entries(Kind.MODEL_PROVIDER)
+            yield "Model", [(each.title, self.address(provider=each.key)) for each in providers]
+
+    @property
+    def sorts(self) -> Mapping[str, dict[str, str]]:
+        """For each column that sorts: the address that sorts by it, and how it does now."""
+        return {
+            name: {
+                "href": self.address(sort=f"-{name}" if self.sort == name else name),
+                "now": {name: "ascending", f"-{name}": "descending"}.get(self.sort, ""),
+            }
+            for name in ("name", "updated")
+        }
+
+
+def broken(agents: AgentQuerySet) -> list[str]:
+    """The ids of those that name something nobody registered."""
+    columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
+    rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
+    known = known_agents(rows)
+    return [
+        row.id for row in rows if warning_text(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
+    ]
+
+
+def snippet(agent: Agent, text: str) -> list[Part]:
+    """Where the instructions say what was searched for, with the words marked; empty where they do not."""
+    words = sorted(map(re.escape, re.findall(r"\w+", text)), key=len, reverse=True)
+    if not words:
+        return []
+    pattern = re.compile(rf"\b(?:{'|'.join(words)})", re.IGNORECASE)
+    match = pattern.search(agent.instructions)
+    if match is None:
+        return []
+    return marked(around(agent.instructions, match.start(), match.end()), pattern)
+
+
+def around(text: str, start: int, end: int) -> str:
+    """A stretch of a text with some whole words before it and after it, on one line."""
+    before, after = text[:start][-AROUND:], text[end:][:AROUND]
+    if start > AROUND:
+        before = f"… {before.partition(' ')[2]}"
+    if len(text) - end > AROUND:
+        after = f"{after.rpartition(' ')[0]} …"
+    return " ".join(f"{before}{text[start:end]}{after}".split())
+
+
+def marked(text: str, pattern: re.Pattern[str]) -> list[Part]:
+    parts, place = [], 0
+    for match in pattern.finditer(text):
+        parts += [Part(text[place : match.start()], False), Part(match.group(), True)]
+        place = match.end()
+    return [part for part in [*parts, Part(text[place:], False)] if part.text]

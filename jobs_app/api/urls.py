@@ -1,0 +1,7 @@
+"""The addresses of jobs below /api."""
+
+from django.urls import path
+
+from jobs_app.api import views
+
+urlpatterns = [path("jobs/<str:job_id>", views.JobView.as_view(), name="api-job")]

@@ -1,0 +1,48 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.renderers import encode
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agentcms.ids import read_id
+from jobs_app.models import Job
+
+
+class JobView(JSONView):
+    """How far a job of the caller's is, and what came of it."""
+
+    def get(self, request: Request, job_id: str) -> HttpResponse:
+        return job_reply(find_job(request, job_id))
+
+
+def find_job(request: Request, job_id: str) -> Job:
+    known: Any = read_id(job_id)  # no job has the id None
+    job = Job.objects.for_user(request.user).filter(pk=known).first()
+    if job is None:
+        raise NotFound(f"Job with id {job_id} not found")
+    return job
+
+
+def job_body(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "state": job.state,
+        "done": job.done,
+        "total": job.total,
+        "result": job.result,
+        "error": job.error or None,
+        "createdAt": job.created_at,
+        "startedAt": job.started_at,
+        "finishedAt": job.finished_at,
+    }
+
+
+def job_reply(job: Job, status: int = 200) -> HttpResponse:
+    return HttpResponse(encode(job_body(job)), "application/json", status)

@@ -1,0 +1,83 @@
+"""Every table that grows is kept to an age. An app registers which of its rows are old enough to go:
+
+@cleaned("sessions")
+def ended_sessions() -> QuerySet[Any]: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from jobs_app.models import Job
+from jobs_app.runner import offer, work
+
+CLEAN_UP = "clean_up"
+BATCH = 1000
+
+OldRows = Callable[[], QuerySet[Any]]
+
+_old: dict[str, OldRows] = {}
+_chores: list[Callable[[], None]] = []
+
+offer("clean-up", "Clean up now", CLEAN_UP)
+
+
+def cleaned(name: str) -> Callable[[OldRows], OldRows]:
+    """Register the function that answers with the rows that may go."""
+
+    def register(old: OldRows) -> OldRows:
+        _old[name] = old
+        return old
+
+    return register
+
+
+def chore(do: Callable[[], None]) -> Callable[[], None]:
+    """Register what else is to be cleaned up, such as files."""
+    _chores.append(do)
+    return do
+
+
+@work(CLEAN_UP)
+def clean_up(job: Job) -> dict[str, Any]:
+    """Delete what is old enough, a thousand rows in a transaction."""
+    removed: dict[str, int] = job.cursor or {}
+    for name, old in sorted(_old.items()):
+        removed.setdefault(name, 0)
+        while count := delete_some(old):
+            removed[name] += count
+            job.advance(done=sum(removed.values()), cursor=removed)
+    for do in _chores:
+        do()
+    return {"removed": removed}
+
+
+def delete_some(old: OldRows) -> int:
+    """Delete the next rows that are still old when they go; returns how many went."""
+    # The oldest first: in another order each batch would begin by passing over all that is young.
+    keys = list(old().order_by("pk").values_list("pk", flat=True)[:BATCH])
+    return old().filter(pk__in=keys).delete()[0] if keys else 0
+
+
+@cleaned("sessions")
+def ended_sessions() -> QuerySet[Any]:
+    return Session.objects.filter(expire_date__lt=timezone.now())
+
+
+@cleaned("jobs")
+def old_jobs() -> QuerySet[Any]:
+    return Job.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.JOB_DAYS))
+
+
+@cleaned("admin log")
+def old_log_entries() -> QuerySet[Any]:
+    """Who did what in the admin."""
+    return LogEntry.objects.filter(action_time__lt=timezone.now() - timedelta(days=settings.ADMIN_LOG_DAYS))

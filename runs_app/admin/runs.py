@@ -1,0 +1,68 @@
+"""Runs for staff: to read. They are stopped on their own page, and over the API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from runs_app.models import AgentRun
+
+
+@admin.register(AgentRun)
+class RunAdmin(ReadOnlyAdmin):
+    """Who asked which agent what, and what came of it."""
+
+    list_display = ("agent_key", "shown_version", "status", "requested_by_name", "tokens", "created_at", "finished_at")
+    list_filter = ("status", "target", "is_demo", "created_at")
+    search_fields = ("agent_key", "requested_by_name", "error")
+    date_hierarchy = "created_at"
+    fields = (
+        "agent_key",
+        "owner_id",
+        "page",
+        "status",
+        "error",
+        "shown_version",
+        "requested_by_name",
+        "asked",
+        "output",
+        "finish_reason",
+        "usage",
+        "cost",
+        "is_demo",
+        "warnings",
+        "created_at",
+        "started_at",
+        "first_text_at",
+        "finished_at",
+        "cancel_requested_at",
+        "lease_until",
+        "holder",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
+        return AgentRun.objects.for_user(request.user)
+
+    @admin.display(description="Version")
+    def shown_version(self, run: AgentRun) -> str:
+        return run.shown_version
+
+    @admin.display(description="Tokens")
+    def tokens(self, run: AgentRun) -> Any:
+        return run.usage.get("totalTokens", "–")
+
+    @admin.display(description="Input")
+    def asked(self, run: AgentRun) -> str:
+        shown = {name: run.input.get(name) for name in ("messages", "options")}
+        return format_html("<pre>{}</pre>", json.dumps(shown, indent=2, ensure_ascii=False))
+
+    @admin.display(description="Page")
+    def page(self, run: AgentRun) -> str:
+        return format_html('<a href="{0}">{0}</a>', reverse("runs:view", args=[run.pk]))

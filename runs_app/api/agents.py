@@ -1,0 +1,142 @@
+"""Agents that run, over HTTP: as the published client asks for them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from django.http import HttpResponse, StreamingHttpResponse
+from pydantic import BaseModel, Field
+from rest_framework.request import Request
+
+from agentcms.api.parsers import body_object
+from agentcms.api.query_params import MAX_NUMBER, Query
+from agentcms.api.responses import json_reply
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from agentcms.ids import read_id
+from agents_app.api.idempotency import key_of
+from agents_app.api.lookups import missing
+from agents_app.api.views import no_version
+from agents_app.configuration.schema import WIRE, read
+from agents_app.models import Agent
+from runs_app.api.agent_representation import agent_body
+from runs_app.api.generate_response import generated
+from runs_app.api.lookups import EventStreamNegotiation, find_run, no_run, stream_reply, understands_ids
+from runs_app.engine import start
+from runs_app.events import streams
+from runs_app.models import AgentRun
+from runs_app.requests.body import read_call
+from runs_app.resolution import StoredAgent, stored_agents
+from versions_app.models import AgentVersion
+
+MOST_LISTED = 1000
+RUN_FAILED = 424  # not a 5xx: clients repeat those by themselves, and each repeat would be another run to pay for
+
+
+class AgentsView(JSONView):
+    """The agents that the caller may see, by id."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with Query(request) as query:
+            paging, partial = query.paging(MOST_LISTED), query.flag("partial")
+        agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
+        return json_reply({each.id: agent_body(each, partial=partial) for each in agents})
+
+
+class AgentView(JSONView):
+    """One agent, with what it uses."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        return json_reply(agent_body(asked_for(request, agent_id)))
+
+
+class GenerateView(JSONView):
+    """Ask an agent and wait for the whole answer."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        with streams.room(request.user):  # before it begins: where nobody can wait for it, none is to be paid for
+            run_id = started(request, agent_id).pk
+            try:
+                run = streams.wait_for(run_id)
+            except AgentRun.DoesNotExist:
+                raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
+        if run.status == AgentRun.Status.SUCCEEDED:
+            return json_reply(generated(run))
+        raise failure(run)
+
+
+class AnswerStreamView(JSONView):
+    """Ask an agent and read the answer as it comes. A reader that leaves does not end the run."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        place = streams.room(request.user)  # before the run begins, as above
+        try:
+            return stream_reply(started(request, agent_id).pk, 0, place, numbered=understands_ids(request))
+        except BaseException:
+            place.leave()
+            raise
+
+
+class Observed(BaseModel):
+    """Which run is read again, and from where."""
+
+    model_config = WIRE
+
+    run_id: str
+    offset: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | None = None
+
+
+class ObserveView(JSONView):
+    """Read a run of an agent again, from the event at `offset`, which counts from 0."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        asked = read(Observed, body_object(request))
+        run = find_run(request, asked["run_id"])
+        if run.agent_key != agent_id:
+            raise no_run(asked["run_id"])
+        place = streams.room(request.user)
+        return stream_reply(run.pk, asked.get("offset") or 0, place, numbered=understands_ids(request))
+
+
+def started(request: Request, agent_id: str) -> AgentRun:
+    """Start the run that a request describes."""
+    stored = asked_for(request, agent_id)
+    call = read_call(body_object(request))
+    try:
+        return start.start(stored, user=request.user, key=key_of(request) or "", **call._asdict())
+    except Agent.DoesNotExist:  # it was deleted a moment ago
+        raise missing(agent_id) from None
+
+
+def asked_for(request: Request, agent_id: str) -> StoredAgent:
+    """The agent as the version that the query names: by id, by number, or by status."""
+    with Query(request) as query:
+        status = query.choice("status", ("published", "draft"), "published")
+        text, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
+    version_id: UUID | None = read_id(text) if text else None
+    try:
+        if text and version_id is None:
+            stored_agents.get(agent_id, user=request.user)  # no such agent comes before no such version
+            raise AgentVersion.DoesNotExist
+        return stored_agents.get(
+            agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
+        )
+    except Agent.DoesNotExist:
+        raise missing(agent_id) from None
+    except AgentVersion.DoesNotExist:
+        raise no_version(agent_id, text or str(number)) from None
+
+
+def failure(run: AgentRun) -> ApiError:
+    """Why a run has no answer; the run itself says more."""
+    headers = {"X-Run-ID": str(run.pk)}
+    if not run.is_over:
+        return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")
+    if run.status == AgentRun.Status.CANCELLED:
+        return Conflict("The run was stopped.", "run_cancelled", headers)
+    return ApiError(RUN_FAILED, run.error, "run_failed", headers=headers)

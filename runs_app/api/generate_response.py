@@ -1,0 +1,102 @@
+"""The answer of `generate`: a run as one object, put together from its events as the published client reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from runs_app.events.chunks import Chunk
+from runs_app.models import AgentRun
+
+Body = dict[str, Any]
+
+# What the client reads of every answer and no answer here has.
+NOTHING: Body = {"sources": [], "files": [], "object": None, "error": None}
+
+
+def generated(run: AgentRun) -> Body:
+    """What a run that succeeded came to."""
+    done = list(in_steps(run.events.values_list("data", flat=True)))
+    steps = [step_body(run, chunks) for chunks in done]
+    last = steps[-1] if steps else step_body(run, [])
+    return {
+        "runId": run.pk,
+        "text": run.output or last["text"],
+        "finishReason": run.finish_reason,
+        "usage": run.usage,
+        "totalUsage": run.usage,
+        "steps": steps,
+        **{name: last[name] for name in ("toolCalls", "toolResults", "reasoning", "reasoningText")},
+        **NOTHING,
+        "warnings": run.warnings,
+        "response": response(run, [message for chunks in done for message in messages(chunks)]),
+        "agentId": run.agent_key,
+        "versionId": run.version_id,
+        "versionNumber": run.version_number,
+        "cost": None if run.cost is None else float(run.cost),
+        "isDemo": run.is_demo,
+    }
+
+
+def response(run: AgentRun, said: list[Body]) -> Body:
+    name = run.configuration["model"]["name"]
+    return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": said}
+
+
+def in_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """The chunks between the beginning and the end of each step."""
+    step: list[Chunk] = []
+    for data in events:
+        if data["type"] == "step-start":
+            step = []
+        step.append(data)
+        if data["type"] == "step-finish":
+            yield step
+
+
+def step_body(run: AgentRun, chunks: list[Chunk]) -> Body:
+    finish: Body = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
+    thought = said(chunks, "reasoning-delta")
+    return {
+        "text": said(chunks, "text-delta"),
+        "reasoning": [{"type": "reasoning", "text": thought}] if thought else [],
+        "reasoningText": thought,
+        "toolCalls": calls(run, chunks, "tool-call"),
+        "toolResults": calls(run, chunks, "tool-result"),
+        "finishReason": finish.get("stepResult", {}).get("reason", run.finish_reason),
+        "usage": finish.get("output", {}).get("usage", {}),
+    }
+
+
+def said(chunks: Iterable[Chunk], kind: str) -> str:
+    return "".join(data["payload"]["text"] for data in chunks if data["type"] == kind)
+
+
+def calls(run: AgentRun, chunks: Iterable[Chunk], kind: str) -> list[Body]:
+    return [{**data, "runId": run.pk, "from": "AGENT"} for data in chunks if data["type"] == kind]
+
+
+def messages(chunks: Iterable[Chunk]) -> Iterator[Body]:
+    """What a step adds to the conversation, as model messages: a caller sends them back with what follows."""
+    parts: list[Body] = []
+    results: list[Body] = []
+    for data in chunks:
+        payload = data["payload"]
+        if data["type"] == "text-start":
+            parts.append({"type": "text", "text": ""})
+        elif data["type"] == "text-delta":
+            parts[-1]["text"] += payload["text"]
+        elif data["type"] == "tool-call":
+            parts.append({"type": "tool-call", **named(payload), "input": payload["args"], "args": payload["args"]})
+        elif data["type"] == "tool-result":
+            kind = "error-json" if payload["isError"] else "json"
+            output = {"type": kind, "value": payload["result"]}
+            results.append({"type": "tool-result", **named(payload), "output": output})
+    if parts:
+        yield {"role": "assistant", "content": parts}
+    if results:
+        yield {"role": "tool", "content": results}
+
+
+def named(payload: Body) -> Body:
+    return {"toolCallId": payload["toolCallId"], "toolName": payload["toolName"]}

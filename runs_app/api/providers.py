@@ -1,0 +1,32 @@
+"""The providers of models over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.responses import json_reply
+from agentcms.api.views import JSONView
+from runs_app.providers import table
+from runs_app.providers.table import Provider
+
+
+class ProvidersView(JSONView):
+    """The providers of models: which can be used, and which setting the others miss."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return json_reply({"providers": [provider_body(each) for each in table.table()]})
+
+
+def provider_body(provider: Provider) -> dict[str, Any]:
+    """A provider of models, and why it cannot be used where it cannot; never its key."""
+    return {
+        "id": provider.key,
+        "name": provider.title,
+        "envVar": provider.missing,
+        "connected": provider.is_available,
+        "reason": provider.reason or None,
+        "models": list(provider.names),
+    }

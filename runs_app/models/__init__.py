@@ -1,0 +1,11 @@
+"""The models of running agents: runs and their events, scores, conversations, saved inputs and model providers."""
+
+from runs_app.models.message import Message
+from runs_app.models.provider import ModelProvider
+from runs_app.models.run import AgentRun
+from runs_app.models.run_event import RunEvent
+from runs_app.models.saved_input import SavedInput
+from runs_app.models.score import Score, ScorerCount
+from runs_app.models.thread import Thread
+
+__all__ = ["AgentRun", "Message", "ModelProvider", "RunEvent", "SavedInput", "Score", "ScorerCount", "Thread"]

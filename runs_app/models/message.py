@@ -1,0 +1,29 @@
+"""Messages of a conversation."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from runs_app.models.thread import Thread
+
+
+class Message(models.Model):
+    """One message of a thread, in pydantic-ai's JSON."""
+
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", editable=False)
+    number = models.PositiveIntegerField(editable=False)
+    data = models.JSONField(editable=False)
+    run_id = models.UUIDField(null=True, editable=False)  # a plain value: runs are pruned before threads
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["thread_id", "number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["thread", "number"], name="one_message_per_thread_and_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} of {self.thread_id}"

@@ -1,0 +1,40 @@
+"""The numbered events of a run."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from runs_app.models.run import AgentRun
+
+
+class RunEvent(models.Model):
+    """One event of a run. `data` is the chunk as the wire has it: `{"type": …, "payload": {…}}`."""
+
+    class Type(models.TextChoices):
+        CHUNK = "chunk", "Chunk"
+        STEP_START = "step-start", "Step started"
+        STEP_FINISH = "step-finish", "Step finished"
+        TOOL_CALL = "tool-call", "Tool call"
+        TOOL_RESULT = "tool-result", "Tool result"
+        FINISH = "finish", "Finished"
+        ERROR = "error", "Error"
+        SUSPENDED = "suspended", "Suspended"
+
+    id = models.BigAutoField(primary_key=True)
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="events", editable=False)
+    number = models.PositiveIntegerField(editable=False)  # 1, 2, 3 … in a run: the event id of the stream
+    type = models.CharField(max_length=16, choices=Type, editable=False)
+    data = models.JSONField(editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["run_id", "number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "number"], name="one_event_per_run_and_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.type}"

@@ -1,0 +1,30 @@
+"""Messages that people save to try an agent with."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from agents_app.models import Agent
+
+
+class SavedInput(models.Model):
+    """A message that somebody keeps to try an agent with."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_inputs")
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="saved_inputs")
+    name = models.CharField(max_length=100)
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "agent", "name"], name="one_input_per_user_agent_and_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

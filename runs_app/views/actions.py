@@ -1,0 +1,40 @@
+"""Listening to a run while it answers, and stopping it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from agentcms.errors import Unavailable
+from agentcms.web.dialogs import is_htmx
+from agentcms.web.list_state import number_of
+from runs_app.api.lookups import stream_reply
+from runs_app.engine.start import cancel
+from runs_app.events.streams import TooManyStreams, room
+from runs_app.views.lookups import find_run
+
+
+@require_safe
+@login_required
+def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """The events as they happen, after the one that the browser heard last or that the address names."""
+    run = find_run(request, run_id)
+    heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
+    try:
+        return stream_reply(run.pk, number_of(heard), room(request.user), numbered=True)
+    except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
+        return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
+
+
+@require_POST
+@login_required
+def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Ask a run to end where it is; whoever listens hears when it did."""
+    run = find_run(request, run_id)
+    cancel(run)
+    return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)

@@ -1,0 +1,116 @@
+"""The list of runs: what an address asks of it, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import TextField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce, Left
+from django.http import QueryDict
+
+from agentcms.web.list_state import Asking, Chip, number_of
+from runs_app.display.formats import duration, money, tokens
+from runs_app.models import AgentRun
+
+PER_PAGE = 50
+SNIPPET = 160  # characters of the question
+RECENT = 300  # runs among which agents are offered to filter by
+MOST_OFFERED = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run as the list shows it."""
+
+    run: Any
+
+    @property
+    def took(self) -> str:
+        return duration(self.run.duration) if self.run.is_over else ""
+
+    @property
+    def tokens(self) -> int:
+        return tokens(self.run.usage)
+
+    @property
+    def cost(self) -> str:
+        return money(self.run.cost)
+
+
+class RunListing(Asking):
+    """What an address asks of the list. Whatever it does not understand, it leaves out."""
+
+    def __init__(self, runs: Any, user: Any, asked: QueryDict) -> None:
+        self.runs, self.user, self.asked = runs, user, asked
+        self.agent = asked.get("agent", "").replace("\0", "")
+        state = str(asked.get("status"))
+        self.state = state if state in AgentRun.Status.values else ""
+        self.version = number_of(asked.get("version", ""))
+        self.mine = asked.get("by") == "me"
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.agent or self.state or self.version or self.mine)
+
+    @cached_property
+    def found(self) -> Any:
+        """Those that people asked for: what a sub-agent was asked stands on the page of the run that asked."""
+        wanted: dict[str, Any] = {"parent": None}
+        if self.agent:
+            wanted["agent_key"] = self.agent
+        if self.state:
+            wanted["status"] = self.state
+        if self.version:
+            wanted["version_number"] = self.version
+        if self.mine:
+            wanted["requested_by"] = self.user
+        return self.runs.filter(**wanted)
+
+    @cached_property
+    def page(self) -> Page[Any]:
+        return Paginator(self.found, PER_PAGE).get_page(self.asked.get("page"))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        runs: Any = self.page.object_list
+        # The first message begins the question; its content is text, or a list of parts.
+        first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
+        shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET)).select_related("agent")
+        return [Row(run) for run in shown.without_texts()]
+
+    # --- addresses
+
+    @property
+    def chips(self) -> list[Chip]:
+        chips = []
+        if self.agent:
+            chips.append(Chip("Agent", self.agent, self.address(agent=None, version=None)))
+        if self.version:
+            chips.append(Chip("Version", f"v{self.version}", self.address(version=None)))
+        if self.state:
+            chips.append(Chip("Status", AgentRun.Status(self.state).label, self.address(status=None)))
+        if self.mine:
+            chips.append(Chip("Asked by", "me", self.address(by=None)))
+        return chips
+
+    def offers(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """The filters that may be added, in groups: a label and its choices with their addresses."""
+        if not self.state:
+            yield "Status", [(label, self.address(status=key)) for key, label in AgentRun.Status.choices]
+        if not self.mine:
+            yield "Asked by", [("Me", self.address(by="me"))]
+        if self.agent and not self.version and (numbers := self._recent("version_number", agent_key=self.agent)):
+            numbers = sorted(filter(None, numbers), reverse=True)
+            yield "Version", [(f"v{number}", self.address(version=str(number))) for number in numbers]
+        if not self.agent and (agents := self._recent("agent_key")):
+            yield "Agent", [(key, self.address(agent=key)) for key in sorted(agents)]
+
+    def _recent(self, column: str, **wanted: Any) -> list[Any]:
+        """The values of a column among the newest runs, newest first."""
+        newest = self.runs.filter(parent=None, **wanted).values_list(column, flat=True)[:RECENT]
+        return [*dict.fromkeys(newest)][:MOST_OFFERED]

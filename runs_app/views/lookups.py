@@ -1,0 +1,27 @@
+"""What the pages of runs share: find, and where things are."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+
+from agents_app.views.access import visible
+from runs_app.models import AgentRun
+
+
+def readable(request: HttpRequest) -> Any:
+    """The runs that the caller may read."""
+    return AgentRun.objects.for_user(request.user)
+
+
+def find_run(request: HttpRequest, run_id: UUID) -> AgentRun:
+    """One that the caller may not read does not exist."""
+    return get_object_or_404(readable(request).select_related("agent", "parent", "thread"), pk=run_id)
+
+
+def agent_of(request: HttpRequest, run: AgentRun) -> Any:
+    """The agent of a run with its pointers, where the caller may still see it."""
+    return visible(request).with_versions().filter(pk=run.agent_id).first()

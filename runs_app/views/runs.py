@@ -1,0 +1,93 @@
+"""The pages that read runs: their list, and one of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from agents_app.configuration.display import parts
+from runs_app.display.answer import Answer, answers, messages_of, with_sub_agents
+from runs_app.display.formats import model_name
+from runs_app.models import AgentRun
+from runs_app.views.list_filters import RunListing
+from runs_app.views.lookups import agent_of, find_run, readable
+
+MOST_OF_A_THREAD = 20
+
+
+@require_safe
+@login_required
+def list(request: HttpRequest) -> HttpResponse:
+    """The runs that people asked for, newest first."""
+    listing = RunListing(readable(request), request.user, request.GET)
+    context = {"nav": "runs", "listing": listing, "offers": [*listing.offers()]}
+    return render(request, "runs/list.html", context)
+
+
+@require_safe
+@login_required
+def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """One run: what was asked, what came of it, where the time went, and what the agent was then."""
+    run = find_run(request, run_id)
+    agent = agent_of(request, run)
+    version = kept(agent, run)
+    (answer,) = answers([run])
+    context = {
+        "nav": "runs",
+        "run": run,
+        "answer": answer,
+        "agent": agent,
+        "kept": [version.version_number] if version else [],
+        "stood_in_for": stood_in_for(version, answer),
+        "messages_sent": messages_of(run),
+        "options": options_of(run),
+        "children": answer.children,
+        "whole": with_sub_agents(run),
+        "scores": run.scores.all(),
+        "others": of_the_thread(request, run),
+        "parts": parts(run.configuration) if run.shows_agent_to(request.user) else [],
+    }
+    return render(request, "runs/view.html", context)
+
+
+@require_safe
+@login_required
+def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """The answer alone, a fragment: what a column shows once its run is over."""
+    (shown,) = answers([find_run(request, run_id)])
+    return render(request, "runs/_answer.html", {"answer": shown})
+
+
+def kept(agent: Any, run: AgentRun) -> Any:
+    """The version that ran, where it is still kept."""
+    if agent is None or run.version_id is None:
+        return None
+    return agent.versions.filter(pk=run.version_id).first()
+
+
+def stood_in_for(version: Any, answer: Answer) -> str:
+    """The model of the version, where the demo model was asked in its place."""
+    model = version.snapshot["model"] if version else {}
+    if not answer.asks_demo or not model or model == answer.run.configuration.get("model"):
+        return ""
+    return model_name(model)
+
+
+def options_of(run: AgentRun) -> str:
+    """The options of the call as JSON, or nothing."""
+    options: Any = run.input.get("options") if isinstance(run.input, dict) else None
+    return json.dumps(options, ensure_ascii=False, indent=2) if options else ""
+
+
+def of_the_thread(request: HttpRequest, run: AgentRun) -> Any:
+    """The runs of the same conversation, oldest first, where there is more than this one."""
+    if run.thread_id is None:
+        return []
+    runs = readable(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
+    return runs.defer("configuration", "output")[:MOST_OF_A_THREAD]

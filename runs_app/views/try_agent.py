@@ -1,0 +1,201 @@
+"""Try it: one message, answered side by side by up to three configurations of an agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from access_app.permissions import require_granted
+from access_app.role import Role
+from agentcms.errors import ApiError
+from agentcms.ids import uuid7
+from agentcms.web.dialogs import is_htmx
+from agentcms.web.list_state import number_of
+from agents_app.configuration.schema import ShapeError
+from agents_app.models import Agent
+from agents_app.views.access import find, may
+from agents_app.views.status import drafts_of, status_of, warnings_of
+from runs_app.engine import engine
+from runs_app.engine.start import cancel, start
+from runs_app.forms import MessageForm
+from runs_app.models import AgentRun, SavedInput
+from runs_app.views.try_columns import MOST, Asked, Column, columns, fill, version_of
+
+
+@require_safe
+@login_required
+def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The page, with what was said in each of its columns."""
+    agent = find(request, agent_id)
+    asked = Asked.of(request.GET, default(agent))
+    found = columns(agent, request.user, asked)
+    engine.warm()
+    return show(request, agent, asked, found, MessageForm(initial={"message": first_message(request, agent, found)}))
+
+
+@require_POST
+@login_required
+def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Other columns: one more, one less, another choice, or all of them anew."""
+    agent = find(request, agent_id)
+    asked = Asked.of(request.POST, default(agent))
+    act, _, place = request.POST.get("act", "").partition("-")
+    if act == "add":
+        asked.add(another(agent, asked))
+    elif act == "drop":
+        asked.drop(number_of(place) - 1)
+    elif act == "fresh":
+        asked.runs = ["" for _ in asked.runs]
+    return as_typed(request, agent, asked)
+
+
+def as_typed(request: HttpRequest, agent: Agent, asked: Asked | None = None) -> HttpResponse:
+    """The page with all that was typed there."""
+    asked = asked or Asked.of(request.POST, default(agent))
+    form = MessageForm(initial={"message": request.POST.get("message", "")})
+    return show(request, agent, asked, columns(agent, request.user, asked), form)
+
+
+@require_POST
+@login_required
+def run(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Ask every column that can answer."""
+    agent = find(request, agent_id)
+    require_granted(request.user, Role.EDITOR, agent)
+    asked = Asked.of(request.POST, default(agent))
+    found = columns(agent, request.user, asked)
+    form = MessageForm(request.POST)
+    if not form.is_valid():
+        return show(request, agent, asked, found, form, status=422)
+
+    begun = [begin(request, column, form.cleaned_data["message"]) for column in found]
+    asked.runs = [str(new.pk) if new else old for new, old in zip(begun, asked.runs, strict=True)]
+    if not is_htmx(request):
+        for column in found:
+            if column.fault:
+                messages.error(request, f"{column.label.capitalize()}: {column.fault}")
+        return redirect(address(agent, asked))
+    fill(found, agent, request.user, asked)
+    response = show(request, agent, asked, found, form)
+    clear = goes_on(found) and not any(column.fault for column in found)  # what was not asked is not lost
+    response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": clear}})
+    return response
+
+
+def begin(request: HttpRequest, column: Column, text: str) -> AgentRun | None:
+    """Start the run of a column; where it cannot, the column says why."""
+    if column.why_not or column.stored is None:
+        return None
+    if column.run and not column.run.is_over:
+        if column.remembers:  # a follow-up would not know the answer
+            column.fault = "It is still answering. Wait for it, or stop it."
+            return None
+        cancel(column.run)  # the new answer takes its place, and nobody would read it
+    thread = (column.thread or f"try-{uuid7()}") if column.remembers else ""
+    try:
+        return start(column.stored, user=request.user, messages=text, thread=thread)
+    except ShapeError as error:
+        column.fault = " ".join(issue.message for issue in error.issues)
+    except ApiError as error:
+        column.fault = error.error
+    except Agent.DoesNotExist:  # it was deleted meanwhile
+        raise Http404 from None
+    return None
+
+
+def default(agent: Agent) -> Sequence[str]:
+    """What stands side by side when nothing else was asked for."""
+    return ("live", "draft") if agent.has_draft else ("live",)
+
+
+def another(agent: Agent, asked: Asked) -> str:
+    """What one more column shows: the draft, else the newest version that is in none yet."""
+    if agent.has_draft and "draft" not in asked.choices:
+        return "draft"
+    live, head = numbers(agent)
+    shown = {version_of(choice) for choice in asked.choices}
+    shown |= {number for number, word in ((live, "live"), (head, "draft")) if word in asked.choices}
+    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MOST + 1]
+    return next((f"v{number}" for number in newest if number not in shown), "live")
+
+
+def numbers(agent: Agent) -> tuple[int, int]:
+    """The numbers of the live and the head version."""
+    live, head = cast(Any, (agent.active_version, agent.head_version))
+    return live.version_number, head.version_number
+
+
+def first_message(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> str:
+    """What stands in the field at first: a saved input, or what was asked last where nothing goes on."""
+    if kept := number_of(request.GET.get("input", "")):
+        own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=kept)
+        return own.values_list("text", flat=True).first() or ""
+    if goes_on(found):
+        return ""
+    return next((column.answers[-1].asked for column in found if column.answers), "")
+
+
+def goes_on(found: Sequence[Column]) -> bool:
+    """Whether what is asked next goes on with a conversation."""
+    return any(column.remembers and column.answers for column in found)
+
+
+def address(agent: Agent, asked: Asked) -> str:
+    return f"{reverse('runs:try_it', args=[agent.pk])}?{asked.query}"
+
+
+def choices(agent: Agent) -> list[tuple[str, str]]:
+    """What may run in a column, as values and words for a select."""
+    live, head = numbers(agent)
+    known = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
+    named = agent.versions.order_by("-version_number").values_list("version_number", "name")
+    return [
+        *known,
+        ("unsaved", "Unsaved text"),
+        *((f"v{number}", f"v{number}  {name}".strip()) for number, name in named),
+    ]
+
+
+def reasons(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> list[str]:
+    """Why nothing can be asked: every reason there is, or nothing where something can."""
+    why: list[str] = []
+    if not may(request, agent, Role.EDITOR):
+        where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
+        why.append(f"Running an agent needs the role editor {where}. Ask a manager of the team for it.")
+    if all(column.why_not for column in found):
+        why += dict.fromkeys(column.why_not for column in found)
+    return why
+
+
+def show(
+    request: HttpRequest, agent: Agent, asked: Asked, found: Sequence[Column], form: Any, status: int = 200
+) -> HttpResponse:
+    """The page; for htmx the columns and what depends on them."""
+    warned = warnings_of([agent])[agent.pk]
+    context = {
+        "nav": "agents",
+        "agent": agent,
+        "status": status_of(agent, warned, drafts_of([agent]).get(agent.pk)),
+        "form": form,
+        "columns": found,
+        "choices": choices(agent),
+        "asked": asked,
+        "address": address(agent, asked),
+        "reasons": reasons(request, agent, found),
+        "goes_on": goes_on(found),
+        "may_add": len(found) < MOST,
+        "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
+    }
+    response = render(request, "runs/_tried.html" if is_htmx(request) else "runs/try_it.html", context, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    if is_htmx(request):
+        response.headers["HX-Replace-Url"] = context["address"]
+    return response

@@ -1,0 +1,218 @@
+"""The columns of Try it: what runs in each, why it cannot, and what was said there so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import QueryDict
+
+from agentcms.web.list_state import number_of
+from agents_app.configuration import schema
+from agents_app.configuration.references import find
+from agents_app.forms.edit import OpenedForm
+from agents_app.models import Agent
+from agents_app.registry import Kind
+from runs_app.display.answer import Answer, answers
+from runs_app.display.formats import model_name
+from runs_app.models import AgentRun
+from runs_app.providers.table import table
+from runs_app.resolution import StoredAgent, Target, stored_agents
+from versions_app.models import AgentVersion
+
+MOST = 3
+MOST_TURNS = 12  # of a conversation that a column shows
+WORDS = {"live": "published", "draft": "draft"}
+STAND_IN = {"provider": "demo", "name": "echo"}
+NONE_KEPT = "This browser keeps no unsaved text of the agent. Change something in the editor first."
+
+
+@dataclass
+class Asked:
+    """What an address or a form asks of the page: what runs in each column, and what ran there last."""
+
+    choices: list[str]
+    runs: list[str]
+    unsaved: str = ""  # the editor's form as a browser sends it
+    base: str = ""  # the version number on which that was begun
+
+    @classmethod
+    def of(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> Asked:
+        """From `columns=live,v7&runs=…,…` of an address, or the fields `column` and `run` of the form."""
+        choices = query.getlist("column") or [each for each in query.get("columns", "").split(",") if each]
+        choices = [each for each in choices if is_choice(each)][:MOST] or [*default]
+        runs = query.getlist("run") or query.get("runs", "").split(",")
+        runs = [*runs, *[""] * MOST][: len(choices)]
+        return cls(choices, runs, query.get("unsaved", ""), query.get("unsaved_base", ""))
+
+    @property
+    def query(self) -> str:
+        """The address of the same page."""
+        runs = {"runs": ",".join(self.runs)} if any(self.runs) else {}
+        return urlencode({"columns": ",".join(self.choices), **runs}, safe=",")
+
+    def add(self, choice: str) -> None:
+        if len(self.choices) < MOST:
+            self.choices.append(choice)
+            self.runs.append("")
+
+    def drop(self, place: int) -> None:
+        if 0 <= place < len(self.choices) > 1:
+            del self.choices[place], self.runs[place]
+
+
+def is_choice(text: str) -> bool:
+    return text in (*WORDS, "unsaved") or version_of(text) > 0
+
+
+def version_of(choice: str) -> int:
+    """The number of `v7`, or 0 for what names no version."""
+    return number_of(choice[1:]) if choice.startswith("v") else 0
+
+
+@dataclass
+class Column:
+    """One place where an agent runs as one of its configurations."""
+
+    choice: str
+    stored: StoredAgent | None = None
+    why_not: str = ""
+    warnings: list[str] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    fault: str = ""  # why what was just asked did not run
+    stand_in: str = ""  # why the demo model answers here in place of another
+
+    @property
+    def label(self) -> str:
+        """What runs here, as people say it."""
+        if self.choice == "unsaved":
+            return "unsaved text"
+        number = self.stored.version_number if self.stored else 0
+        return f"{self.choice} (v{number})" if self.choice in WORDS and number else self.choice
+
+    @property
+    def model_name(self) -> str:
+        return model_name(self.stored.configuration["model"]) if self.stored else ""
+
+    @property
+    def is_demo(self) -> bool:
+        return self.model_name.startswith("demo/")
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a follow-up goes on with the conversation."""
+        memory = self.stored.configuration.get("memory") if self.stored else None
+        return bool(memory and find(Kind.MEMORY, memory))
+
+    @property
+    def run(self) -> AgentRun | None:
+        """What ran here last."""
+        return self.answers[-1].run if self.answers else None
+
+    @property
+    def thread(self) -> str:
+        """The conversation that a follow-up goes on with, or nothing."""
+        last = self.run
+        return last.thread.key if self.remembers and last and last.thread else ""
+
+
+def columns(agent: Agent, user: Any, asked: Asked) -> list[Column]:
+    """The columns that were asked for, each with what was said there so far."""
+    found = [column(agent, user, choice, asked) for choice in asked.choices]
+    fill(found, agent, user, asked)
+    return found
+
+
+def fill(found: Sequence[Column], agent: Agent, user: Any, asked: Asked) -> None:
+    """Put what was said into each column; a run that the caller may not read was never asked for."""
+    said = conversations(agent, user, asked.runs)
+    for each, run in zip(found, asked.runs, strict=True):
+        each.answers = said.get(run, [])
+    asked.runs = [str(each.run.pk) if each.run else "" for each in found]
+
+
+def column(agent: Agent, user: Any, choice: str, asked: Asked) -> Column:
+    try:
+        stored = resolved(agent, user, choice, asked)
+    except AgentVersion.DoesNotExist:
+        return Column(choice, why_not=f"There is no {choice} of this agent, or it is not kept any more.")
+    except schema.ShapeError as error:
+        return Column(choice, why_not=" ".join(issue.message for issue in error.issues))
+    warned = [each.message for each in stored.missing() if each.field != "model"]
+    why_not = why_not_model(stored.configuration["model"]["provider"])
+    if why_not and (other := with_demo_model(stored)):
+        return Column(choice, other, warnings=warned, stand_in=why_not)
+    return Column(choice, stored, why_not, warned)
+
+
+def with_demo_model(stored: StoredAgent) -> StoredAgent | None:
+    """The agent with the built-in model, so that it can be tried without a key; nothing where nobody knows its own."""
+    providers = table()
+    if providers.find(stored.configuration["model"]["provider"]) is None or why_not_model(STAND_IN["provider"]):
+        return None
+    # What is live or a draft is kept when it was built, under its version; this must never be taken for it.
+    target = Target.VERSION if stored.version_id else stored.target
+    return replace(stored, configuration={**stored.configuration, "model": STAND_IN}, target=target)
+
+
+def resolved(agent: Agent, user: Any, choice: str, asked: Asked) -> StoredAgent:
+    """The agent as a column has it. Raises ShapeError for unsaved text that cannot be read."""
+    if choice == "unsaved":
+        return StoredAgent.unsaved(agent, unsaved(agent, user, asked))
+    if choice in WORDS:
+        return stored_agents.get(agent.pk, user=user, status=WORDS[choice])
+    return stored_agents.get(agent.pk, user=user, version_number=version_of(choice))
+
+
+def unsaved(agent: Agent, user: Any, asked: Asked) -> dict[str, Any]:
+    """The configuration that saving the editor's text would make."""
+    if not asked.unsaved:
+        raise refused(NONE_KEPT)
+    sent = QueryDict(asked.unsaved, mutable=True)
+    begun = agent.versions.filter(version_number=number_of(asked.base)).first()
+    sent["head"] = str(begun.pk) if begun else ""
+    form = OpenedForm.sent(sent, agent, user)
+    if not form.is_valid():
+        named = "; ".join(f"{field.label}: {field.errors[0]}" for field in form.faulty)
+        raise refused(f"The unsaved text cannot run. {named or 'Open the editor to see why.'}")
+    head: Any = stored_agents.get(agent.pk, user=user, status="draft")
+    return {**head.configuration, **schema.to_body(form.changed_fields())}
+
+
+def why_not_model(name: str) -> str:
+    """Why a provider cannot be asked: what is missing, and where it is set. Empty where it can."""
+    provider = table().find(name)
+    if provider is None:
+        return f"No provider of models is known as '{name}'. Choose another one in the editor."
+    return "" if provider.is_available else f"{provider.title} cannot be asked. {provider.reason}"
+
+
+def refused(sentence: str) -> schema.ShapeError:
+    return schema.ShapeError([schema.Issue("", sentence)])
+
+
+def conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[str, list[Answer]]:
+    """What was said in each column up to its last run: that run, or the end of its conversation."""
+    wanted = [run_id for run_id in run_ids if is_id(run_id)]
+    readable = AgentRun.objects.for_user(user).filter(agent=agent, parent=None).select_related("thread")
+    last = {str(run.pk): run for run in readable.filter(pk__in=wanted).only("pk", "thread_id", "created_at")}
+    turns = {run_id: turns_before(readable, run) for run_id, run in last.items()}
+    shown = {answer.run.pk: answer for answer in answers({run for runs in turns.values() for run in runs})}
+    return {run_id: [shown[run.pk] for run in runs] for run_id, runs in turns.items()}
+
+
+def turns_before(readable: Any, run: AgentRun) -> list[AgentRun]:
+    if run.thread_id is None:
+        return [*readable.filter(pk=run.pk)]
+    of_thread = readable.filter(thread=run.thread_id, created_at__lte=run.created_at)
+    return [*of_thread.order_by("-created_at", "-pk")[:MOST_TURNS]][::-1]
+
+
+def is_id(text: str) -> bool:
+    try:
+        return bool(UUID(text))
+    except ValueError:
+        return False

@@ -1,0 +1,5 @@
+"""The admin of histories. Django finds model admins by importing this package."""
+
+from versions_app.admin import activations, retention, versions
+
+__all__ = ["activations", "retention", "versions"]

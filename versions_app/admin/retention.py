@@ -1,0 +1,59 @@
+"""The admin of retention rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from access_app.admin_access import StaffOnly
+from access_app.permissions import has_role, may_all, may_anything, owners
+from access_app.role import Role
+from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
+from versions_app.models.retention_rule import RetentionRule
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(StaffOnly, admin.ModelAdmin):
+    """How much of the history each owner keeps; managers see and change the rules of their own."""
+
+    list_display = ("owner", "versions", "days")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionRule]:
+        rules = super().get_queryset(request)
+        if may_all(request.user, Role.MANAGER):
+            return rules
+        return rules.filter(owner_id__in=owners(request.user, Role.MANAGER))
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **kwargs)
+
+        def clean_owner_id(self: Any) -> str:
+            owner_id: str = self.cleaned_data["owner_id"]
+            if not has_role(request.user, Role.MANAGER, owner_id):
+                raise ValidationError("You may only set rules for owners that you manage.")
+            return owner_id
+
+        return type("RetentionRuleForm", (form,), {"clean_owner_id": clean_owner_id})
+
+    def has_view_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        if not self.has_module_permission(request):
+            return False
+        role = Role.MANAGER
+        return may_anything(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        return self.has_view_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+        return self.has_view_permission(request, obj)
+
+    @admin.display(ordering="owner_id")
+    def owner(self, rule: RetentionRule) -> str:
+        return rule.owner_id or "shared space"

@@ -1,0 +1,79 @@
+"""What was live when, over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.pagination import page_body
+from agentcms.api.parsers import body_object
+from agentcms.api.query_params import Query
+from agentcms.api.responses import json_reply
+from agentcms.api.views import JSONView
+from agentcms.errors import Conflict, NotFound
+from agentcms.wire.timestamps import wire_time
+from agents_app.api.idempotency import once
+from agents_app.api.lookups import hold, missing, visible
+from agents_app.api.responses import agent_reply, is_strict, refuse_warnings
+from agents_app.api.schemas import Said, read_parts, saying
+from versions_app.api.representation import activation_body
+from versions_app.api.schemas import Undo
+from versions_app.models import Activation, CannotUndo
+
+
+class ActivationsView(JSONView):
+    """Every move of live, newest first; with `at`, what was live at a time."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        with Query(request) as query:
+            paging = query.paging(20)
+            moment = query.time("at")
+        if not visible(request).filter(pk=agent_id).exists():
+            raise missing(agent_id)
+        moves = Activation.objects.filter(agent_id=agent_id)
+        if moment is not None:
+            return json_reply(live_at(moves, agent_id, moment))
+        page = [activation_body(move) for move in moves[paging.start : paging.stop]]
+        return json_reply(page_body("activations", page, moves.count(), paging.page, paging.per_page))
+
+
+def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
+    """What was live at a time, by the moves of live: known also where the version was pruned since."""
+    # A time on the wire is cut to milliseconds: one that came from here means all of its millisecond.
+    end = moment.replace(microsecond=moment.microsecond // 1000 * 1000 + 999)
+    move = moves.filter(created_at__lte=end).first()
+    if move is None:
+        raise NotFound(f"Nothing of agent {agent_id} was live at {wire_time(moment)}")
+    return {
+        "at": moment,
+        "versionId": move.to_version_id,
+        "versionNumber": move.to_version_number,
+        "kept": move.agent.versions.filter(pk=move.to_version_id).exists(),
+        "activation": activation_body(move),
+    }
+
+
+class UndoView(JSONView):
+    """Back to what was live before."""
+
+    @once
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        undo, said = read_parts(body_object(request), Undo, Said)
+        strict = is_strict(request)
+        with transaction.atomic(), saying(said):
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            newest: Any = agent.activations.first()
+            if undo.get("activation_id") not in (None, newest.pk):
+                raise Conflict("Live moved since. Look at the activations again and undo the newest.", "moved")
+            try:
+                version = newest.undo_locked(agent)
+            except CannotUndo as refusal:
+                raise Conflict(refusal.messages[0], refusal.code or "conflict") from None
+            if strict:
+                refuse_warnings(agent, version)
+            return agent_reply(agent, version)

@@ -1,0 +1,108 @@
+"""Export and import over HTTP, as jobs."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import FileResponse, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from access_app.permissions import ceiling, may_all, owners
+from access_app.role import Role
+from agentcms.api.parsers import CUT_OFF, body_object
+from agentcms.api.query_params import Query
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
+from agentcms.ids import random_key
+from agentcms.middleware.wsgi_chunked import UNMEASURED
+from agents_app.api.idempotency import answered, once
+from jobs_app.api.views import find_job, job_reply
+from jobs_app.runner import start
+from versions_app.exchange.jobs import EXPORT, IMPORT, folder
+
+LINES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
+CHUNK = 1 << 20
+
+
+class ExportView(JSONView):
+    """Every agent that the caller may see, as a file."""
+
+    @once
+    def post(self, request: Request) -> HttpResponse:
+        body_object(request)
+        with transaction.atomic():
+            return job_reply(start(EXPORT, {"role": ceiling(request.user)}, requested_by=request.user), 202)
+
+
+class ImportView(JSONView):
+    """A file of JSON Lines, taken in record by record."""
+
+    def post(self, request: Request) -> HttpResponse:
+        with Query(request) as query:
+            options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish", "strict")}
+            options["name"] = query.text("name") or ""
+        refuse_other_kinds(request)
+        if not may_all(request.user, Role.PUBLISHER) and not owners(request.user, Role.PUBLISHER).exists():
+            raise Forbidden("This needs the role publisher for some owner.")
+        path, digest = store(request)
+        unkept = [path]
+
+        def act() -> HttpResponse:
+            with transaction.atomic():
+                job = start(IMPORT, {**options, "role": ceiling(request.user)}, requested_by=request.user)
+                unkept.append(path.rename(folder() / f"{job.pk}.upload"))
+                return job_reply(job, 202)
+
+        try:
+            answer = answered(request, f"{request.get_full_path()}\n{digest}", act)
+            if "Idempotent-Replayed" not in answer.headers:  # a repeat has a job already, and that its own file
+                unkept.clear()
+            return answer
+        finally:
+            for each in unkept:
+                each.unlink(missing_ok=True)
+
+
+def refuse_other_kinds(request: Request) -> None:
+    """Take JSON Lines alone, and as they are."""
+    packing = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if request.content_type.partition(";")[0].strip().lower() not in LINES or packing not in ("", "identity"):
+        raise UnsupportedMediaType("Send the records unpacked as application/x-ndjson, one JSON object on a line.")
+
+
+def store(request: Request) -> tuple[Path, str]:
+    """Stream the body to disk; where it is and what its SHA-256 is."""
+    path, seen, size = folder() / f"{random_key()}.part", hashlib.sha256(), 0
+    source: Any = request._request
+    try:
+        with path.open("wb") as file:
+            while chunk := source.read(CHUNK):
+                size += len(chunk)
+                if size > settings.IMPORT_MAX_BYTES:
+                    raise TooLarge
+                seen.update(chunk)
+                file.write(chunk)
+        if not size:
+            raise ApiError(400, "Send at least one record.", "invalid_body")
+        if size < int(request.META.get("CONTENT_LENGTH") or 0) and UNMEASURED not in request.META:
+            raise BadRequest("request body", [("", CUT_OFF)])
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path, seen.hexdigest()
+
+
+class JobFileView(JSONView):
+    """What an export wrote."""
+
+    def get(self, request: Request, job_id: str) -> HttpResponseBase:
+        job = find_job(request, job_id)
+        path = folder() / f"{job.pk}.jsonl"
+        if job.kind != EXPORT or job.state != job.State.DONE or not path.exists():
+            raise NotFound(f"Job {job_id} has no file")
+        return FileResponse(path.open("rb"), content_type="application/x-ndjson", filename="agents.jsonl")

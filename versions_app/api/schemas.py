@@ -1,0 +1,53 @@
+"""What the bodies of the API's writes say of versions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from agents_app.api.schemas import Message, read_parts
+from agents_app.configuration.schema import WIRE, Issue, JSONObject, ShapeError
+
+Label = Annotated[str, Field(max_length=100)]
+FIXED = (
+    "id",
+    "agentId",
+    "versionNumber",
+    "snapshot",
+    "changedFields",
+    "createdAt",
+    "author",
+    "source",
+    "basedOn",
+    "isActive",
+    "isHead",
+)
+
+
+class Description(BaseModel):
+    """What may be said of a version."""
+
+    model_config = WIRE
+
+    name: Label | None = None
+    change_message: Message | None = None
+    pinned: bool | None = None
+
+
+class Undo(BaseModel):
+    """Which activation to undo: the newest where none is named."""
+
+    model_config = WIRE
+
+    activation_id: int | None = None
+
+
+def read_description(body: Any) -> JSONObject:
+    """The name, message and pin that a body gives; a null resets."""
+    if fixed := [name for name in FIXED if name in body]:
+        raise ShapeError(
+            Issue(name, "Only the name, the message and the pin of a version may change.") for name in fixed
+        )
+    said = read_parts(body, Description)[0]
+    return {name: ("" if name != "pinned" else False) if value is None else value for name, value in said.items()}

@@ -1,0 +1,178 @@
+"""The versions of an agent over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.authentication import with_recalled_key
+from access_app.role import Role
+from agentcms.api.pagination import page_text
+from agentcms.api.parsers import body_object
+from agentcms.api.query_params import OrderBy, Query
+from agentcms.api.responses import json_reply, reply
+from agentcms.api.views import JSONView
+from agentcms.ids import read_id
+from agents_app.api.idempotency import once
+from agents_app.api.lookups import hold, missing
+from agents_app.api.responses import agent_reply, is_strict, refuse_warnings
+from agents_app.api.schemas import Said, publishes, read_parts, saying
+from agents_app.api.views import DRAFT_HINT, named_version, no_version
+from agents_app.editing.change_context import change
+from versions_app.api import representation_cache
+from versions_app.api.representation import Pointers, text_of
+from versions_app.api.schemas import Description, read_description
+from versions_app.models import AgentVersion
+
+Found = dict[str, tuple[representation_cache.Key, Pointers]]
+
+ORDER = {"versionNumber": "version_number", "createdAt": "created_at"}
+NEWEST = OrderBy("versionNumber")
+NOBODY = UUID(int=0)
+
+
+class VersionsView(JSONView):
+    """The history of an agent, and snapshots by hand."""
+
+    @with_recalled_key
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        with Query(request) as query:
+            paging = query.paging(20)
+            order = query.order_by(tuple(ORDER), NEWEST)
+        found = representation_cache.pointers_and_total(request.user, agent_id)
+        if found is None:
+            raise missing(agent_id)
+        pointers, total = found
+        sign = "-" if order.direction == "DESC" else ""
+        columns = dict.fromkeys((f"{sign}{ORDER[order.field]}", f"{sign}version_number"))
+        page = representation_cache.page(agent_id, tuple(columns), (paging.per_page, paging.start))
+
+        shown = representation_cache.texts(page, pointers)
+
+        return reply(page_text("versions", shown, total, paging.page, paging.per_page))
+
+    @once
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        (said,) = read_parts(body_object(request), Description)
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.EDITOR)
+            with change(message=said.get("change_message") or "", name=said.get("name") or ""):
+                version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
+            return reply(text_of(version, agent), 201)
+
+
+class VersionView(JSONView):
+    """One version."""
+
+    @with_recalled_key
+    def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
+        (key,), pointers = find(request, agent_id, version_id)
+        shown = representation_cache.texts([key], pointers)
+        if not shown:  # it went this very moment
+            raise no_version(agent_id, version_id)
+        return reply(shown[0])
+
+    def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
+        said = read_description(body_object(request))
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.EDITOR)
+            version = named_version(agent, version_id)
+            version.describe_locked(**said)
+            return reply(text_of(version, agent))
+
+    def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            version = named_version(agent, version_id)
+            version.remove_locked(agent)
+            return json_reply({"success": True, "message": f"Version {version.version_number} was deleted"})
+
+
+class ActivateView(JSONView):
+    """Make a version live."""
+
+    @once
+    def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
+        (said,) = read_parts(body_object(request), Said)
+        strict = is_strict(request)
+        with transaction.atomic(), saying(said):
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            version = named_version(agent, version_id)
+            version.activate_locked(agent)
+            if strict:
+                refuse_warnings(agent, version)
+            message = f"Version {version.version_number} is now active"
+            return json_reply({"success": True, "message": message, "activeVersionId": version.pk})
+
+
+class RestoreView(JSONView):
+    """An old picture as a new version."""
+
+    @once
+    def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
+        (said,) = read_parts(body_object(request), Said)
+        strict = is_strict(request)
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
+        with transaction.atomic(), saying(said):
+            agent = hold(request, agent_id, role, hint)
+            version = named_version(agent, version_id).restore_locked(agent)
+            if strict:
+                refuse_warnings(agent, version)
+            return reply(text_of(version, agent))
+
+
+class CompareView(JSONView):
+    """What differs between two versions of one agent."""
+
+    @with_recalled_key
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        with Query(request) as query:
+            names = [query.text(name) for name in ("from", "to")]
+            for name, value in zip(("from", "to"), names, strict=True):
+                if not value:
+                    query.refuse(name, "Give the id of a version, live or head.")
+        (before, after), pointers = find(request, agent_id, *map(str, names), words=("live", "head"))
+        text = representation_cache.comparison(before, after, pointers)
+        if text is None:  # one of them went this very moment
+            raise no_version(agent_id, f"{names[0]} or {names[1]}")
+        return reply(text)
+
+
+class DiscardDraftView(JSONView):
+    """Return the head to what is live."""
+
+    @once
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        body_object(request)
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.EDITOR)
+            AgentVersion.objects.discard_draft_locked(agent)
+            return agent_reply(agent, agent.active_version)
+
+
+def find(
+    request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()
+) -> tuple[representation_cache.Keys, Pointers]:
+    """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
+    asked = [name.lower() for name in names]
+    found = look(request, agent_id, asked, [word for word in words if word in asked])
+    for name in names:
+        if name.lower() not in found:
+            # Live is always there, so whoever may see the agent finds something.
+            seen = look(request, agent_id, asked, ["live"])
+            raise no_version(agent_id, name) if seen else missing(agent_id)
+    return [found[name][0] for name in asked], found[asked[0]][1]
+
+
+def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
+    """The versions among these that are there, by id; live and head by these words, if any is asked for."""
+    a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
+    found: Found = {}
+    for key, pointers in representation_cache.some(request.user, agent_id, a, b, with_pointed=bool(words)):
+        found[str(key.id)] = (key, pointers)
+        found |= {word: found[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
+    return found

@@ -1,0 +1,183 @@
+"""Agents as JSON Lines: one record per agent with what is live and, if one is ahead, the draft."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import F
+
+from access_app.models import ApiKey
+from agentcms.ids import random_key
+from agentcms.wire.names import to_wire
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.runner import work
+from versions_app.exchange.records import ACTIONS, MOST_BYTES, Outcome, Record, settled, take
+
+EXPORT = "export_agents"
+IMPORT = "import_agents"
+BATCH = 20  # agents, of which each may be megabytes
+MOST_LISTED = 20_000  # records that a result names
+NOTE_EVERY = 200  # records of an export
+
+
+def folder() -> Path:
+    path = Path(settings.DATA_DIR) / "exchange"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def sweep_files(days: int) -> None:
+    """Forget files whose jobs are past their age."""
+    for path in folder().iterdir():
+        if path.stat().st_mtime < time.time() - days * 86_400:
+            path.unlink(missing_ok=True)
+
+
+def acting(job: Job) -> Any:
+    """The user who asked for a job, cut to the role of the key that was used."""
+    user: Any = job.requested_by
+    if user is None or not user.is_active:
+        raise ValidationError("Whoever asked for this may not sign in any more.")
+    user.api_key = ApiKey(role=job.parameters.get("role", ""))
+    return user
+
+
+# --- Out
+
+
+@work(EXPORT)
+def export(job: Job) -> dict[str, Any]:
+    """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
+    user, path = acting(job), folder() / f"{job.pk}.jsonl"
+    draft = path.with_suffix(f".{random_key()}.part")  # a worker that was given up may still be writing
+    agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
+    if (chosen := job.parameters.get("agents")) is not None:
+        agents = agents.filter(pk__in=chosen)
+    job.advance(done=0, total=agents.count())
+    seen, number = hashlib.sha256(), 0
+    with draft.open("wb") as file:
+        for record in records(agents):
+            line = f"{record}\n".encode()
+            seen.update(line)
+            file.write(line)
+            number += 1
+            if number % NOTE_EVERY == 0:
+                job.advance(done=number)
+    job.advance(done=number)
+    os.replace(draft, path)
+    return {
+        "records": number,
+        "bytes": path.stat().st_size,
+        "sha256": seen.hexdigest(),
+        "file": f"/api/jobs/{job.pk}/file",
+    }
+
+
+def records(agents: Any) -> Iterator[str]:
+    """Each agent as one canonical line."""
+    columns = ("pk", "owner_id", "active_version__snapshot_text")
+    drafts = F("head_version__snapshot_text"), F("active_version__snapshot_hash"), F("head_version__snapshot_hash")
+    after = ""
+    while rows := list(agents.filter(pk__gt=after).order_by("pk").values_list(*columns, *drafts)[:BATCH]):
+        for agent_id, owner_id, live, head, live_hash, head_hash in rows:
+            ahead = f'"draft":{head},' if head_hash != live_hash else ""
+            rest = (
+                f'"id":{json.dumps(agent_id, ensure_ascii=False)},"ownerId":{json.dumps(owner_id, ensure_ascii=False)}'
+            )
+            yield f'{{"agent":{live},{ahead}{rest}}}'
+        after = rows[-1][0]
+
+
+# --- In
+
+
+@work(IMPORT)
+def take_in(job: Job) -> dict[str, Any]:
+    """Take the records of a file in, each in one transaction with the note that it was: a worker that dies in the
+    middle is followed by one that goes on with the next record."""
+    path = folder() / f"{job.pk}.upload"
+    result: dict[str, Any] | None = job.result
+    if result is None:  # else an earlier worker died while it cleared away
+        result = take_in_all(job, path)
+        job.advance(done=job.done, result=result)
+    forget(job, path)
+    return result
+
+
+def take_in_all(job: Job, path: Path) -> dict[str, Any]:
+    """Take in what no earlier worker did; what it came to, with what became of each record."""
+    user = acting(job)
+    at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
+    counts, size, ids = Counter[str](at["counts"]), at["told"], set[int]()
+    coming = ids_of(path) if job.parameters.get("strict") else set()
+    job.advance(done=counts.total(), total=sum(1 for _ in lines(path)))
+    with told_so_far(job, size) as told:
+        for number, line in lines(path):
+            record = Record.read(line, ids)
+            if number <= at["line"]:  # by an earlier worker
+                continue
+            with transaction.atomic():
+                outcome = take(record, user, job.parameters, coming)
+                counts[outcome.action] += 1
+                said = as_line(number, outcome) if counts.total() <= MOST_LISTED else b""
+                size += len(said)
+                # First the note, which fails where another worker took over: then nothing is written to its file.
+                job.advance(done=counts.total(), cursor={"line": number, "told": size, "counts": dict(counts)})
+                told.write(said)
+                told.flush()
+        told.seek(0)
+        listed = settled([json.loads(line) for line in told])
+    words = {action: counts[action] for action in ACTIONS}
+    return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line that says something, with its number; of one that is too long the beginning."""
+    with path.open("rb") as file:
+        for number in count(1):
+            line = piece = file.readline(MOST_BYTES + 1)
+            if not line:
+                return
+            while len(piece) > MOST_BYTES and not piece.endswith(b"\n"):
+                piece = file.readline(MOST_BYTES + 1)
+            if line.strip():
+                yield number, line
+
+
+def ids_of(path: Path) -> set[int]:
+    """The marks of all ids in a file: its agents may name one another, whichever comes first."""
+    ids: set[int] = set()
+    for _, line in lines(path):
+        Record.read(line, ids)
+    return ids
+
+
+def told_so_far(job: Job, size: int) -> IO[bytes]:
+    """The file of what became of each record, without what a worker wrote there and never committed."""
+    file = (folder() / f"{job.pk}.told").open("a+b")
+    file.truncate(size)
+    return file
+
+
+def as_line(number: int, outcome: Outcome) -> bytes:
+    said = {to_wire(name): value for name, value in outcome._asdict().items() if value}
+    return json.dumps({"line": number, **said}).encode() + b"\n"
+
+
+def forget(job: Job, path: Path) -> None:
+    """Remove the files of an import that is over."""
+    if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
+        path.unlink(missing_ok=True)
+    (folder() / f"{job.pk}.told").unlink(missing_ok=True)

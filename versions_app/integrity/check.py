@@ -1,0 +1,212 @@
+"""Whether the history keeps its promises: every pointer, number, hash and picture, and the trigger that guards them.
+
+A repair loses nothing: it moves a pointer that points nowhere, records a row that history missed, raises a counter or
+puts the trigger back. What has no such repair, such as a snapshot that is not what its hash says, is only reported.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from agentcms.db import write_batch
+from agentcms.wire.canonical import canonical, digest
+from agents_app.editing.change_context import change
+from agents_app.models import Agent, search_index
+from agents_app.search import database
+from jobs_app.models import Job
+from versions_app.integrity import triggers
+from versions_app.models import Activation, AgentVersion
+from versions_app.publishing import activation
+
+log = logging.getLogger(__name__)
+
+CHECK = "check_history"
+BATCH = 500
+MOST_LISTED = 1000
+REPORTED = ("versions", "repaired", "counts", "faults")
+CAUGHT_UP = "Caught up with changes made outside the application"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A promise that is not kept; `kind` is a stable word."""
+
+    kind: str
+    agentId: str
+    message: str
+    repaired: bool = False
+
+
+def check(job: Job) -> dict[str, Any]:
+    """Look at every agent and version, a batch at a time; with `repair` mend what can be mended without loss."""
+    repair = bool(job.parameters.get("repair"))
+    state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
+    if job.cursor is None:
+        note(state, [*trigger_fault(repair), *search_fault(repair)])
+        job.advance(done=0, total=Agent.objects.count(), cursor=state)
+    while batch := list(examined().filter(pk__gt=state["after"]).order_by("pk")[:BATCH]):
+        for agent in batch:
+            note(state, agent_faults(agent, repair))
+        state["versions"] += check_versions(batch, state)
+        state["after"] = batch[-1].pk
+        job.advance(done=job.done + len(batch), cursor=state)
+    found = sum(state["counts"].values())
+    if left := found - state["repaired"]:
+        log.error("The check of the history found %d faults that nobody repaired; see job %s.", left, job.pk)
+    return {"agents": job.done, "found": found, **{key: state[key] for key in REPORTED}}
+
+
+def note(state: dict[str, Any], faults: list[Fault]) -> None:
+    counts = Counter(state["counts"])
+    for fault in faults:
+        counts[fault.kind] += 1
+        state["repaired"] += fault.repaired
+        if len(state["faults"]) < MOST_LISTED:
+            state["faults"].append(asdict(fault))
+    state["counts"] = dict(counts)
+
+
+def trigger_fault(repair: bool) -> list[Fault]:
+    if triggers.installed():
+        return []
+    if repair:
+        triggers.install("default")
+    return [Fault("trigger", "", "The trigger that keeps snapshots from changing is missing.", repair)]
+
+
+def search_fault(repair: bool) -> list[Fault]:
+    if database.installed():
+        return []
+    if repair:
+        database.reinstall()
+    return [Fault("search", "", "The triggers that keep the index of words are missing.", repair)]
+
+
+def examined() -> QuerySet[Agent]:
+    """Agents with their two versions, their rows of the index, the lowest and highest number, and what the log says
+    is live."""
+    numbers = AgentVersion.objects.filter(agent=OuterRef("pk")).values("version_number")
+    moves = Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk")
+    return (
+        Agent.objects.with_versions()
+        .prefetch_related("index")
+        .annotate(
+            lowest=Subquery(numbers.order_by("version_number")[:1]),
+            highest=Subquery(numbers.order_by("-version_number")[:1]),
+            logged=Subquery(moves.values("to_version_id")[:1]),
+        )
+    )
+
+
+def agent_faults(agent: Any, repair: bool) -> list[Fault]:
+    """What is wrong with an examined agent, looked at again under its lock where anything is."""
+    if not any(look(agent)):
+        return []
+    with transaction.atomic():
+        row = examined().select_for_update(of=("self",)).filter(pk=agent.pk).first()
+        faults = list(look(row)) if row else []
+        if row is None or not faults or not repair:
+            return faults
+        mend(row)
+        left = {fault.kind for fault in look(examined().get(pk=row.pk))}
+        return [replace(fault, repaired=fault.kind not in left) for fault in faults]
+
+
+def look(agent: Any) -> Iterator[Fault]:
+    """The promises of one examined row."""
+    yield from look_at_pointer(agent, "active", agent.active_version)
+    yield from look_at_pointer(agent, "head", agent.head_version)
+    head = agent.head_version
+    if owns(agent, head) and digest(agent.snapshot_text) != head.snapshot_hash:
+        yield Fault("row", agent.pk, f"The row is not the picture of its head, version {head.version_number}.")
+    if (agent.highest or 0) > agent.last_version_number:
+        said = f"The counter stands at {agent.last_version_number}, below version {agent.highest}."
+        yield Fault("counter", agent.pk, said)
+    if agent.lowest == 0:
+        yield Fault("number", agent.pk, "A version has the number 0.")
+    if agent.active_version_id and agent.logged != agent.active_version_id:
+        yield Fault("activation", agent.pk, "The newest activation does not name the version that is live.")
+    if not is_indexed(agent):
+        yield Fault("index", agent.pk, "What lists search and filter by is not what its versions say.")
+
+
+def look_at_pointer(agent: Agent, name: str, version: AgentVersion | None) -> Iterator[Fault]:
+    if version is None:
+        yield Fault(f"{name}_missing", agent.pk, f"The {name} version is missing.")
+    elif not owns(agent, version):
+        yield Fault(f"{name}_foreign", agent.pk, f"The {name} version belongs to agent {version.agent_id}.")
+
+
+def is_indexed(agent: Agent) -> bool:
+    """Whether lists find an agent by what it says; a version that cannot be read is another fault."""
+    if not (owns(agent, agent.active_version) and owns(agent, agent.head_version)):
+        return True
+    try:
+        return search_index.is_kept(agent)
+    except (ValueError, TypeError, KeyError):
+        return True
+
+
+def reindex(agent: Agent) -> bool:
+    """Index an agent anew where its rows of the index are wrong; whether they were. Its `index` may be prefetched."""
+    if is_indexed(agent):
+        return False
+    with transaction.atomic():
+        row = Agent.objects.locked(agent.pk)
+        if wrong := not is_indexed(row):
+            search_index.rebuild(row)
+    return wrong
+
+
+def mend(row: Any) -> None:
+    """Put right what can be put right without losing anything; the caller holds the row's lock."""
+    newest = row.versions.order_by("-version_number").first()
+    number = max(row.last_version_number, newest.version_number if newest else 0)
+    values: dict[str, Any] = {"last_version_number": number, "revision": row.revision + 1}
+    if not owns(row, row.head_version):
+        values["head_version"] = newest
+    if not owns(row, row.active_version):
+        values["active_version"] = row.versions.filter(pk=row.logged).first() or newest
+    Agent.objects.filter(pk=row.pk).write(**values)
+    with change(message=CAUGHT_UP):
+        AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
+        mended: Any = examined().get(pk=row.pk)
+        if mended.active_version and mended.logged != mended.active_version_id:
+            before = row.versions.filter(pk=mended.logged).first()
+            write_batch.insert(activation(mended, before, mended.active_version, CAUGHT_UP))
+    reindex(mended)
+
+
+def owns(row: Agent, version: AgentVersion | None) -> bool:
+    return version is not None and version.agent_id == row.pk
+
+
+def check_versions(agents: list[Agent], state: dict[str, Any]) -> int:
+    """Report the versions of these agents that are not what they say; returns how many there are."""
+    versions = AgentVersion.objects.filter(agent__in=[agent.pk for agent in agents]).order_by()
+    fields = ("agent_id", "version_number", "based_on", "snapshot_text", "snapshot_hash")
+    count = 0
+    for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(chunk_size=2000):
+        count += 1
+        if digest(text) != stored_hash:
+            note(state, [Fault("hash", agent_id, f"Version {number} is not what its hash says.")])
+        elif not is_canonical(text):
+            note(state, [Fault("snapshot", agent_id, f"Version {number} is not canonical JSON.")])
+        if based_on is not None and based_on >= number:
+            note(state, [Fault("based_on", agent_id, f"Version {number} is based on version {based_on}.")])
+    return count
+
+
+def is_canonical(text: str) -> bool:
+    try:
+        return canonical(json.loads(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,7 @@
+"""The models of a history: versions, moves of live, and rules of retention."""
+
+from versions_app.models.activation import Activation, CannotUndo
+from versions_app.models.retention_rule import RetentionRule
+from versions_app.models.version import AgentVersion
+
+__all__ = ["Activation", "AgentVersion", "CannotUndo", "RetentionRule"]

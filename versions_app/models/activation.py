@@ -1,0 +1,71 @@
+"""The log of moves of the live version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.utils import timezone
+
+from agents_app.editing.change_context import Source, change, current
+from agents_app.models import Agent
+from agents_app.models.agent import show
+
+if TYPE_CHECKING:
+    from versions_app.models import AgentVersion
+
+
+class CannotUndo(ValidationError):
+    """There is no way back to what was live before; the code says why: `nothing_before`, `moved` or `pruned`."""
+
+
+class Activation(models.Model):
+    """One move of the live pointer. Versions are plain values: what was live is known after a version was pruned."""
+
+    # Found by `activation_newest`.
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="activations", editable=False, db_index=False)
+    from_version_id = models.UUIDField(null=True, editable=False)
+    from_version_number = models.PositiveIntegerField(null=True, editable=False)
+    to_version_id = models.UUIDField(editable=False)
+    to_version_number = models.PositiveIntegerField(editable=False)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    source = models.CharField(max_length=16, choices=Source, default=Source.CODE, editable=False)
+    reason = models.CharField(max_length=500, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["agent", "-id"], name="activation_newest"),
+            models.Index(fields=["to_version_id"], name="activation_of_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: v{self.from_version_number or '–'} → v{self.to_version_number}"
+
+    def undo(self) -> AgentVersion:
+        """Make live again what was live before this move; returns it. Raises CannotUndo."""
+        with transaction.atomic():
+            row = Agent.objects.locked(self.agent_id)
+            version = self.undo_locked(row)
+        show(self.agent, row)
+        return version
+
+    def undo_locked(self, row: Agent) -> AgentVersion:
+        """`undo` where the agent's row came from `locked()` in this very transaction."""
+        if row.activations.values_list("pk", flat=True).first() != self.pk:
+            raise CannotUndo("Live moved since. Look at the activations again and undo the newest.", code="moved")
+        if self.from_version_id is None:
+            raise CannotUndo("Nothing was live before this, so there is nothing to go back to.", code="nothing_before")
+        version = row.versions.filter(pk=self.from_version_id).first()
+        if version is None:
+            raise CannotUndo(
+                f"Version {self.from_version_number} was live before, but is gone. Activate another one.",
+                code="pruned",
+            )
+        with change(message=current().message or f"Went back to v{version.version_number}"):
+            version.activate_locked(row)
+        return version

@@ -1,0 +1,185 @@
+"""Export and import: a job each, with a page that follows it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
+
+from access_app.permissions import ceiling, may_all, owners
+from access_app.role import Role
+from agentcms.web.uploads import takes_file
+from agents_app.editing.bulk import MOST
+from agents_app.views.access import visible
+from jobs_app.models import Job, JobQuerySet
+from jobs_app.runner import start
+from versions_app.exchange.jobs import EXPORT, IMPORT, folder
+from versions_app.exchange.report import Report, lines
+from versions_app.forms.exchange import UploadForm
+
+PER_PAGE = 100
+RECENT = 20
+
+
+def own_jobs(request: HttpRequest) -> JobQuerySet:
+    return Job.objects.filter(requested_by=request.user.pk, kind__in=(EXPORT, IMPORT))
+
+
+def find_job(request: HttpRequest, job_id: UUID) -> Job:
+    """A job of the person's own; somebody else's does not exist."""
+    return get_object_or_404(own_jobs(request), pk=job_id)
+
+
+def may_import(request: HttpRequest) -> bool:
+    return may_all(request.user, Role.PUBLISHER) or owners(request.user, Role.PUBLISHER).exists()
+
+
+@require_safe
+@login_required
+def list(request: HttpRequest) -> HttpResponse:
+    """Where agents go out and come in, and one's own jobs that did it."""
+    return show_list(request, UploadForm())
+
+
+def show_list(request: HttpRequest, form: UploadForm, status: int = 200) -> HttpResponse:
+    context = {
+        "nav": "agents",
+        "form": form,
+        "may_import": may_import(request),
+        "agents": visible(request).filter(active_version__isnull=False).count(),
+        "reports": [Report(job) for job in own_jobs(request)[:RECENT]],
+    }
+    return render(request, "exchange/list.html", context, status=status)
+
+
+# --- Out
+
+
+@require_POST
+@login_required
+def export(request: HttpRequest) -> HttpResponse:
+    """Export the agents that were ticked, or where none were named all that the person may see."""
+    parameters: dict[str, Any] = {"role": ceiling(request.user)}
+    if chosen := request.POST.getlist("agent"):
+        parameters["agents"] = [each.replace("\0", "") for each in chosen[:MOST]]
+    elif "selected" in request.POST:
+        return redirect("agents:list")
+
+    with transaction.atomic():
+        job = start(EXPORT, parameters, requested_by=request.user)
+
+    return redirect("exchange:job", job.pk)
+
+
+@require_safe
+@login_required
+def download(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
+    """What an export wrote."""
+    job = find_job(request, job_id)
+    report = Report(job)
+    if not (report.is_export and report.has_file):
+        raise Http404
+    name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
+    file = (folder() / f"{job.pk}.jsonl").open("rb")
+    return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
+
+
+# --- In
+
+
+@require_POST
+@login_required
+@takes_file
+def upload(request: HttpRequest) -> HttpResponse:
+    """Keep a file and check it: a dry run says what taking it in would do."""
+    form = UploadForm(request.POST, request.FILES, was_too_large=getattr(request, "was_too_large", False))
+    if not may_import(request):
+        return show_list(request, form, 403)
+    if not form.is_valid():
+        return show_list(request, form, 422)
+
+    job = check(request, form.cleaned_data["file"])
+
+    return redirect("exchange:job", job.pk)
+
+
+def check(request: HttpRequest, file: UploadedFile) -> Job:
+    """Start the dry run of a file, in the place of an earlier one that was never taken in."""
+    for old in own_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
+        (folder() / f"{old.pk}.upload").unlink(missing_ok=True)
+    parameters = {"name": file.name, "dryRun": True, "keep": True, "role": ceiling(request.user)}
+    with transaction.atomic():
+        job = start(IMPORT, parameters, requested_by=request.user)
+        with (folder() / f"{job.pk}.upload").open("wb") as kept:
+            for chunk in file.chunks():
+                kept.write(chunk)
+    return job
+
+
+@require_POST
+@login_required
+def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """Take the checked file in, once."""
+    checked = find_job(request, job_id)
+    report = Report(checked)
+    if not (checked.kind == IMPORT and report.is_dry and report.is_done):
+        raise Http404
+    publish = request.POST.get("publish") == "yes"
+    parameters = {"name": report.file_name, "publish": publish, "role": ceiling(request.user)}
+    try:
+        with transaction.atomic():
+            job = start(IMPORT, parameters, requested_by=request.user)
+            (folder() / f"{checked.pk}.upload").rename(folder() / f"{job.pk}.upload")
+    except FileNotFoundError:
+        return show_job(request, checked, 409)
+    return redirect("exchange:job", job.pk)
+
+
+# --- One job
+
+
+@require_safe
+@login_required
+def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """How far a job is, and what came of it; it may be read again and again."""
+    return show_job(request, find_job(request, job_id))
+
+
+@require_safe
+@login_required
+def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """The same as a fragment, asked for until the job is over."""
+    context = told(request, find_job(request, job_id))
+    response = render(request, "exchange/_job.html", context)
+    if context["report"].is_over:
+        trigger_client_event(response, "job-finished", {"target": "body", "message": context["report"].sentence})
+    return response
+
+
+def show_job(request: HttpRequest, job: Job, status: int = 200) -> HttpResponse:
+    return render(request, "exchange/job.html", told(request, job), status=status)
+
+
+def told(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """What the page of a job shows of it."""
+    report, show = Report(job), request.GET.get("show", "")
+    page = Paginator(report.only(show), PER_PAGE).get_page(request.GET.get("page"))
+    return {
+        "nav": "agents",
+        "report": report,
+        "job": job,
+        "show": show,
+        "query": urlencode({"show": show}) if show else "",
+        "page": page,
+        "lines": lines(report, [*page], visible(request)),
+    }

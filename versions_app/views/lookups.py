@@ -1,0 +1,70 @@
+"""What the pages of a history share: find, ask and answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django_htmx.http import trigger_client_event
+
+from access_app.role import Role
+from agentcms.web.dialogs import is_htmx
+from agents_app.models import Agent
+from agents_app.views.access import visible, why_not
+from versions_app.models import AgentVersion
+
+
+def find_whole(request: HttpRequest, agent_id: str) -> Agent:
+    """The agent with both of its pictures, for whoever compares them."""
+    return get_object_or_404(visible(request).with_versions(), pk=agent_id)
+
+
+def find_version(agent: Agent, number: int) -> AgentVersion:
+    """A version is found through its agent, never by itself."""
+    return get_object_or_404(agent.versions, version_number=number)
+
+
+def question(
+    request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Any, notice: str, role: Role
+) -> dict[str, Any]:
+    """What every question of an act shows: what it is about, and why the caller may not."""
+    return {
+        "agent": agent,
+        "history": True,
+        "back": reverse("versions:list", args=[agent.pk]),
+        "live": agent.active_version,
+        "draft": agent.head_version if agent.has_draft else None,
+        "version": version,
+        "form": form,
+        "notice": notice,
+        "why_not": why_not(request, agent, role),
+    }
+
+
+def done(request: HttpRequest, agent: Agent, message: str, *, undo: str = "", activated: bool = False) -> HttpResponse:
+    """After an act: events for htmx, so that the page tells the truth without a reload, else the history anew."""
+    if not is_htmx(request):
+        messages.success(request, message, extra_tags=undo)
+        return redirect("versions:list", agent.pk)
+    response = HttpResponse(status=204)
+    trigger_client_event(response, "history-changed", {"target": "body", "message": message, "undo": undo})
+    if activated:
+        trigger_client_event(response, "version-activated", {"target": "body"})
+    return response
+
+
+def failed(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
+    """What was asked could not be done and nothing changed."""
+    if not is_htmx(request):
+        messages.error(request, message)
+        return redirect("versions:list", agent.pk)
+    response = HttpResponse(status=204)
+    trigger_client_event(response, "history-changed", {"target": "body", "message": message, "kind": "fault"})
+    return response
+
+
+def address(name: str, agent: Agent, *more: Any) -> str:
+    return reverse(f"versions:{name}", args=[agent.pk, *more])

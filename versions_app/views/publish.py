@@ -1,0 +1,216 @@
+"""The acts that move live or the draft: what each asks before it is done, and doing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_http_methods, require_POST
+
+from access_app.role import Role
+from agentcms.web.dialogs import show_act
+from agents_app.configuration.sub_agents import Circle, dependents_body
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from agents_app.views.access import GET_POST, hold, why_not
+from versions_app.compare.summary import summarize
+from versions_app.forms.history import ActivateForm, DiscardForm, RestoreForm
+from versions_app.models import AgentVersion, CannotUndo
+from versions_app.views.lookups import address, done, failed, find_version, find_whole, question
+
+MOVED = "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
+
+
+@require_http_methods(GET_POST)
+@login_required
+def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """Make a version live, unless live moved since the question was shown."""
+    if request.method != "POST":
+        agent = find_whole(request, agent_id)
+        return ask_activate(request, agent, find_version(agent, number), ActivateForm(None, agent))
+    with transaction.atomic():
+        agent = hold(request, agent_id, Role.PUBLISHER)
+        version = find_version(agent, number)
+        form = ActivateForm(request.POST, agent)
+        if form.is_stale or not form.is_valid():
+            return ask_again(request, ask_activate, agent, version, form)
+
+        try:
+            with change(message=form.cleaned_data["message"]):
+                moved = version.activate_locked(agent)
+        except Circle as refusal:
+            return ask_activate(request, agent, version, form, refusal.sentence, 409)
+
+    if not moved:
+        return done(request, agent, f"v{number} is live already.")
+    return done(request, agent, f"v{number} is live.", undo=undo_address(agent), activated=True)
+
+
+def ask_activate(
+    request: HttpRequest, agent: Agent, version: AgentVersion, form: ActivateForm, notice: str = "", status: int = 200
+) -> HttpResponse:
+    live: Any = agent.active_version
+    number, is_live = version.version_number, version.pk == live.pk
+    button = {"label": f"Make v{number} live (replaces v{live.version_number})", "kind": "release"}
+    return show_act(
+        request,
+        {
+            **question(request, agent, version, form, notice, Role.PUBLISHER),
+            "title": f"v{number} is live already" if is_live else f"Make v{number} live?",
+            "body": "versions/_activate.html",
+            "buttons": [] if is_live else [button],
+            "differences": summarize(live.snapshot, version.snapshot),
+            "used_by": dependents_body(request.user, agent),
+            "keeps_draft": agent.has_draft and agent.head_version_id != version.pk,
+        },
+        status,
+    )
+
+
+@require_http_methods(GET_POST)
+@login_required
+def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """An old picture as a new version, live or as a draft; what is there now stays in the history."""
+    if request.method != "POST":
+        agent = find_whole(request, agent_id)
+        return ask_restore(request, agent, find_version(agent, number), RestoreForm(None, agent))
+    publish = request.POST.get("publish") == "yes"
+    with transaction.atomic():
+        agent = hold(request, agent_id, Role.PUBLISHER if publish else Role.EDITOR)
+        version = find_version(agent, number)
+        form = RestoreForm(request.POST, agent)
+        if form.is_stale or not form.is_valid():
+            return ask_again(request, ask_restore, agent, version, form)
+
+        try:
+            with change(message=form.cleaned_data["message"], publish=publish):
+                made = version.restore_locked(agent).version_number
+        except Circle as refusal:
+            return ask_restore(request, agent, version, form, refusal.sentence, 409)
+
+    if publish:
+        message = f"v{made} is live, restored from v{number}."
+        return done(request, agent, message, undo=undo_address(agent), activated=True)
+    return done(request, agent, f"v{made} is the draft, restored from v{number}.")
+
+
+def ask_restore(
+    request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
+) -> HttpResponse:
+    live: Any = agent.active_version
+    number, is_head = version.version_number, version.pk == agent.head_version_id
+    return show_act(
+        request,
+        {
+            **question(request, agent, version, form, notice, Role.EDITOR),
+            "title": f"v{number} is what is edited" if is_head else f"Restore v{number}?",
+            "body": "versions/_restore.html",
+            "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
+            "made": agent.last_version_number + 1,
+            "differences": summarize(live.snapshot, version.snapshot),
+            "used_by": dependents_body(request.user, agent),
+        },
+        status,
+    )
+
+
+def restore_buttons(request: HttpRequest, agent: Agent, replaced: int) -> list[dict[str, str]]:
+    refused = why_not(request, agent, Role.PUBLISHER)
+    label = f"Restore and make live (replaces v{replaced})"
+    release = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": refused}
+    return [{"label": "Restore as a draft", "name": "publish", "value": "no"}, release]
+
+
+def ask_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersion | None, form: Any) -> Any:
+    """The question anew on how things stand now, with what was typed; nothing was done."""
+    if not form.is_stale:
+        return ask(request, agent, version, form, status=422)
+    typed = {name: value for name, value in form.data.items() if name not in form.now}
+    return ask(request, agent, version, type(form)(None, agent, initial=typed), MOVED, 409)
+
+
+@require_http_methods(GET_POST)
+@login_required
+def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Editing starts from live again; the draft's versions stay in the history, and can be brought back."""
+    if request.method != "POST":
+        agent = find_whole(request, agent_id)
+        return ask_discard(request, agent, None, DiscardForm(None, agent))
+    with transaction.atomic():
+        agent = hold(request, agent_id, Role.EDITOR)
+        form = DiscardForm(request.POST, agent)
+        if form.is_stale:
+            return ask_again(request, ask_discard, agent, None, form)
+        draft: Any = agent.head_version
+
+        discarded = AgentVersion.objects.discard_draft_locked(agent)
+
+    if not discarded:
+        return done(request, agent, "There is no draft to discard.")
+    undo = address("bring_back", agent, draft.version_number)
+    return done(request, agent, f"The draft v{draft.version_number} was discarded.", undo=undo)
+
+
+def ask_discard(
+    request: HttpRequest, agent: Agent, version: None, form: DiscardForm, notice: str = "", status: int = 200
+) -> HttpResponse:
+    live: Any = agent.active_version
+    head: Any = agent.head_version
+    button = {"label": f"Discard the draft v{head.version_number}", "kind": "danger"}
+    return show_act(
+        request,
+        {
+            **question(request, agent, head, form, notice, Role.EDITOR),
+            "title": "Discard the draft?" if agent.has_draft else "There is no draft",
+            "body": "versions/_discard.html",
+            "buttons": [button] if agent.has_draft else [],
+            "differences": summarize(live.snapshot, head.snapshot),
+        },
+        status,
+    )
+
+
+@require_POST
+@login_required
+def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
+    """A discarded draft as the draft again."""
+    with transaction.atomic():
+        agent = hold(request, agent_id, Role.EDITOR)
+        version = find_version(agent, number)
+        if agent.has_draft:
+            return failed(request, agent, f"There is another draft meanwhile. v{number} is still in the history.")
+
+        try:
+            with change(publish=False):
+                made = version.restore_locked(agent)
+        except Circle as refusal:
+            return failed(request, agent, refusal.sentence)
+
+    return done(request, agent, f"The draft is back as v{made.version_number}.")
+
+
+@require_POST
+@login_required
+def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpResponse:
+    """Back to what was live before the newest move."""
+    try:
+        with transaction.atomic():
+            agent = hold(request, agent_id, Role.PUBLISHER)
+            activation: Any = get_object_or_404(agent.activations, pk=activation_id)
+
+            version = activation.undo_locked(agent)
+    except CannotUndo as refusal:
+        return failed(request, agent, refusal.messages[0])
+    except Circle as refusal:
+        return failed(request, agent, refusal.sentence)
+    message = f"v{version.version_number} is live again."
+    return done(request, agent, message, undo=undo_address(agent), activated=True)
+
+
+def undo_address(agent: Agent) -> str:
+    """Where the newest move of live is undone."""
+    newest = agent.activations.values_list("pk", flat=True).first()
+    return address("undo", agent, newest)

@@ -1,0 +1,87 @@
+"""What the editor has not saved yet, compared with what is saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from agentcms.web.dialogs import is_htmx
+from agents_app.configuration import schema
+from agents_app.forms.edit import OpenedForm, found
+from agents_app.models import Agent
+from agents_app.views.access import find
+from versions_app.compare.sections import sections
+from versions_app.models import AgentVersion
+from versions_app.views.compare import count_changes, find_pair
+
+
+@require_POST
+@login_required
+def review(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """The unsaved text of the editor against live, the head or a number: a dialog for htmx, else a page."""
+    agent = find(request, agent_id)
+    against = request.POST.get("against") or "head"
+    version, head = find_pair(agent, [against, "head"])
+    form = sent(request, agent)
+    shown: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
+    differing = sections(version.snapshot, on_top(head, form), **shown)
+
+    context = {
+        "nav": "agents",
+        "agent": agent,
+        "against": against,
+        "version": version,
+        "unfold_url": request.path,
+        "sent_again": [] if is_htmx(request) else sent_again(request),
+        "sections": differing,
+        "side_by_side": shown["side_by_side"],
+        "changes": count_changes(differing),
+        "unread": ", ".join(str(field.label) for field in form.faulty),
+    }
+    template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+@require_POST
+@login_required
+def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Both sides of a conflict, a fragment: what was saved since the editor was opened, and what is unsaved there."""
+    agent = find(request, agent_id)
+    (head,) = find_pair(agent, ["head"])
+    form = sent(request, agent)
+    opened = found(agent, form.cleaned_data.get("head"))
+    unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
+    theirs = sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
+    mine = sections(head.snapshot, on_top(head, form), among="mine", **unified)
+    context = {
+        "unfold_url": request.path,
+        "opened": opened,
+        "head": head,
+        "theirs": theirs,
+        "mine": mine,
+        "both": sorted({each.label for each in theirs} & {each.label for each in mine}),
+    }
+    return render(request, "versions/_clash.html", context)
+
+
+def sent(request: HttpRequest, agent: Agent) -> OpenedForm:
+    form = OpenedForm.sent(request.POST, agent, request.user)
+    form.is_valid()
+    return form
+
+
+def on_top(head: AgentVersion, form: OpenedForm) -> dict[str, Any]:
+    """The snapshot that saving the form would make: the head, with what was changed in the form."""
+    return {**head.snapshot, **schema.to_body(form.changed_fields())}
+
+
+def sent_again(request: HttpRequest) -> list[tuple[str, str]]:
+    """What was sent, for a page without script to send once more with another fold opened."""
+    kept = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
+    return [(name, str(value)) for name, values in kept.items() for value in values]
