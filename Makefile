@@ -1,4 +1,4 @@
-# `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/run -k port"
+# `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/commands -k port"
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve worker beat benchmark screenshots test test-postgres drill lint format types lock clean

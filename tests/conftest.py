@@ -22,7 +22,13 @@ hypothesis_settings.load_profile("patient")
 
 DRILL = bool(os.environ.get("DRILL"))
 # What starts processes takes longest: first, so that no worker is alone with it in the end.
-LONGEST = ("tests/concurrency/test_kill.py", "tests/operations/", "tests/run/", "tests/browser/", "tests/client")
+LONGEST = (
+    "tests/concurrency/test_crash_recovery.py",
+    "tests/operations/",
+    "tests/commands/",
+    "tests/browser/",
+    "tests/client",
+)
 
 
 # --- The rules of a run

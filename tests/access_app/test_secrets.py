@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from access_app.models import ApiKey
 from agentcms.logs import JSONLines, Lines
-from tests.api.calls import AGENTS, Caller
+from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory
 from tests.served import serving
 

@@ -13,7 +13,7 @@ from agents_app.configuration.schema import FIELDS
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import held
 from agents_app.models import Agent
-from tests.concurrency.together import together
+from tests.concurrently import together
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import AgentVersion
 

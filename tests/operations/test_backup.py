@@ -13,7 +13,7 @@ from django.db import connection
 
 from agentcms.server.processes import PROJECT
 from tests import postgres
-from tests.operations.real import assert_sound
+from tests.operations.running_copy import assert_sound
 from tests.served import Served, own_database
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.operations.real import is_ready, ready, wait_for_jobs
+from tests.operations.running_copy import is_ready, ready, wait_for_jobs
 from tests.served import Served, own_database, wait_until
 
 DEPLOY = PROJECT / "deploy"

@@ -20,9 +20,9 @@ from agentcms.observability import metrics
 from jobs_app import runner
 from jobs_app.models import Job
 from tests import postgres
-from tests.api.calls import AGENTS, Caller
+from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory, api_key
-from tests.operations.real import Editors, assert_sound, is_ready, ready
+from tests.operations.running_copy import Editors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
 from versions_app.integrity import triggers
 from versions_app.integrity.check import CHECK

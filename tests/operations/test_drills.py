@@ -17,7 +17,7 @@ import pytest
 
 from agentcms.server.supervisor import LONGEST_PAUSE
 from tests import postgres
-from tests.operations.real import (
+from tests.operations.running_copy import (
     Editors,
     assert_sound,
     is_ready,

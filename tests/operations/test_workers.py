@@ -8,7 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.operations.real import another_worker, assert_sound, jobs, rows, run_inside, suspended, wait_for_jobs
+from tests.operations.running_copy import (
+    another_worker,
+    assert_sound,
+    jobs,
+    rows,
+    run_inside,
+    suspended,
+    wait_for_jobs,
+)
 from tests.served import Served, serving, wait_until
 
 AGENTS, VERSIONS, LIMIT = 6000, 7, 5

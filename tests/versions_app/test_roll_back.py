@@ -5,10 +5,10 @@ from django.test import Client
 from django.urls import reverse
 
 from agents_app.models import Agent
-from tests.agents_app.test_admin_door import form_of
-from tests.api.calls import Caller, agent_path, version_path
+from tests.agents_app.admin.test_admin_saving import form_of
+from tests.api_client import Caller, agent_path, version_path
 from tests.factories import AgentFactory, UserFactory, api_key
-from tests.pages.conftest import browser, typed
+from tests.page_client import browser, typed
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db

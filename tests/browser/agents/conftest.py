@@ -1,13 +1,11 @@
-"""The same browser and the same people as for the pages of a history."""
+"""The fixtures of browser tests of agents."""
 
 import uuid
 
 import httpx
 import pytest
 
-from tests.browser.versions.conftest import agent, api, browser, make, people, visit
-
-__all__ = ["agent", "api", "browser", "fresh", "people", "visit"]
+from tests.browser.conftest import make
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import uuid
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.versions.conftest import live_number, patch
+from tests.browser.conftest import live_number, patch
 from tests.served import PASSWORD
 
 

@@ -1,4 +1,4 @@
-"""The same browser and the same people as for the pages of a history, and an agent that answers slowly."""
+"""The fixtures of browser tests of runs."""
 
 import uuid
 from typing import Any
@@ -6,9 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.browser.versions.conftest import agent, api, browser, make, patch, people, visit
-
-__all__ = ["agent", "api", "ask", "browser", "people", "slow", "visit"]
+from tests.browser.conftest import make, patch
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.versions.conftest import patch
+from tests.browser.conftest import patch
 
 
 def test_unsaved_text_is_one_of_the_choices(visit: Any, agent: str, api: Any):

@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.versions.conftest import live_number, patch
+from tests.browser.conftest import live_number, patch
 
 
 def test_the_newest_version_is_in_sight_below_one_row_of_controls(visit: Any, agent: str, api: Any):

@@ -1,0 +1,177 @@
+"""What is not yours takes the same steps as what is not there, on every route of an agent that the resolver knows."""
+
+import gc
+import json
+import re
+import statistics
+import time
+import uuid
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, get_resolver
+
+from access_app.models import ApiKey, Membership
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.runner import start
+from runs_app.models import AgentRun, SavedInput
+from tests.access_app.api.test_permissions import AGENT_CASES, NEW
+from tests.api_client import AGENTS, Caller, agent_path
+from tests.factories import AgentFactory, api_key, member
+from versions_app.models import Activation, AgentVersion
+
+YOURS, THEIRS, NOBODYS = "it-is-yours", "it-is-theirs", "it-is-nobody"  # the last two of one length
+WARM_UP, ROUNDS = 20, 300
+
+
+def by_case(case):
+    return f"{case.method} {case.path} {case.role}"
+
+
+@pytest.fixture
+def version():
+    """A version of somebody else's agent, which is not the live one."""
+    agent = AgentFactory(id=THEIRS, owner_id="them")
+    agent.edit({"name": "Two"})
+    return str(agent.versions.get(version_number=1).pk)
+
+
+@pytest.fixture
+def caller(version):
+    """A manager with an agent of their own, whose key was used just now, so that no note of its use is taken."""
+    caller = Caller(api_key(member("manager", "us")))
+    assert caller.post(AGENTS, {**NEW, "id": YOURS}).status_code == 201
+    caller.get(agent_path(YOURS))
+    return caller
+
+
+def call(caller, case, agent_id, version):
+    path = f"{agent_path(agent_id)}/{case.path.format(version=version)}".rstrip("/")
+    headers = {"Idempotency_Key": str(uuid.uuid4())} if case.method == "POST" else {}
+    return caller.call(case.method, path, case.body, **headers)
+
+
+def steps(caller, case, agent_id, version):
+    """The status and the statements of a call, without the values in them."""
+    with CaptureQueriesContext(connection) as captured:
+        answer = call(caller, case, agent_id, version)
+    return answer.status_code, [re.sub(r"'(?:[^']|'')*'|\bs\d+_x\d+\b", "…", each["sql"]) for each in captured]
+
+
+@pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
+def test_an_agent_of_others_asks_the_database_what_a_missing_one_does(caller, version, case):
+    theirs, missing = (steps(caller, case, agent_id, version) for agent_id in (THEIRS, NOBODYS))
+
+    assert theirs[0] == 404
+    assert len(theirs[1]) >= 2
+    assert theirs == missing
+
+
+def test_an_agent_of_which_others_were_told_asks_the_database_as_much_as_a_missing_one(caller, version):
+    read = next(case for case in AGENT_CASES if case.method == "GET" and not case.path)
+    assert Caller(api_key(member("manager", "them"))).get(agent_path(THEIRS)).status_code == 200
+
+    theirs, missing = (steps(caller, read, agent_id, version) for agent_id in (THEIRS, NOBODYS))
+
+    assert theirs[0] == missing[0] == 404
+    assert theirs[1] != missing[1]
+    assert sorted(theirs[1]) == sorted(missing[1])
+
+
+@pytest.mark.parametrize("case", [case for case in AGENT_CASES if "{version}" in case.path], ids=by_case)
+def test_a_version_of_others_asks_the_database_what_a_missing_one_does(caller, version, case):
+    theirs, missing = (steps(caller, case, YOURS, each) for each in (version, str(uuid.uuid4())))
+
+    assert theirs[0] == 404
+    assert theirs == missing
+
+
+@pytest.fixture
+def undisturbed():
+    """Nothing is collected in the middle of a call."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
+def test_neither_takes_longer(caller, version, case, undisturbed):
+    seconds = {THEIRS: [], NOBODYS: []}
+    for number in range(WARM_UP + ROUNDS):
+        # By turns, and each first as often as second: whatever the machine does besides, it does to both.
+        for agent_id in (THEIRS, NOBODYS) if number % 2 else (NOBODYS, THEIRS):
+            began = time.thread_time()  # what the call itself takes, not how long it waits for a busy machine
+            call(caller, case, agent_id, version)
+            seconds[agent_id].append(time.thread_time() - began)
+
+    pairs = list(zip(*(taken[WARM_UP:] for taken in seconds.values()), strict=True))
+    # Of two calls in a row: the machine may be twice as slow a second later.
+    ratio = statistics.median(theirs / missing for theirs, missing in pairs)
+
+    theirs, missing = (statistics.median(taken) * 1000 for taken in zip(*pairs, strict=True))
+    print(f"{by_case(case)}: not yours {theirs:.3f} ms, not there {missing:.3f} ms, {ratio - 1:+.1%}")
+    assert 0.85 < ratio < 1.15
+
+
+# --- Every route of the application
+
+
+def every_route(patterns=None, prefix=""):
+    """The path of every route but the admin's, which has roles of its own."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            yield "/" + path
+        elif not path.startswith("admin/"):
+            yield from every_route(pattern.url_patterns, path)
+
+
+THEIR_WORDS = "Two doors"  # with a space, which no random token of a page has
+
+
+def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(client):
+    ann, bob = member("manager", "ann", username="ann"), member("manager", "bob", username="bob")
+    agent = AgentFactory(id="bobs", owner_id="bob")
+    agent.edit({"name": THEIR_WORDS})
+    key = ApiKey.objects.issue(bob)[0]
+    job = start("export_agents", requested_by=bob)
+    asked = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
+    run = AgentRun.objects.create(**asked, configuration={"name": THEIR_WORDS}, input={"messages": []})
+    ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}
+    ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
+    kept = SavedInput.objects.create(user=bob, agent=agent, name=THEIR_WORDS, text=THEIR_WORDS)
+    ids |= {"run_id": run.pk, "input_id": kept.pk}
+    whole = {"duplicate": {"id": "copy"}, "observe": {"runId": str(run.pk)}}  # without these the body is at fault
+    api = Caller(api_key(ann))
+    client.force_login(ann)
+    before = state()
+
+    routes = [path for path in every_route() if set(re.findall(r"<(?:\w+:)?(\w+)>", path)) & ids.keys()]
+    for route in routes:
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(ids[found[1]]), route)
+        for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
+            call = api.client.generic if path.startswith("/api/") else client.generic
+            said = whole.get(path.rpartition("/")[2], {"name": "Ann was here"})
+            body = json.dumps(said).encode() if path.startswith("/api/") else b"name=Ann+was+here"
+            kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
+            answer = call(method, f"{path}?from=live&to=head", body if method != "GET" else b"", content_type=kind)
+            assert answer.status_code in (404, 405), (method, path, answer.status_code)
+            assert THEIR_WORDS.encode() not in answer.content
+            assert state() == before, (method, path)
+
+    assert len(routes) > 30
+    assert api.get(AGENTS).body["total"] == 0
+
+
+def state():
+    """All that somebody could have changed."""
+    models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
+    return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
+
+
+def own(model):
+    return {"user__username": "ann"} if model is ApiKey else {}

@@ -1,0 +1,358 @@
+"""Every route of the API, by every kind of caller. A route without a case fails here."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from access_app.models import ApiKey
+from agents_app.models import Agent
+from tests.api_client import AGENTS, MODEL, Caller, agent_path
+from tests.factories import AgentFactory, UserFactory, api_key, member
+
+ROLES = ["viewer", "editor", "publisher", "manager"]
+NEW = {"id": "new", "name": "New", "instructions": "", "model": MODEL}
+
+
+class Case(NamedTuple):
+    """One call: the lowest role that may make it, and what it takes."""
+
+    method: str
+    path: str  # below the agent, with {version} for a version that is neither live nor head
+    role: str
+    body: Any = None
+
+
+# By the name of the route.
+CASES = {
+    "api-agent": [
+        Case("GET", "", "viewer"),
+        Case("PATCH", "", "publisher", {"name": "New"}),
+        Case("PATCH", "", "editor", {"name": "New", "autoPublish": False}),
+        Case("DELETE", "", "publisher"),
+    ],
+    "api-dependents": [Case("GET", "dependents", "viewer")],
+    "api-duplicate": [Case("POST", "duplicate", "editor", {"id": "copy"})],
+    "api-versions": [Case("GET", "versions", "viewer"), Case("POST", "versions", "editor", {"name": "Mine"})],
+    "api-compare": [
+        Case("GET", "versions/compare?from={version}&to=live", "viewer"),
+        Case("GET", "versions/compare?from=head&to={version}", "viewer"),
+    ],
+    "api-version": [
+        Case("GET", "versions/{version}", "viewer"),
+        Case("PATCH", "versions/{version}", "editor", {"pinned": True}),
+        Case("DELETE", "versions/{version}", "publisher"),
+    ],
+    "api-activate": [Case("POST", "versions/{version}/activate", "publisher")],
+    "api-restore": [
+        Case("POST", "versions/{version}/restore", "publisher"),
+        Case("POST", "versions/{version}/restore", "editor", {"autoPublish": False}),
+    ],
+    "api-discard-draft": [Case("POST", "discard-draft", "editor")],
+    "api-activations": [Case("GET", "activations", "viewer")],
+    "api-undo": [Case("POST", "activations/undo", "publisher")],
+}
+# Routes that are about no single agent; they have tests of their own below, or in the file named.
+OTHERS = {
+    "api-agents": "here",
+    "api-export": "test_exchange.py",
+    "api-import": "test_exchange.py",
+    "api-job": "test_exchange.py",
+    "api-job-file": "test_exchange.py",
+    "api-schema": "test_schema.py",
+    "api-docs": "test_schema.py",
+    "api-agent-schema": "test_schema.py",
+    **dict.fromkeys(
+        (
+            "api-running-agents",
+            "api-running-agent",
+            "api-providers",
+            "api-generate",
+            "api-stream",
+            "api-observe",
+            "api-runs",
+            "api-run",
+            "api-run-events",
+            "api-run-stream",
+            "api-run-cancel",
+        ),
+        "../runs_app/test_run_rights.py",
+    ),
+}
+
+AGENT_CASES = [case for cases in CASES.values() for case in cases]
+
+
+def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any, str]]:
+    """The name, the view and the path of every route below /api."""
+    found = []
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            found += api_routes(pattern.url_patterns, path)
+        elif isinstance(pattern, URLPattern) and path.startswith("api/") and pattern.name:
+            found.append((pattern.name, pattern.callback.cls, path))
+    return found
+
+
+def test_every_route_has_a_case_for_each_of_its_methods():
+    wanted = {
+        (name, method.upper())
+        for name, view, _ in api_routes()
+        if name not in OTHERS
+        for method in ("get", "post", "patch", "put", "delete")
+        if hasattr(view, method)
+    }
+
+    assert wanted == {(name, case.method) for name, cases in CASES.items() for case in cases}
+
+
+def test_no_route_is_open_to_anonymous_callers():
+    for name, view, path in api_routes():
+        address = "/" + re.sub(r"<[^>]*>", "x", path)
+        for method in ("get", "post", "patch", "delete"):
+            if hasattr(view, method):
+                answer = Caller().call(method.upper(), address)
+                assert (name, method, answer.status_code) == (name, method, 401)
+
+
+# --- Callers
+
+
+def publisher_key(**changes: Any) -> str:
+    key = api_key(member("publisher"))
+    ApiKey.objects.update(**changes)
+    return key
+
+
+def cut(user: Any, role: str) -> str:
+    return api_key(user, role)
+
+
+CALLERS: dict[str, tuple[Callable[[], str], str | int]] = {
+    # What makes the key, and the role it acts with for the shared space, or the status of every answer.
+    "anonymous": (lambda: "", 401),
+    "wrong key": (lambda: "acms_00000000_" + "x" * 43, 401),
+    "expired key": (lambda: publisher_key(expires_at=timezone.now() - timedelta(seconds=1)), 401),
+    "revoked key": (lambda: publisher_key(revoked_at=timezone.now()), 401),
+    "key of a disabled user": (lambda: api_key(disabled()), 401),
+    "nobody's member": (lambda: api_key(UserFactory()), 404),
+    "stranger": (lambda: api_key(member("manager", "elsewhere")), 404),
+    "viewer": (lambda: api_key(member("viewer")), "viewer"),
+    "editor": (lambda: api_key(member("editor")), "editor"),
+    "publisher": (lambda: api_key(member("publisher")), "publisher"),
+    "manager": (lambda: api_key(member("manager")), "manager"),
+    "superuser": (lambda: api_key(UserFactory(is_superuser=True)), "manager"),
+    "manager with a viewer's key": (lambda: cut(member("manager"), "viewer"), "viewer"),
+    "publisher with an editor's key": (lambda: cut(member("publisher"), "editor"), "editor"),
+    "superuser with a viewer's key": (lambda: cut(UserFactory(is_superuser=True), "viewer"), "viewer"),
+    "superuser with an editor's key": (lambda: cut(UserFactory(is_superuser=True), "editor"), "editor"),
+    "viewer with a manager's key": (lambda: cut(member("viewer"), "manager"), "viewer"),
+}
+
+
+def disabled() -> Any:
+    user = member("publisher")
+    user.is_active = False
+    user.save()
+    return user
+
+
+def expected(acts_as: str | int | None, needed: str) -> int:
+    """The class of the answer that a caller should get."""
+    if isinstance(acts_as, int):
+        return acts_as
+    return 200 if ROLES.index(str(acts_as)) >= ROLES.index(needed) else 403
+
+
+@pytest.fixture
+def agent() -> Any:
+    """An agent of the shared space with three versions, the second of them live no more."""
+    agent = AgentFactory(id="it")
+    for text in ("Two", "Three"):
+        agent.edit({"instructions": text})
+    return agent
+
+
+def everything() -> Any:
+    return [
+        list(Agent.objects.order_by("pk").values()),
+        [list(agent.versions.values()) + list(agent.activations.values()) for agent in Agent.objects.order_by("pk")],
+    ]
+
+
+@pytest.mark.parametrize("who", CALLERS)
+def test_each_caller_may_do_what_the_role_says_and_nothing_else(agent, who):
+    make, acts_as = CALLERS[who]
+    version = str(agent.versions.get(version_number=2).pk)
+    before = everything()
+
+    # What is refused changes nothing, so that all of it may be tried on one agent; what is allowed comes after.
+    caller = Caller(make())
+    for case in AGENT_CASES:
+        status = expected(acts_as, case.role)
+        if status == 200:
+            continue
+        path = f"{agent_path('it')}/{case.path.format(version=version)}".rstrip("/")
+        answer = caller.call(case.method, path, case.body)
+        assert answer.status_code == status, (case, answer.body)
+        assert everything() == before, case
+        if status == 403:
+            assert f"needs the role {case.role}" in answer.body["error"]
+        if status == 404:
+            assert answer.body["error"] == "Stored agent with id it not found"
+        if status == 401:
+            assert answer.body == {"error": "Invalid or expired token", "code": "unauthorized"}
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("case", AGENT_CASES, ids=lambda case: f"{case.method} {case.path} {case.role}")
+def test_the_lowest_role_that_may_is_let_in(agent, case):
+    version = str(agent.versions.get(version_number=2).pk)
+    path = f"{agent_path('it')}/{case.path.format(version=version)}".rstrip("/")
+
+    assert Caller(api_key(member(case.role))).call(case.method, path, case.body).status_code in (200, 201)
+
+
+@pytest.mark.parametrize("case", AGENT_CASES, ids=lambda case: f"{case.method} {case.path} {case.role}")
+def test_not_yours_looks_exactly_like_not_there(agent, case):
+    version = str(agent.versions.get(version_number=2).pk)
+    caller = Caller(api_key(member("manager", "elsewhere")))
+
+    answers = []
+    for agent_id in ("it", "no"):
+        path = f"{agent_path(agent_id)}/{case.path.format(version=version)}".rstrip("/")
+        answer = caller.call(case.method, path, case.body)
+        answers.append(
+            (answer.status_code, answer.content.replace(f"id {agent_id} ".encode(), b"id ID "), sorted(answer.headers))
+        )
+
+    assert answers[0] == answers[1]
+
+
+# --- The list, and new agents
+
+
+@pytest.mark.parametrize("who", CALLERS)
+def test_a_list_shows_and_counts_what_the_caller_may_see(agent, who):
+    make, acts_as = CALLERS[who]
+
+    answer = Caller(make()).get(AGENTS)
+
+    if acts_as == 401:
+        assert answer.status_code == 401
+    else:
+        assert answer.body["total"] == len(answer.body["agents"]) == (0 if acts_as == 404 else 1)
+    for query in ("?search=concierge", "?ownerId=", "?cursor=", '?metadata={"a":1}', "?orderBy[field]=name"):
+        if acts_as == 404:
+            assert Caller(make()).get(AGENTS + query).body["agents"] == []
+
+
+@pytest.mark.parametrize("who", CALLERS)
+def test_an_editor_creates(agent, who):
+    make, acts_as = CALLERS[who]
+
+    answer = Caller(make()).post(AGENTS, {**NEW, "ownerId": ""})
+
+    status = 403 if acts_as == 404 else expected(acts_as, "editor")
+    assert answer.status_code == (201 if status == 200 else status)
+    assert Agent.objects.count() == (2 if status == 200 else 1)
+
+
+def test_the_owner_of_a_new_agent_is_the_only_one_the_caller_may_create_for():
+    user = member("viewer", "seen")
+    user.memberships.create(owner_id="acme", role="editor")
+
+    assert Caller(api_key(user)).post(AGENTS, NEW).body["ownerId"] == "acme"
+
+
+def test_with_several_owners_naming_one_is_required():
+    user = member("editor", "one")
+    user.memberships.create(owner_id="two", role="publisher")
+    caller = Caller(api_key(user))
+
+    assert caller.post(AGENTS, NEW).body["issues"][0]["field"] == "ownerId"
+    assert caller.post(AGENTS, {**NEW, "ownerId": "two"}).body["ownerId"] == "two"
+    assert caller.post(AGENTS, {**NEW, "id": "x", "ownerId": "three"}).status_code == 403
+
+
+def test_a_superuser_creates_in_the_shared_space_and_for_owners_without_members():
+    caller = Caller(api_key(UserFactory(is_superuser=True)))
+
+    assert caller.post(AGENTS, NEW).body["ownerId"] == ""
+    assert caller.post(AGENTS, {**NEW, "id": "x", "ownerId": "nobody yet"}).body["ownerId"] == "nobody yet"
+
+
+# --- Handing over
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "status"),
+    [
+        ("publisher", "publisher", 200),
+        ("publisher", "editor", 403),
+        ("editor", "publisher", 403),
+        ("publisher", None, 403),
+    ],
+)
+def test_handing_an_agent_over_needs_publisher_on_both_sides(agent, here, there, status):
+    user = member(here)
+    if there:
+        user.memberships.create(owner_id="acme", role=there)
+
+    answer = Caller(api_key(user)).patch(agent_path("it"), {"ownerId": "acme", "autoPublish": False})
+
+    agent.refresh_from_db()
+    assert (answer.status_code, agent.owner_id) == (status, "acme" if status == 200 else "")
+    assert agent.versions.count() == 3
+
+
+def test_handing_over_makes_no_version_and_another_tag(agent):
+    caller = Caller(api_key(UserFactory(is_superuser=True)))
+    before = caller.get(agent_path("it"))
+
+    after = caller.patch(agent_path("it"), {"ownerId": "acme"})
+
+    assert (after.body["headVersionNumber"], after.body["ownerId"]) == (3, "acme")
+    assert after.body["revision"] == before.body["revision"] + 1
+    assert after.headers["ETag"] != before.headers["ETag"]
+
+
+def test_a_publishing_edit_of_an_editor_is_refused_with_the_way_out(agent, editor):
+    assert "autoPublish: false" in editor.patch(agent_path("it"), {"name": "New"}).body["error"]
+
+
+def test_a_duplicate_needs_the_role_of_the_owner_it_goes_to(agent):
+    user = member("viewer")
+    user.memberships.create(owner_id="acme", role="editor")
+    caller = Caller(api_key(user))
+
+    assert caller.post(agent_path("it", "duplicate"), {"id": "copy"}).status_code == 403
+    assert caller.post(agent_path("it", "duplicate"), {"id": "copy", "ownerId": "acme"}).body["ownerId"] == "acme"
+
+
+def test_two_users_hammering_each_others_agents_see_and_change_nothing():
+    ann, bob = (Caller(api_key(member("manager", owner))) for owner in ("ann", "bob"))
+    for caller, agent_id in ((ann, "anns"), (bob, "bobs")):
+        caller.post(AGENTS, {**NEW, "id": agent_id})
+    version = str(Agent.objects.get(pk="bobs").active_version_id)
+    before = everything()
+
+    for case in AGENT_CASES:
+        for agent_id in ("bobs", "anns"):
+            path = f"{agent_path(agent_id)}/{case.path.format(version=version)}".rstrip("/")
+            answer = (bob if agent_id == "anns" else ann).call(case.method, path, case.body)
+            assert answer.status_code == 404, (case, answer.body)
+    for case in AGENT_CASES:
+        if "{version}" in case.path:  # bob's version under ann's own agent
+            answer = ann.call(case.method, f"{agent_path('anns')}/{case.path.format(version=version)}", case.body)
+            assert answer.status_code == 404
+            assert answer.body["error"] == f"Version with id {version} not found for agent anns"
+
+    assert everything() == before
+    assert ann.get(AGENTS).body["total"] == bob.get(AGENTS).body["total"] == 1
+    assert ann.post(AGENTS, {**NEW, "id": "bobs"}).body["error"] == "Agent with id bobs already exists"

@@ -1,0 +1,100 @@
+"""Too many calls, wrong keys, and pages of other origins."""
+
+import time
+
+import pytest
+from django.core.cache import cache
+from redis.exceptions import ConnectionError
+
+from access_app.throttling.api import calls
+from agentcms.rate import Rate
+from tests.api_client import AGENTS, Caller
+from tests.factories import api_key, member
+
+LONG = 10**9  # seconds; the next such window begins in 2033
+
+
+def test_a_key_that_calls_too_often_waits_and_others_do_not(api, editor, settings):
+    settings.API_THROTTLE = Rate(3, LONG)
+
+    statuses = [api.get(AGENTS).status_code for _ in range(5)]
+    refused = api.get(AGENTS)
+
+    assert statuses == [200, 200, 200, 429, 429]
+    assert abs(int(refused.headers["Retry-After"]) - (LONG - time.time() % LONG)) < 60
+    assert refused.body["code"] == "too_many_requests"
+    assert editor.get(AGENTS).status_code == 200
+
+
+def test_off_switches_throttles_off(api, settings):
+    settings.API_THROTTLE = None
+
+    assert {api.get(AGENTS).status_code for _ in range(5)} == {200}
+    assert {Caller("wrong").get(AGENTS).status_code for _ in range(70)} == {401}
+
+
+def test_wrong_keys_are_401_before_429_and_never_lock_out_a_good_one(api, settings):
+    settings.API_WRONG_KEYS = Rate(3, LONG)
+
+    statuses = [Caller(f"acms_{n:08}_x").get(AGENTS).status_code for n in range(5)]
+
+    assert statuses == [401, 401, 401, 429, 429]
+    assert api.get(AGENTS).status_code == 200
+    assert Caller(api_key(member())).get(AGENTS).status_code == 200
+
+
+def test_calls_are_counted_over_all_processes(settings):
+    settings.API_THROTTLE = Rate(10, LONG)
+
+    for _ in range(8):
+        assert calls.take("somebody") == 0
+        calls.windows.clear()  # as another process would begin
+
+    assert [bool(calls.take("somebody")) for _ in range(4)] == [False, False, True, True]
+
+
+def test_a_cache_that_is_away_stops_nobody(api, settings, monkeypatch):
+    settings.API_THROTTLE = Rate(1000, LONG)
+
+    def away(*args, **kwargs):
+        raise ConnectionError
+
+    monkeypatch.setattr(cache, "add", away)
+    monkeypatch.setattr(cache, "incr", away)
+
+    assert {api.get(AGENTS).status_code for _ in range(60)} == {200}
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("200/s", (200, 1)), ("5/min", (5, 60)), ("1/10s", (1, 10)), ("off", None)]
+)
+def test_a_rate_is_written_as_calls_in_a_time(text, rate):
+    assert Rate.read(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "0/s", "x", "5", "5/week", "-1/s"])
+def test_another_rate_is_a_mistake(text):
+    with pytest.raises(ValueError):
+        Rate.read(text)
+
+
+def test_a_page_of_an_allowed_origin_may_call(api, settings):
+    settings.CORS_ORIGINS = ["https://app.example"]
+
+    asked = api.client.options(
+        AGENTS, headers={"Origin": "https://app.example", "Access-Control-Request-Method": "PATCH"}
+    )
+    answer = api.get(AGENTS, Origin="https://app.example")
+    other = api.get(AGENTS, Origin="https://evil.example")
+
+    assert (asked.status_code, asked.headers["Access-Control-Allow-Origin"]) == (204, "https://app.example")
+    assert {"Authorization", "Last-Event-ID"} <= {*asked.headers["Access-Control-Allow-Headers"].split(", ")}
+    assert {"ETag", "X-Run-ID"} <= {*answer.headers["Access-Control-Expose-Headers"].split(", ")}
+    assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    assert "Access-Control-Allow-Origin" not in other.headers
+    assert "Origin" in other.headers["Vary"]
+
+
+def test_without_the_setting_no_origin_may_call(api):
+    assert "Access-Control-Allow-Origin" not in api.get(AGENTS, Origin="https://app.example").headers

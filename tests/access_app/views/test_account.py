@@ -1,0 +1,171 @@
+"""One's own keys and password, and the members of a team."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access_app.models import ApiKey, Membership
+from access_app.role import Role
+from tests.factories import PASSWORD, MembershipFactory, UserFactory, member
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann():
+    return member(Role.PUBLISHER, username="ann")
+
+
+def test_a_key_is_shown_once(ann):
+    client = browser(ann)
+
+    shown = client.post(reverse("account:keys"), {"name": "Export", "role": "viewer", "expires_at": "30"})
+
+    token = shown.context["token"]
+    assert token in shown.content.decode()
+    assert "no-store" in shown["Cache-Control"]
+    assert ApiKey.objects.find(token).role == "viewer"
+    assert token not in client.get(reverse("account:keys")).content.decode()
+
+
+def test_a_key_that_expires_never_says_so(ann):
+    browser(ann).post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
+
+    assert ApiKey.objects.get().expires_at is None
+
+
+def test_a_revoked_key_opens_nothing(ann):
+    key, token = ApiKey.objects.issue(ann, name="Export")
+
+    browser(ann).post(reverse("account:revoke_key", args=[key.pk]))
+
+    assert ApiKey.objects.find(token) is None
+
+
+def test_the_keys_of_others_do_not_exist(ann):
+    key, token = ApiKey.objects.issue(UserFactory(), name="Theirs")
+    client = browser(ann)
+
+    assert "Theirs" not in client.get(reverse("account:keys")).content.decode()
+    assert client.post(reverse("account:revoke_key", args=[key.pk])).status_code == 404
+    assert ApiKey.objects.find(token)
+
+
+def test_a_new_password_signs_other_browsers_out(ann):
+    here, elsewhere = browser(ann), browser(ann)
+    new = "another long password"
+
+    here.post(reverse("account:password"), {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
+
+    assert here.get("/").status_code == 200
+    assert elsewhere.get("/").status_code == 302
+    assert Client().login(username="ann", password=new)
+
+
+# --- Team
+
+
+@pytest.fixture
+def manager():
+    return member(Role.MANAGER, "support", username="mo")
+
+
+def team(owner_id="support"):
+    return f"{reverse('account:team')}?owner={owner_id}"
+
+
+def test_a_manager_adds_changes_and_removes_members(manager, ann):
+    client = browser(manager)
+
+    client.post(team(), {"username": "ann", "role": "editor"})
+    membership = Membership.objects.get(user=ann, owner_id="support")
+    assert membership.role == "editor"
+    client.post(reverse("account:member", args=[membership.pk]), {"role": "viewer"})
+    membership.refresh_from_db()
+    assert membership.role == "viewer"
+    client.post(reverse("account:member", args=[membership.pk]), {"role": "viewer", "remove": "yes"})
+    assert not Membership.objects.filter(pk=membership.pk).exists()
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR, Role.PUBLISHER])
+def test_only_managers_keep_members(role):
+    person = member(role, "support")
+    other = MembershipFactory(owner_id="support")
+    client = browser(person)
+
+    assert client.get(team()).status_code == 403
+    assert client.post(reverse("account:member", args=[other.pk]), {"role": "manager"}).status_code == 404
+
+
+def test_a_manager_keeps_no_other_team(manager):
+    other = MembershipFactory(owner_id="newsroom")
+    client = browser(manager)
+
+    assert client.get(team("newsroom")).status_code == 403
+    assert client.post(team("newsroom"), {"username": "mo", "role": "manager"}).status_code == 403
+    assert client.post(reverse("account:member", args=[other.pk]), {"remove": "yes"}).status_code == 404
+
+
+def test_a_team_keeps_its_last_manager(manager):
+    membership = manager.memberships.get()
+    client = browser(manager)
+
+    for sent in ({"role": "viewer"}, {"remove": "yes"}):
+        client.post(reverse("account:member", args=[membership.pk]), sent)
+
+    membership.refresh_from_db()
+    assert membership.role == "manager"
+
+
+def test_nobody_of_that_name(manager):
+    answer = browser(manager).post(team(), {"username": "nobody", "role": "editor"})
+
+    assert answer.status_code == 422
+    assert "Nobody has this username." in answer.content.decode()
+
+
+def test_who_manages_no_team_sees_where_they_are_members(ann):
+    answer = browser(ann).get(reverse("account:team"))
+
+    assert "Shared space" in answer.content.decode()
+    assert "Publisher" in answer.content.decode()
+
+
+def offered(client, address):
+    """The teams that the page leads to."""
+    text = client.get(address).content.decode()
+    return re.findall(r'<option value="([^"]*)"', text.partition('id="team"')[2].partition("</select>")[0])
+
+
+def test_a_manager_of_several_teams_finds_each_and_reads_the_own_roles_elsewhere(manager):
+    MembershipFactory(user=manager, owner_id="newsroom", role=Role.MANAGER)
+    MembershipFactory(user=manager, owner_id="lab", role=Role.EDITOR)
+    client = browser(manager)
+
+    shown = client.get(team("newsroom")).content.decode()
+
+    assert offered(client, team("newsroom")) == ["newsroom", "support"]
+    assert "Team of newsroom" in shown
+    assert "<dt>lab</dt><dd>Editor</dd>" in shown
+    assert 'id="team"' not in browser(member(Role.MANAGER, "lab")).get(team("lab")).content.decode()
+
+
+def test_a_superuser_finds_every_team_and_begins_a_new_one(manager, ann):
+    MembershipFactory(owner_id="newsroom")
+    client = browser(UserFactory(is_superuser=True))
+
+    assert offered(client, reverse("account:team")) == ["", "newsroom", "support"]
+    assert "No members yet" in client.get(team("brand-new")).content.decode()
+    client.post(team("brand-new"), {"username": "ann", "role": "manager"})
+    assert offered(client, team("brand-new")) == ["", "brand-new", "newsroom", "support"]
+
+
+@pytest.mark.parametrize("owner_id", ["a%00b", "x" * 129, "%20"])
+def test_what_cannot_be_an_owner_has_no_team(owner_id, ann):
+    client = browser(UserFactory(is_superuser=True))
+
+    assert client.get(team(owner_id)).status_code == 404
+    assert client.post(team(owner_id), {"username": "ann", "role": "viewer"}).status_code == 404

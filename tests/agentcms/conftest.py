@@ -1,0 +1,25 @@
+import pytest
+from django.test import Client
+
+from tests.agentcms import urls
+
+
+@pytest.fixture
+def http(settings):
+    """A client of the routes in `tests/agentcms/urls.py`, which answers 500 instead of raising."""
+    settings.ROOT_URLCONF = "tests.agentcms.urls"
+    settings.MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
+    settings.TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
+    settings.ALLOWED_HOSTS = ["testserver"]
+    return Client(raise_request_exception=False)
+
+
+@pytest.fixture
+def raised(http):
+    """The answer of a route below /api, or another, that raises this exception."""
+
+    def answer(exception, url="/api/raising", **extra):
+        urls.RAISED["exception"] = exception
+        return http.get(url, **extra)
+
+    return answer

@@ -1,0 +1,74 @@
+"""A call without a cookie passes nothing of what only pages need, and is answered as carefully as any other."""
+
+import pytest
+from django.test import Client
+
+from tests.api_client import AGENTS, Caller
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+COMMON = (
+    "Content-Length",
+    "Content-Security-Policy",
+    "Content-Type",
+    "Cross-Origin-Opener-Policy",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+    "X-Frame-Options",
+    "X-Request-ID",
+)
+
+
+def test_a_call_with_a_key_opens_no_session(api):
+    answer = api.get(AGENTS)
+
+    assert not hasattr(answer.wsgi_request, "session")
+
+
+def test_a_call_with_a_cookie_goes_the_long_way():
+    client = Client()
+    client.force_login(UserFactory(is_superuser=True))
+
+    answer = client.get(AGENTS)
+
+    assert answer.status_code == 200
+    assert hasattr(answer.wsgi_request, "session")
+
+
+@pytest.mark.parametrize("header", COMMON)
+def test_both_ways_send_the_same_headers(api, header):
+    client = Client()
+    client.force_login(UserFactory(is_superuser=True))
+
+    assert api.get(AGENTS)[header]
+    if header != "X-Request-ID":
+        assert api.get(AGENTS)[header] == client.get(AGENTS)[header]
+
+
+def test_a_host_that_is_not_served_here_is_refused(api):
+    answer = api.get(AGENTS, Host="elsewhere.example")
+
+    assert answer.status_code == 400
+    assert answer.body["code"] == "bad_host"
+
+
+def test_plain_http_is_redirected_where_https_is_asked_for(api, settings):
+    settings.SECURE_SSL_REDIRECT = True
+
+    answer = Client(headers={"Authorization": api.authorization}).get(AGENTS)
+
+    assert answer.status_code == 301
+
+
+def test_who_brings_nothing_is_told_so():
+    assert Caller().get(AGENTS).status_code == 401
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "text/html, application/json;q=0.9", "application/*"])
+def test_who_takes_json_gets_it(api, accept):
+    assert api.get(AGENTS, Accept=accept).status_code == 200
+
+
+def test_who_takes_no_json_is_told_so(api):
+    assert api.get(AGENTS, Accept="text/html").status_code == 406

@@ -1,0 +1,55 @@
+"""The Content-Security-Policy of every answer."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from tests.factories import UserFactory
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+
+def policy(answer):
+    return dict(part.split(" ", 1) for part in answer["Content-Security-Policy"].split("; "))
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/", "/new-agent", "/account/keys", "/no-such-page", "/api/docs"])
+def test_scripts_run_by_nonce_alone(path):
+    sent = policy(browser(UserFactory(is_superuser=True, is_staff=True)).get(path))
+
+    assert re.fullmatch(r"'nonce-[\w-]{20,}'", sent["script-src"])
+    assert sent["frame-ancestors"] == sent["default-src"] == sent["base-uri"] == "'none'"
+    assert "unsafe" not in str(sent)
+
+
+def test_data_runs_nothing_at_all():
+    sent = policy(browser(UserFactory(is_superuser=True)).get("/api/stored/agents"))
+
+    assert sent == {"default-src": "'none'", "frame-ancestors": "'none'"}
+
+
+def test_each_answer_has_a_nonce_of_its_own_and_its_scripts_carry_it(client):
+    first, second = client.get("/sign-in"), client.get("/sign-in")
+
+    nonce = policy(first)["script-src"].removeprefix("'nonce-").removesuffix("'")
+    assert nonce not in policy(second)["script-src"]
+    scripts = re.findall(r"<script[^>]*>", first.content.decode())
+    assert scripts
+    assert all(f'nonce="{nonce}"' in script for script in scripts)
+
+
+@pytest.mark.parametrize("path", ["/", "/new-agent", "/account/keys", "/team", "/sign-in", "/runs"])
+def test_no_page_has_inline_handlers_or_styles(path):
+    shown = browser(UserFactory(is_superuser=True)).get(path).content.decode()
+
+    assert not re.search(r"<[^>]+\s(on\w+|style|hx-on\S*)=", shown)
+    assert not re.search(r"<script(?![^>]*\ssrc=)", shown)
+
+
+def test_the_admin_may_run_its_own_files():
+    answer = Client().get("/admin/", follow=False)
+
+    assert "'self'" in policy(answer)["script-src"]
+    assert policy(answer)["frame-ancestors"] == "'none'"

@@ -1,0 +1,110 @@
+"""The API describes itself, and does as it says."""
+
+import math
+import os
+import re
+
+import pytest
+import schemathesis
+from django.test import Client
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from agentcms.openapi.document import document
+from agentcms.openapi.operations import OPERATIONS
+from agentcms.wsgi import application
+from agents_app.models import Agent
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.models import AgentRun
+from tests.access_app.api.test_permissions import api_routes
+from tests.api_client import Caller, agent_path
+from tests.factories import UserFactory, api_key
+from tests.runs_app.factories import RunFactory
+
+CALLS = 10_000 if os.environ.get("DRILL") else 1_000
+
+
+def test_every_route_and_method_is_described():
+    ours = {
+        (method, "/" + re.sub(r"<str:(\w+)_id>", r"{\1Id}", path))
+        for name, view, path in api_routes()
+        for method in ("get", "post", "patch", "delete")
+        if hasattr(view, method) and name != "api-docs"
+    }
+
+    assert ours == {(method, path) for path, methods in document()["paths"].items() for method in methods}
+
+
+def test_the_description_is_openapi_3_1(api):
+    schema = api.get("/api/schema").body
+
+    assert schema["openapi"] == "3.1.0"
+    assert schema == document()
+
+
+def test_the_schema_of_an_agent_names_its_fields(api):
+    schema = api.get("/api/stored/agent-schema").body
+
+    assert {"id", "name", "instructions", "model"} == set(schema["required"])
+    assert "defaultOptions" in schema["properties"]
+
+
+def test_the_reference_page_names_every_operation(client: Client):
+    client.force_login(UserFactory())
+
+    page = client.get("/api/docs").content.decode()
+
+    for path in document()["paths"]:
+        assert path in page
+
+
+# --- Calls made up from the description
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(context, value):
+    return str(value).encode("utf-8", "replace")
+
+
+described = schemathesis.openapi.from_dict(document())
+described.app = application
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture
+def root(engine_at_rest):
+    caller = Caller(api_key(UserFactory(is_superuser=True)))
+    caller.create()
+    caller.patch(agent_path(), {"name": "Two"})
+    runner.run(caller.post("/api/stored/agent-export").body["id"])
+    return caller
+
+
+@pytest.mark.django_db(transaction=True)
+@described.parametrize()
+@hypothesis_settings(
+    max_examples=math.ceil(CALLS / len(OPERATIONS)),
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_call_breaks_the_description(root, case):
+    kept = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
+    run = AgentRun.objects.filter(agent=kept, finished_at__isnull=False).first() or RunFactory(agent=kept)
+    known = {"agentId": "concierge", "versionId": str(kept.active_version_id), "runId": str(run.pk)}
+    known["jobId"] = str(Job.objects.get(state=Job.State.DONE).pk)
+    body = case.body if isinstance(case.body, dict) else {}
+    for given in (case.path_parameters, body):
+        for name in known.keys() & given.keys():  # half of the calls are about what is there
+            if sum(str(given[name]).encode("utf-8", "replace")) % 2:
+                given[name] = known[name]
+
+    case.call_and_validate(headers={"Authorization": root.authorization}, checks=CHECKS)

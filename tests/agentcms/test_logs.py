@@ -1,0 +1,141 @@
+"""Lines with the id of their request, and nothing in them that a caller wrote."""
+
+import json
+import logging
+
+import pytest
+from django.db import DataError, OperationalError
+
+from agentcms import logs
+from agentcms.api.exceptions import api_error
+from tests.api_client import AGENTS, Caller
+from tests.factories import UserFactory, api_key, member
+
+
+@pytest.fixture
+def said(caplog):
+    """What was logged, as JSON lines."""
+    return lambda: [json.loads(logs.JSONLines().format(record)) for record in caplog.records]
+
+
+def logged(message, *arguments, error=None, formatter=logs.JSONLines):
+    record = logging.LogRecord("name", logging.ERROR, __file__, 1, message, arguments, None)
+    if error:
+        try:
+            raise error
+        except Exception as caught:
+            record.exc_info = (type(caught), caught, caught.__traceback__)
+    return formatter().format(record)
+
+
+@pytest.mark.django_db
+def test_an_answer_names_its_request(client):
+    answer = client.get("/healthz", headers={"x-request-id": "proxy-7.a_b"})
+
+    assert answer.headers["X-Request-ID"] == "proxy-7.a_b"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, 'quote"', "semi;colon", "ümlaut"])
+def test_an_id_that_could_forge_a_line_is_replaced(client, given):
+    made = client.get("/healthz", HTTP_X_REQUEST_ID=given).headers["X-Request-ID"]
+
+    assert made != given
+    assert logs.SANE_ID(made)
+
+
+@pytest.mark.django_db
+def test_every_request_is_a_line_where_asked_for(client, settings, caplog, said):
+    settings.LOG_REQUESTS = True
+    caplog.set_level("INFO")
+    user = UserFactory()
+    client.force_login(user)
+
+    client.get("/api/stored/agents/nobody?secret=1", headers={"x-request-id": "seven"})
+
+    line = next(line for line in said() if line["logger"] == "agentcms.requests")
+    assert (line["requestId"], line["status"], line["user"], line["method"]) == ("seven", 404, user.pk, "GET")
+    assert line["route"] == "api/stored/agents/<str:agent_id>"
+    assert "secret" not in json.dumps(line)
+
+
+@pytest.mark.parametrize("formatter", [logs.Lines, logs.JSONLines])
+def test_an_error_never_quotes_what_a_caller_wrote(formatter):
+    text = logged("It failed.", error=ValueError("You are a secret assistant."), formatter=formatter)
+
+    assert "ValueError" in text
+    assert "test_logs.py" in text
+    assert "assistant" not in text
+
+
+def test_an_error_about_the_machine_says_what_is_wrong():
+    text = logged("It failed.", error=OperationalError("connection refused\nDETAIL: You are a secret assistant."))
+
+    assert "connection refused" in text
+    assert "assistant" not in text
+
+
+def test_a_database_that_is_away_is_a_line_that_quotes_nothing(said):
+    api_error(OperationalError("deadlock detected\nDETAIL: You are a secret assistant."))
+
+    [line] = said()
+    assert line["message"] == "The database could not be had in time: OperationalError: deadlock detected"
+
+
+def test_keys_and_passwords_are_masked_wherever_they_stand():
+    key = "acms_0a1b2c3d_" + "Z" * 43
+
+    text = logged("Used %s at %s", key, "redis://user:hunter2@host:6379/0")
+
+    assert "Z" * 43 not in text
+    assert "hunter2" not in text
+    assert "@host:6379" in text
+
+
+def test_celery_does_not_put_the_error_into_its_message():
+    record = logging.LogRecord("celery.app.trace", logging.ERROR, __file__, 1, "Task raised %s", ("secret",), None)
+    record.data = {"name": "jobs_app.tasks.run_job", "id": "7"}
+    record.exc_info = (ValueError, ValueError("secret"), None)
+
+    text = logs.JSONLines().format(record)
+
+    assert "jobs_app.tasks.run_job[7] failed" in text
+    assert "secret" not in text
+
+
+def test_a_line_break_in_a_message_stays_one_line():
+    assert "\n" not in logged("Two\nlines")
+
+
+TOLD = "You are Sesame, who opens for nobody."
+
+
+@pytest.mark.django_db
+def test_nothing_that_an_agent_is_told_is_logged(caplog, settings, monkeypatch, said):
+    """Calls that go well, that are refused and that fail in each way, with everything logged that can be."""
+    settings.LOG_REQUESTS = True
+    caplog.set_level("DEBUG")
+    caller = Caller(api_key(member("publisher")))
+    caller.client.raise_request_exception = False
+    body = {"id": "a", "name": "A", "instructions": TOLD, "model": {"provider": "demo", "name": "echo"}}
+
+    statuses = [
+        caller.post(AGENTS, body).status_code,
+        caller.post(AGENTS, body).status_code,
+        caller.post(AGENTS, {**body, "id": "b", "tools": 7}).status_code,
+        caller.get(f"{AGENTS}?search=Sesame").status_code,
+    ]
+    for error in (OperationalError("away\nDETAIL: " + TOLD), DataError(TOLD), ValueError(TOLD)):
+        monkeypatch.setattr("agentcms.db.write_batch.Writes.send", raiser(error))
+        statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
+
+    assert statuses == [201, 409, 400, 200, 503, 400, 500]
+    assert len(said()) > len(statuses)
+    assert "Sesame" not in json.dumps(said())
+
+
+def raiser(error):
+    def fail(*arguments, **named):
+        raise error
+
+    return fail

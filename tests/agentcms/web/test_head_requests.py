@@ -1,0 +1,37 @@
+"""HEAD is GET without the body, on every page."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from access_app.models import ApiKey
+from tests.access_app.api.test_hidden_agents import every_route
+from tests.factories import AgentFactory, UserFactory
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+
+def test_head_answers_what_get_does_on_every_page():
+    person = UserFactory(is_superuser=True)
+    client, agent = browser(person), AgentFactory()
+    key, _ = ApiKey.objects.issue(person)
+    ids = {"agent_id": agent.pk, "version_id": agent.head_version_id, "number": 1, "key_id": key.pk}
+    shown = 0
+
+    for route in every_route():
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(ids.get(found[1], found[1])), route)
+        if path.startswith("/api/") or "(" in path:
+            continue
+        got, head = client.get(path), client.head(path)
+        assert head.status_code == got.status_code, path
+        assert head.content == b"" or got.status_code != 200, path
+        shown += got.status_code == 200
+
+    assert shown > 15
+
+
+@pytest.mark.parametrize("page", ["account:keys", "account:team", "agents:create"])
+def test_head_of_a_page_with_a_form_is_no_405(page):
+    assert browser(UserFactory(is_superuser=True)).head(reverse(page)).status_code == 200

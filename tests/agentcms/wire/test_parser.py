@@ -1,0 +1,110 @@
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentcms.wire.canonical import canonical
+from agentcms.wire.parser import MAX_FAULTS, InvalidJSON, parse
+from agentcms.wire.validation import faults
+from tests.agentcms.wire.test_canonical import VALUES
+
+
+@given(VALUES)
+def test_json_is_read_value_for_value(value):
+    assert canonical(parse(json.dumps(value).encode())) == canonical(value)
+    assert canonical(parse(json.dumps(value, ensure_ascii=False).encode())) == canonical(value)
+
+
+@given(st.binary(max_size=50) | st.text('[]{}":,0123456789.eE+-\\u\ud800nulltrefas ', max_size=50))
+def test_nothing_but_a_refusal_comes_of_noise(data):
+    data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+
+    with suppress(InvalidJSON):
+        assert list(faults(parse(data))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "b.c", "'c' stands twice"),
+        ('{"a": NaN}', "a", "NaN is not JSON"),
+        ('{"a": [-Infinity]}', "a[0]", "-Infinity is not JSON"),
+        ('{"a": 1e400}', "a", "fit a double"),
+        ('{"a": -1e400}', "a", "fit a double"),
+        ('{"a": 1e-400}', "a", "so small"),
+        ('{"a": 9223372036854775808}', "a", "must lie between"),
+        ('{"a": 10000000000000000000000}', "a", "must lie between"),
+        ('{"a": -9223372036854775809}', "a", "must lie between"),
+        ('{"a": ' + "9" * 100_000 + "}", "a", "must lie between"),
+        ('{"a": "\\ud800"}', "a", "surrogate"),
+        ('{"a": "\\udc00\\ud800"}', "a", "surrogate"),
+        ('{"\\ud800": 1}', "\\ud800", "surrogate"),
+        ('{"a": "\\u0000"}', "a", "NUL"),
+        ("[" * 100_000, "", "64 levels"),
+        ('{"a":' * 100_000, "", "64 levels"),
+    ],
+)
+def test_a_value_that_would_not_come_back_is_refused_with_its_path(text, field, words):
+    with pytest.raises(InvalidJSON) as caught:
+        parse(text.encode())
+
+    assert caught.value.faults[0].field == field
+    assert words in caught.value.faults[0].message
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "line 1, column 1"),
+        (b'{"a":\n  x}', "line 2, column 3"),
+        (b"[1,]", "line 1, column 4"),
+        (b"[1] 2", "line 1, column 5"),
+        (b"{'a': 1}", "line 1, column 2"),
+        (b'["a\nb"]', "line 1, column 4"),
+        (b"01", "line 1, column 2"),
+        (b'["\xe9"]', "not valid UTF-8 at line 1, column 3"),
+        (b'[\n"\xc3\xa9\xed\xa0\x80"]', "not valid UTF-8 at line 2, column 3"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        ('{"a": 1}'.encode("utf-16"), "not valid UTF-8"),
+        ('{"a": 1}'.encode("utf-16-le"), "line 1, column 2"),
+        (b"// no\n{}", "line 1, column 1"),
+    ],
+)
+def test_a_fault_of_syntax_names_line_and_column(data, words):
+    with pytest.raises(InvalidJSON, match=words):
+        parse(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"__proto__":{"constructor":1}}',
+        "[9223372036854775807,-9223372036854775808]",
+        "[5e-324,1e-07,0,1e+22]",
+        '["👩‍👩‍👧","\u2028","\x7f"]',
+        "[" * 64 + "]" * 64,
+    ],
+)
+def test_the_edges_come_back_exactly(text):
+    assert canonical(parse(text.encode())) == text
+
+
+def test_zero_in_any_spelling_is_not_too_small():
+    assert parse(b"[0e0, 0.000, -0.0e-999, 0E+5]") == [0, 0, 0, 0]
+
+
+def test_depth_is_refused_at_65_levels_and_the_limit_can_be_wider():
+    text = b"[" * 65 + b"]" * 65
+
+    with pytest.raises(InvalidJSON, match="64 levels"):
+        parse(text)
+    assert parse(text, levels=65)
+
+
+def test_a_hundred_faults_are_enough():
+    with pytest.raises(InvalidJSON) as caught:
+        parse(b"[" + b",".join([b"1e400"] * 10_000) + b"]")
+
+    assert len(caught.value.faults) == MAX_FAULTS

@@ -1,0 +1,48 @@
+"""An answered call leaves nothing in a circle: what only the garbage collector finds makes everybody wait for it."""
+
+import gc
+import json
+
+import pytest
+from django.test import RequestFactory
+from django.urls import resolve
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from tests.api_client import AGENTS, agent_path
+
+CALLS = {
+    "read": (200, "GET", agent_path("a"), None),
+    "list": (200, "GET", AGENTS, None),
+    "edit": (200, "PATCH", agent_path("a"), {"instructions": "New"}),
+    "history": (200, "GET", agent_path("a", "versions"), None),
+    "compare": (200, "GET", f"{agent_path('a', 'versions', 'compare')}?from=live&to=head", None),
+    "refused edit": (400, "PATCH", agent_path("a"), {"name": 5}),
+    "missing agent": (404, "GET", agent_path("nowhere"), None),
+    "missing method": (405, "DELETE", AGENTS, None),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_views_and_requests_do_not_wait_for_the_collector(api, call):
+    api.create("a")
+    expected, method, path, body = CALLS[call]
+    found = resolve(path.partition("?")[0])
+    headers = {"Authorization": api.authorization}
+
+    gc.collect()
+    before = living()  # what other tests left behind is not of this call
+    gc.disable()
+    try:
+        request = RequestFactory().generic(method, path, json.dumps(body or {}), "application/json", headers=headers)
+        status = found.func(request, *found.args, **found.kwargs).status_code
+        left = [each for each in living() if all(each is not other for other in before)]
+    finally:
+        gc.enable()
+
+    assert (status, left) == (expected, [])
+
+
+def living():
+    # Not isinstance(), which asks proxies too, and what stands behind them.
+    return [each for each in gc.get_objects() if issubclass(type(each), APIView | Request)]

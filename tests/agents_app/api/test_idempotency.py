@@ -1,0 +1,113 @@
+"""A POST with an Idempotency-Key happens once."""
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.utils import timezone
+
+from access_app.models import Membership
+from agents_app.models import Agent, KeptAnswer
+from agents_app.tasks import old_answers
+from tests.api_client import AGENTS, MODEL, Caller, agent_path
+from tests.concurrently import together
+from tests.factories import api_key, member
+
+BODY = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL}
+VERSIONS = agent_path("concierge", "versions")
+
+
+def test_a_repeat_gets_the_first_answer_and_does_nothing(api):
+    first = api.post(AGENTS, BODY, Idempotency_Key="k1")
+    api.patch(agent_path(), {"name": "Later"})
+
+    again = api.post(AGENTS, BODY, Idempotency_Key="k1")
+
+    assert (again.status_code, again.body) == (first.status_code, first.body) == (201, first.body)
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert api.get(agent_path()).body["name"] == "Later"
+
+
+def test_a_repeated_snapshot_makes_one_version(api):
+    api.create()
+
+    made = [api.post(VERSIONS, {"name": "Spring"}, Idempotency_Key="k").body["id"] for _ in range(3)]
+
+    assert len(set(made)) == 1
+    assert api.get(VERSIONS).body["total"] == 2
+
+
+def test_the_key_with_another_body_or_path_is_refused(api):
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+
+    for path, body in ((AGENTS, {**BODY, "name": "Other"}), (VERSIONS, {})):
+        answer = api.post(path, body, Idempotency_Key="k")
+
+        assert (answer.status_code, answer.body["code"]) == (422, "key_reused")
+
+
+def test_two_callers_may_use_the_same_key(api, editor):
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+
+    assert editor.post(AGENTS, {**BODY, "id": "other"}, Idempotency_Key="k").body["id"] == "other"
+
+
+def test_a_failed_try_may_be_repeated(api):
+    assert api.post(AGENTS, {**BODY, "name": ""}, Idempotency_Key="k").status_code == 400
+    assert api.post(VERSIONS, {}, Idempotency_Key="k").status_code == 404
+
+    assert api.post(AGENTS, BODY, Idempotency_Key="k").status_code == 201
+
+
+def test_rights_are_checked_again_before_an_answer_is_repeated():
+    user = member("editor")
+    caller = Caller(api_key(user))
+    caller.post(AGENTS, BODY, Idempotency_Key="a")
+    caller.post(VERSIONS, {}, Idempotency_Key="b")
+
+    Membership.objects.update(role="viewer")
+    assert [
+        caller.post(path, body, Idempotency_Key=key).status_code
+        for path, body, key in ((AGENTS, BODY, "a"), (VERSIONS, {}, "b"))
+    ] == [403, 403]
+
+    Membership.objects.all().delete()
+    assert caller.post(VERSIONS, {}, Idempotency_Key="b").status_code == 404
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
+def test_a_key_is_short_and_printable(api, key):
+    assert api.post(AGENTS, BODY, Idempotency_Key=key).status_code == 400
+    assert not Agent.objects.exists()
+
+
+def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    assert old_answers().count() == 1
+
+    assert api.post(AGENTS, {**BODY, "id": "new"}, Idempotency_Key="k").status_code == 201
+
+
+def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
+    settings.IDEMPOTENCY_DAYS = 3
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(days=2))
+
+    again = api.post(AGENTS, BODY, Idempotency_Key="k")
+
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
+    assert old_answers().count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_repeats_at_the_same_time_make_one_version():
+    key = api_key(member("publisher"))
+    Caller(key).create()
+
+    answers = together([partial(Caller(key).post, VERSIONS, {"name": "x"}, Idempotency_Key="k") for _ in range(6)])
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.body["id"] for answer in answers}) == 1
+    assert Agent.objects.get().versions.count() == 2

@@ -1,0 +1,79 @@
+"""A process keeps what it told of an agent; a list still says what is so, to whoever may see it."""
+
+import pytest
+
+from agentcms.cache import Kept
+from tests.api_client import AGENTS, agent_path
+
+pytestmark = pytest.mark.django_db
+
+
+def listed(caller, query=""):
+    return {agent["id"]: agent for agent in caller.get(AGENTS + query).body["agents"]}
+
+
+def test_each_kind_of_change_shows_at_once(api):
+    api.create("a")
+    first = listed(api)["a"]
+
+    api.patch(agent_path("a"), {"name": "Two"})
+    edited = listed(api)["a"]
+    api.patch(agent_path("a"), {"name": "Three", "autoPublish": False})
+    drafted, draft = listed(api)["a"], listed(api, "?status=draft")["a"]
+    api.post(agent_path("a", "versions", first["activeVersionId"], "activate"))
+    back = listed(api)["a"]
+
+    assert [edited["name"], drafted["name"], draft["name"], back["name"]] == ["Two", "Two", "Three", first["name"]]
+    assert [drafted["hasDraft"], back["activeVersionNumber"]] == [True, 1]
+
+
+def test_a_list_says_of_an_agent_what_reading_it_says(api):
+    for number in range(3):
+        api.create(f"a{number}", tools=["gone"], metadata={"é": [number, None]})
+
+    for _ in range(2):
+        assert listed(api) == {name: api.get(agent_path(name)).body for name in ("a0", "a1", "a2")}
+
+
+def test_an_agent_made_again_under_its_id_is_another(api):
+    api.create("a", name="Old")
+    listed(api)
+
+    api.delete(agent_path("a"))
+    api.create("a", name="New")
+
+    assert listed(api)["a"]["name"] == "New"
+
+
+def test_what_other_agents_change_of_its_warnings_shows_at_once(api):
+    api.create("a", agents=["b"])
+    before = listed(api)["a"]["warnings"]
+
+    api.create("b")
+
+    assert [len(before), listed(api)["a"]["warnings"]] == [1, []]
+
+
+def test_what_one_caller_was_told_another_is_not(api, stranger):
+    api.create("a")
+    assert "a" in listed(api)
+
+    assert listed(stranger) == {}
+
+
+def test_the_oldest_go_and_the_longest_are_not_kept():
+    kept = Kept(1000)
+    for number in range(200):
+        kept.keep(number, f"text {number}", 10)
+    kept.keep("long", "text", 11)
+
+    assert [kept.get(99), kept.get(100), kept.get(199), kept.get("long")] == [None, "text 100", "text 199", None]
+
+
+def test_a_key_counts_once():
+    kept = Kept(1000)
+    for _ in range(500):
+        kept.keep("a", "text", 10)
+    kept.keep("b", "text", 10)
+
+    assert kept.get("a") == "text"

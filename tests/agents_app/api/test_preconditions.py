@@ -1,0 +1,124 @@
+"""ETag, If-None-Match and If-Match."""
+
+import pytest
+
+from agents_app.models import Agent
+from tests.api_client import agent_path, version_path
+from versions_app.models import AgentVersion
+
+
+@pytest.fixture
+def agent(api):
+    return api.create()
+
+
+def hand_over():
+    Agent.objects.get().hand_over("elsewhere")
+    Agent.objects.get().hand_over("")
+
+
+def drop_the_draft():
+    AgentVersion.objects.discard_draft(Agent.objects.get())
+
+
+def test_every_agent_answer_carries_a_strong_tag(api, agent):
+    patched = api.patch(agent_path(), {"name": "Two"})
+
+    assert agent.headers["ETag"].startswith('"')
+    assert patched.headers["ETag"] == api.get(agent_path()).headers["ETag"] != agent.headers["ETag"]
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', "*"])
+def test_an_agent_known_already_is_not_sent_again(api, agent, form):
+    answer = api.get(agent_path(), If_None_Match=form.format(agent.headers["ETag"]))
+
+    assert (answer.status_code, answer.content) == (304, b"")
+    assert answer.headers["ETag"] == agent.headers["ETag"]
+
+
+def test_an_agent_that_changed_is_sent(api, agent):
+    api.patch(agent_path(), {"name": "Two"})
+
+    assert api.get(agent_path(), If_None_Match=agent.headers["ETag"]).body["name"] == "Two"
+
+
+def test_an_agent_made_anew_under_an_old_id_has_another_tag(api, agent):
+    api.delete(agent_path())
+
+    assert api.create().headers["ETag"] != agent.headers["ETag"]
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", "*", '"x", {}'])
+def test_a_write_that_knows_the_present_state_passes(api, agent, form):
+    answer = api.patch(agent_path(), {"name": "Two"}, If_Match=form.format(agent.headers["ETag"]))
+
+    assert answer.status_code == 200
+
+
+def test_the_registry_does_not_count_for_a_write(api, agent):
+    other_registry = agent.headers["ETag"].rpartition(".")[0] + '.00000000"'
+
+    assert api.patch(agent_path(), {"name": "Two"}, If_Match=other_registry).status_code == 200
+
+
+def test_a_stale_write_is_refused_with_who_and_when(api, editor, agent):
+    saved = editor.patch(agent_path(), {"name": "Two", "autoPublish": False})
+    version = agent.body["activeVersionId"]
+
+    writes = (
+        ("PATCH", agent_path(), {"name": "Three"}),
+        ("DELETE", agent_path(), None),
+        ("POST", version_path(version, "activate"), None),
+        ("POST", version_path(version, "restore"), None),
+        ("POST", agent_path("concierge", "discard-draft"), None),
+    )
+    for method, path, body in writes:
+        answer = api.call(method, path, body, If_Match=agent.headers["ETag"])
+
+        assert (answer.status_code, answer.body["code"]) == (412, "precondition_failed")
+        said = answer.body["error"]
+        assert said.startswith("eddie saved version 2 at 20")
+        assert said.endswith("Z, as a draft, changing name. Read the agent and try again.")
+        assert answer.headers["ETag"] == saved.headers["ETag"]
+    assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
+
+
+def test_a_stale_write_after_an_activation_says_so(api, agent):
+    api.patch(agent_path(), {"name": "Two"})
+    now = api.get(agent_path()).headers["ETag"]
+    api.post(version_path(agent.body["activeVersionId"], "activate"))
+
+    answer = api.patch(agent_path(), {"name": "x"}, If_Match=now)
+
+    assert answer.body["error"].startswith("penny made version 1 live at 20")
+
+
+def test_a_stale_write_after_a_save_that_went_live_names_the_save(api, admin_caller, agent):
+    saved = admin_caller.patch(agent_path(), {"name": "Two", "description": "Short"}).body
+
+    answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
+
+    said = f"root saved version 2 at {saved['updatedAt']}, live at once, changing name, description."
+    assert answer.body["error"] == f"{said} Read the agent and try again."
+
+
+@pytest.mark.parametrize("act", [hand_over, drop_the_draft], ids=lambda act: act.__name__)
+def test_a_stale_write_after_what_leaves_no_version_says_when(api, agent, act):
+    known = api.patch(agent_path(), {"name": "Two", "autoPublish": False}).headers["ETag"]
+    act()
+    changed = api.get(agent_path()).body["updatedAt"]
+
+    answer = api.patch(agent_path(), {"name": "x"}, If_Match=known)
+
+    said = f"Somebody handed the agent over or dropped its draft at {changed}."
+    assert answer.body["error"] == f"{said} Read the agent and try again."
+
+
+@pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])
+def test_a_precondition_that_cannot_be_read_is_not_met(api, tag):
+    api.create()
+
+    answer = api.patch(agent_path(), {"name": "Porter"}, **{"If-Match": tag})
+
+    assert answer.status_code == 412
+    assert api.get(agent_path()).body["name"] == "Concierge"

@@ -1,0 +1,99 @@
+"""How many queries the hot paths take: a key that was read a moment ago takes none, and the rest hardly any."""
+
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.api_client import AGENTS, agent_path, version_path
+
+
+def queries(act):
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        assert act().status_code < 400
+    return [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
+
+
+@pytest.fixture(params=["member", "superuser"])
+def caller(request, api, admin_caller):
+    """With a key that was used just now, so that no note of its use is taken."""
+    chosen = api if request.param == "member" else admin_caller
+    chosen.create("a")
+    chosen.patch(agent_path("a"), {"name": "Two"})
+    return chosen
+
+
+def test_reading_an_agent_is_one_query_and_another_where_it_has_changed(caller):
+    path = agent_path(caller.create(f"a-{uuid4()}").body["id"])  # of which this process has told nothing
+
+    first, again = (queries(lambda: caller.get(path)) for _ in range(2))
+    caller.patch(path, {"name": "Three"})
+    changed = queries(lambda: caller.get(path))
+
+    assert [len(first), len(again), len(changed)] == [1, 1, 2]
+    assert not any("snapshot_text" in sql for sql in again)
+
+
+def test_what_a_caller_has_already_takes_no_more_even_after_an_edit(caller):
+    newest = caller.patch(agent_path("a"), {"name": "Three"}).headers["ETag"]
+
+    assert len(queries(lambda: caller.get(agent_path("a"), If_None_Match=newest))) == 1
+
+
+def test_an_agent_with_sub_agents_takes_one_more(caller):
+    caller.patch(agent_path("a"), {"agents": ["b"]})
+    caller.get(agent_path("a"))
+
+    assert len(queries(lambda: caller.get(agent_path("a")))) == 2
+
+
+def test_a_list_is_one_query_for_its_page_one_for_the_total_and_one_for_what_is_new(caller):
+    for number in range(20):
+        caller.create(f"b{number}")
+
+    first, again = (queries(lambda: caller.get(AGENTS)) for _ in range(2))
+
+    assert [len(first), len(again)] == [3, 2]
+    assert not any("snapshot" in sql for sql in again)
+
+
+def test_a_history_is_one_query_for_the_agent_one_for_its_page_and_one_for_what_is_new(caller):
+    first, again = (queries(lambda: caller.get(agent_path("a", "versions"))) for _ in range(2))
+
+    assert [len(first), len(again)] == [3, 2]
+    assert not any("snapshot" in sql for sql in again)
+
+
+def test_a_version_is_one_query_and_another_the_first_time(caller):
+    path = version_path(caller.get(agent_path("a")).body["activeVersionId"], agent_id="a")
+
+    first, again = (queries(lambda: caller.get(path)) for _ in range(2))
+
+    assert [len(first), len(again)] == [2, 1]
+
+
+def test_a_comparison_is_one_query_and_another_the_first_time(caller):
+    path = f"{agent_path('a', 'versions', 'compare')}?from=live&to=head"
+
+    first, again = (queries(lambda: caller.get(path)) for _ in range(2))
+
+    assert [len(first), len(again)] == [2, 1]
+    assert not any("snapshot" in sql for sql in again)
+
+
+def test_an_edit_takes_few_queries(caller):
+    made = queries(lambda: caller.patch(agent_path("a"), {"instructions": "New"}))
+
+    # Sent at once: lock, live version. At once again: row, index, activation, version. What is pruned.
+    assert len(made) <= 7, made
+
+
+def test_an_edit_without_a_change_takes_two_that_are_sent_at_once(caller):
+    assert len(queries(lambda: caller.patch(agent_path("a"), {"name": "Two"}))) == 2
+
+
+def test_no_call_with_a_key_touches_the_session(caller):
+    assert not any("django_session" in sql for sql in queries(lambda: caller.get(AGENTS)))

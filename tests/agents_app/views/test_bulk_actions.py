@@ -1,0 +1,138 @@
+"""Acts on the rows that were ticked, and on an agent as a whole."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from agents_app.models import Agent
+from tests.factories import AgentFactory, MembershipFactory, member
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+SELECTED = reverse("agents:selected")
+
+
+def test_duplicates_begin_with_what_is_live(editor, agent):
+    for _ in range(2):
+        answer = editor.post(SELECTED, {"act": "duplicate", "agent": [agent.pk]})
+
+    assert [result.sentence for result in answer.context["results"]] == [f"Duplicated as {agent.pk}-copy-2."]
+    assert Agent.objects.get(pk=f"{agent.pk}-copy").name == "Concierge"
+
+
+def test_each_row_says_what_came_of_it():
+    person = member(Role.PUBLISHER, "support")
+    MembershipFactory(user=person, owner_id="newsroom", role=Role.VIEWER)
+    mine, theirs, hidden = AgentFactory(owner_id="support"), AgentFactory(owner_id="newsroom"), AgentFactory()
+    sent = {"act": "delete", "sure": "yes", "agent": [mine.pk, theirs.pk, hidden.pk]}
+
+    answer = browser(person).post(SELECTED, sent)
+
+    assert [(result.done, result.sentence) for result in answer.context["results"]] == [
+        (True, "Deleted with its history."),
+        (False, "This needs the role publisher for owner newsroom."),
+        (False, "It is no longer there."),
+    ]
+    assert set(Agent.objects.values_list("pk", flat=True)) == {theirs.pk, hidden.pk}
+
+
+def test_deleting_asks_first(publisher, agent):
+    answer = publisher.post(SELECTED, {"act": "delete", "agent": [agent.pk], "back": "q=x"})
+
+    assert "Delete 1 agent?" in answer.content.decode()
+    assert Agent.objects.filter(pk=agent.pk).exists()
+
+
+def test_deleting_one_takes_its_name(publisher, agent):
+    address = reverse("agents:delete", args=[agent.pk])
+
+    assert publisher.post(address, {"typed": "concierge"}).status_code == 422
+    assert publisher.post(address, {"typed": "Concierge"}).url == "/"
+    assert not Agent.objects.filter(pk=agent.pk).exists()
+
+
+def test_deleting_says_who_uses_it(publisher, agent):
+    AgentFactory(name="Front desk", agents=[agent.pk])
+
+    assert "Front desk" in publisher.get(reverse("agents:delete", args=[agent.pk])).content.decode()
+
+
+@pytest.mark.parametrize("name", ["delete", "hand_over"])
+def test_an_editor_may_neither_delete_nor_hand_over(editor, agent, name):
+    address = reverse(f"agents:{name}", args=[agent.pk])
+
+    assert "needs the role publisher" in editor.get(address).content.decode()
+    assert editor.post(address, {"typed": "Concierge", "owner_id": ""}).status_code == 403
+    assert Agent.objects.filter(pk=agent.pk).exists()
+
+
+def test_handing_over_needs_the_role_on_both_sides(agent):
+    person = member(Role.PUBLISHER)
+    MembershipFactory(user=person, owner_id="support", role=Role.PUBLISHER)
+    MembershipFactory(user=person, owner_id="newsroom", role=Role.EDITOR)
+    client, address = browser(person), reverse("agents:hand_over", args=[agent.pk])
+
+    refused = client.post(address, {"owner_id": "newsroom"})
+    assert refused.status_code == 422
+    assert "You do not publish for this owner. Choose another one." in refused.content.decode()
+    assert client.post(address, {"owner_id": "support"}).status_code == 302
+    agent.refresh_from_db()
+    assert agent.owner_id == "support"
+    assert agent.versions.count() == 1
+
+
+def test_presence_says_who_else_and_what_moved(publisher, editor, agent):
+    address = reverse("agents:presence", args=[agent.pk])
+    editor.post(address)
+
+    shown = publisher.post(address, {"head": "another"}).content.decode()
+
+    assert "Open elsewhere too" in shown
+    assert "v1 was saved elsewhere" in shown
+
+
+# --- Strangers
+
+
+@pytest.mark.parametrize("name", ["edit", "delete", "hand_over", "presence"])
+def test_an_agent_of_others_does_not_exist(name):
+    agent = AgentFactory(owner_id="newsroom", name="Secret")
+    stranger = browser(member(Role.MANAGER, "elsewhere"))
+
+    answers = [call(reverse(f"agents:{name}", args=[agent.pk])) for call in (stranger.get, stranger.post)]
+
+    assert {answer.status_code for answer in answers} <= {404, 405}
+    assert "Secret" not in "".join(answer.content.decode() for answer in answers)
+
+
+@pytest.mark.parametrize("name", ["list", "create"])
+def test_who_is_not_signed_in_is_asked_to(client, name):
+    assert client.get(reverse(f"agents:{name}")).url.startswith("/sign-in?next=")
+
+
+def test_an_agent_is_created_only_where_the_person_may(agent):
+    client = browser(member(Role.EDITOR, "support"))
+    sent = {"name": "New", "provider": "demo", "model_name": "echo", "instructions": ""}
+
+    assert client.post(reverse("agents:create"), {**sent, "owner_id": "newsroom"}).status_code == 422
+    assert client.post(reverse("agents:create"), {**sent, "owner_id": "support"}).url == "/agents/new"
+    assert Agent.objects.get(pk="new").versions.get().change_message == "Created"
+
+
+def test_an_id_that_is_taken_is_said_at_its_field(editor):
+    theirs = AgentFactory(owner_id="newsroom")
+    sent = {"id": theirs.pk, "owner_id": "", "name": "New", "provider": "demo", "model_name": "echo"}
+
+    answer = editor.post(reverse("agents:create"), sent)
+
+    assert answer.status_code == 422
+    assert "exists already" in str(answer.context["form"].errors["id"])
+
+
+def test_a_viewer_reads_and_nothing_more(viewer, agent):
+    shown = viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    assert "You may read this agent." in shown
+    assert "Save draft" not in shown
+    assert viewer.get(reverse("agents:create")).status_code == 403

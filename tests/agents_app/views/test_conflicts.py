@@ -1,0 +1,189 @@
+"""Somebody else saved, or moved live, while the editor was open."""
+
+import re
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from tests.page_client import typed
+
+pytestmark = pytest.mark.django_db
+
+
+def address(agent):
+    return reverse("agents:edit", args=[agent.pk])
+
+
+def head(agent) -> Any:
+    return Agent.objects.with_versions().get(pk=agent.pk).head_version
+
+
+def keep_on(agent, publish):
+    row = Agent.objects.get(pk=agent.pk)
+    return f"{row.head_version_id} {row.active_version_id} {publish}"
+
+
+def edit(agent, **fields):
+    """What somebody else does meanwhile."""
+    Agent.objects.get(pk=agent.pk).edit(fields)
+
+
+def test_a_save_on_an_older_head_is_refused_and_the_text_stays(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+    edit(agent, description="Theirs")
+
+    answer = editor.post(address(agent), mine)
+
+    assert answer.status_code == 409
+    assert head(agent).version_number == 2
+    shown = answer.content.decode()
+    assert "saved v2 meanwhile" in shown
+    assert answer.context["form"]["instructions"].value() == "Mine"
+    assert answer.context["opened"]["head"] == mine["head"].__str__()
+    assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # so that the rail shows v2
+
+
+def test_keeping_mine_on_top_replaces_only_what_i_changed(editor, agent):
+    mine = typed(agent, instructions="Mine")
+    edit(agent, description="Theirs", instructions="Also theirs")
+
+    editor.post(address(agent), {**mine, "keep_on": keep_on(agent, "no")})
+
+    agent.refresh_from_db()
+    assert (agent.description, agent.instructions) == ("Theirs", "Mine")
+    assert head(agent).changed_fields == ["instructions"]
+
+
+def test_a_third_save_is_not_run_over(editor, agent):
+    mine = typed(agent, instructions="Mine")
+    edit(agent, description="Theirs")
+    seen = keep_on(agent, "no")
+    edit(agent, description="Theirs again")
+
+    assert editor.post(address(agent), {**mine, "keep_on": seen}).status_code == 409
+
+
+def test_another_version_of_the_same_picture_is_no_conflict(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+    with change(name="Summer"):
+        agent.versions.snapshot(Agent.objects.get(pk=agent.pk))
+
+    assert editor.post(address(agent), mine).status_code == 302
+    assert head(agent).version_number == 3
+
+
+def test_a_conflict_says_beside_it_what_each_side_began_on(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+    with change(publish=False):
+        edit(agent, description="Theirs")
+
+    shown = editor.post(address(agent), mine).content.decode()
+
+    facts = " ".join(re.sub(r"<[^>]+>", " ", shown.partition('id="facts"')[2].partition("</section>")[0]).split())
+    assert "Begun on v1 Newest v2 , on top of v1 Live v1" in facts
+    assert "Discard draft" not in shown, "it is theirs, and this is not the moment"
+
+
+def test_publishing_is_refused_where_live_moved_meanwhile(publisher, agent):
+    with change(publish=False):
+        edit(agent, name="Porter")
+    mine = typed(agent, publish="yes", instructions="Mine")
+    with change(publish=True):  # what goes live starts from live; the draft stays
+        edit(agent, description="Live moved")
+
+    answer = publisher.post(address(agent), mine)
+
+    assert answer.status_code == 409
+    assert "Not published: v3 was made live meanwhile" in answer.content.decode()
+    publisher.post(address(agent), {**mine, "keep_on": keep_on(agent, "yes")})
+    agent = Agent.objects.with_versions().get(pk=agent.pk)
+    assert agent.active_version.version_number == 4
+    assert agent.resolved()["name"] == "Porter"
+
+
+def test_a_draft_may_be_saved_although_live_moved(editor, agent):
+    with change(publish=False):
+        edit(agent, name="Porter")
+    mine = typed(agent, publish="no", instructions="Mine")
+    with change(publish=True):
+        edit(agent, description="Live moved")
+
+    assert editor.post(address(agent), mine).status_code == 302
+    assert "Live moved since the draft began" in editor.get(address(agent)).content.decode()
+
+
+def test_an_id_that_was_deleted_and_made_again_is_another_agent(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+    where, pk, model = address(agent), agent.pk, agent.model
+    agent.delete()
+    Agent(id=pk, name="Another", instructions="", model=model).save()
+
+    assert editor.post(where, mine).status_code == 409
+
+
+def test_a_form_that_does_not_say_what_it_was_opened_on_is_not_trusted(editor, agent):
+    mine = {**typed(agent, publish="no", instructions="Mine"), "head": "", "live": ""}
+
+    assert editor.post(address(agent), mine).status_code == 409
+
+
+def test_for_htmx_only_what_stands_around_the_fields_is_answered(editor, agent):
+    mine = typed(agent, publish="no", instructions="Mine")
+
+    answer = editor.post(address(agent), mine, headers={"HX-Request": "true"})
+
+    shown = answer.content.decode()
+    assert '"base": 2' in answer["HX-Trigger"]
+    assert "Saved as draft v2" in answer["HX-Trigger"]
+    assert 'id="id_instructions"' not in shown
+    assert f'name="head" value="{head(agent).pk}"' in shown
+    assert "Draft ahead by 1" in shown
+
+
+def test_a_fault_is_said_at_its_field(editor, agent):
+    mine = typed(agent, publish="no", metadata='{\n  "a": }', temperature="warm", name="")
+
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = editor.post(address(agent), mine, headers=headers)
+
+        shown = answer.content.decode()
+        assert answer.status_code == 422
+        assert "The JSON cannot be read at line 2, column 8" in shown
+        assert "This must be a number, such as 0.7." in shown
+        assert head(agent).version_number == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "place", "sentence"),
+    [
+        ({"model_rest": '{"temperature": 1}', "temperature": "0.5"}, "model_rest", "has a field of its own"),
+        ({"model_rest": "[]"}, "model_rest", "must be an object"),
+        ({"provider": " "}, "provider", "may not be blank"),
+        ({"agents": ["agent-none"], "more_agents": "agent-none"}, None, ""),
+        ({"input_processors": '["x"]'}, "input_processors", "must be an object"),
+        ({"default_options": '{"a": 1e400}'}, "default_options", ""),
+        ({"metadata": '{"a": 1, "a": 2}'}, "metadata", ""),
+        ({"scorers": ["x"], "scorers-x-type": "ratio", "scorers-x-amount": "2"}, "scorers", "less than or equal to 1"),
+        ({"scorers": ["x"], "scorers-x-type": "count", "scorers-x-amount": "many"}, "scorers", "must be a number"),
+        ({"instructions": "a\0b"}, "instructions", "Null"),
+    ],
+)
+def test_every_fault_finds_its_field(editor, agent, changed, place, sentence):
+    answer = editor.post(address(agent), typed(agent, publish="no", **changed))
+
+    if place is None:
+        assert answer.status_code == 302
+        return
+    assert answer.status_code == 422
+    assert [field.name for field in answer.context["form"].faulty] == [place]
+    assert sentence in str(answer.context["form"].errors[place])
+
+
+def test_an_agent_is_not_its_own_sub_agent(editor, agent):
+    answer = editor.post(address(agent), typed(agent, publish="no", more_agents=agent.pk))
+
+    assert answer.status_code == 422
+    assert "its own sub-agent" in answer.content.decode()

@@ -1,0 +1,225 @@
+"""The list of agents: what it shows, how it is searched, filtered and sorted, and what it costs."""
+
+import re
+import time
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from access_app.role import Role
+from agents_app.editing.change_context import change
+from agents_app.models import Agent, AgentIndex
+from benchmarks.pace import pace
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("agents:list")
+
+
+def names(answer):
+    return [row.agent.name for row in answer.context["listing"].rows]
+
+
+def words(answer):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", answer.content.decode()))
+
+
+def draft(agent, **fields):
+    with change(publish=False):
+        agent.edit(fields)
+
+
+def test_only_agents_that_the_person_may_see():
+    AgentFactory(name="Ours", owner_id="support")
+    AgentFactory(name="Theirs", owner_id="newsroom")
+
+    answer = browser(member(Role.VIEWER, "support")).get(LIST)
+
+    assert names(answer) == ["Ours"]
+
+
+def test_a_row_says_what_is_live_ahead_and_broken(viewer):
+    agent = AgentFactory(tools=["calculator", "gone"])
+    draft(agent, name="Porter")
+    draft(agent, name="Night porter")
+
+    shown = words(viewer.get(LIST))
+
+    assert "Night porter" in shown
+    assert "Live v1 Draft ahead by 2 Broken references" in shown
+
+
+def test_a_row_says_who_changed_it_last(viewer, agent):
+    ann, bob = member(Role.EDITOR, username="ann"), member(Role.PUBLISHER, username="bob")
+    with change(actor=ann):
+        agent.edit({"name": "Porter"})
+    assert viewer.get(LIST).context["listing"].rows[0].updated_by == "ann"
+
+    with change(actor=bob):
+        agent.versions.get(version_number=1).activate()
+
+    assert viewer.get(LIST).context["listing"].rows[0].updated_by == "bob"
+
+
+def test_a_search_looks_into_instructions_and_shows_where(viewer):
+    AgentFactory(name="One", instructions="Never promise a\nRefund of more than that.")
+    AgentFactory(name="Two", description="Handles refunds.")
+    AgentFactory(name="Three")
+
+    answer = viewer.get(LIST, {"q": "refund"})
+
+    assert set(names(answer)) == {"One", "Two"}
+    assert "Never promise a <mark>Refund</mark> of more than that." in answer.content.decode()
+
+
+@pytest.mark.parametrize("typed", ['"', "%", "a AND", "*", "(", "\0", "'; --", "\\", "<script>"])
+def test_nothing_typed_is_an_error(viewer, agent, typed):
+    assert viewer.get(LIST, {"q": typed}).status_code == 200
+
+
+def test_no_more_is_searched_for_than_the_index_is_asked(viewer, agent):
+    listing = viewer.get(LIST, {"q": "a" + " word" * 5000}).context["listing"]
+
+    assert len(listing.q) == 1000
+
+
+@pytest.mark.postgres_only
+@pytest.mark.parametrize("path", ["/agents/a%00b", "/agents/a%00b/versions"])
+def test_a_nul_is_a_bad_request(viewer, path):
+    viewer.raise_request_exception = False
+
+    assert viewer.get(path).status_code == 400
+
+
+def test_a_nul_is_no_owner(viewer):
+    assert viewer.get("/team?owner=%00").status_code == 404
+
+
+def test_a_sub_agent_is_broken_only_where_it_may_not_be_used(viewer):
+    AgentFactory(id="base")
+    AgentFactory(id="theirs", owner_id="newsroom")
+    AgentFactory(name="Whole", agents=["base"])
+    AgentFactory(name="Torn", agents=["theirs"])
+
+    assert names(viewer.get(LIST, {"status": "broken"})) == ["Torn"]
+
+
+def test_filters_stand_in_the_address_and_can_be_taken_away(viewer):
+    AgentFactory(name="One", model={"provider": "openai", "name": "gpt-5.2"})
+    AgentFactory(name="Two", tools=["gone"])
+    draft(AgentFactory(name="Three"), description="New")
+
+    assert names(viewer.get(LIST, {"status": "draft"})) == ["Three"]
+    assert names(viewer.get(LIST, {"status": "broken"})) == ["Two"]
+    answer = viewer.get(LIST, {"provider": "openai", "owner": "", "sort": "name"})
+    assert names(answer) == ["One"]
+    assert [(chip.name, chip.value) for chip in answer.context["listing"].chips] == [
+        ("Owner", "Shared space"),
+        ("Model", "openai"),
+    ]
+    assert answer.context["listing"].chips[1].without == "?owner=&sort=name"
+
+
+def test_sorting(viewer):
+    for name in ("Beta", "Alpha", "Gamma"):
+        AgentFactory(name=name)
+
+    assert names(viewer.get(LIST, {"sort": "name"})) == ["Alpha", "Beta", "Gamma"]
+    assert names(viewer.get(LIST, {"sort": "-name"})) == ["Gamma", "Beta", "Alpha"]
+    assert names(viewer.get(LIST)) == ["Gamma", "Alpha", "Beta"]
+    assert viewer.get(LIST, {"sort": "nonsense", "page": "x"}).status_code == 200
+
+
+def test_empty_is_not_the_same_as_no_match(editor, viewer, agent):
+    assert "No agent matches" in words(viewer.get(LIST, {"q": "nothing"}))
+
+    agent.delete()
+
+    assert "No agents yet" in words(editor.get(LIST))
+    assert "No agents to see" in words(viewer.get(LIST))
+
+
+# --- What it costs
+
+
+def many(count):
+    """Plain agents by the thousand, beneath the door: what is measured is the reading."""
+    first = AgentFactory()
+    version = first.active_version
+    related = type(version)
+    index = AgentIndex.objects.get(agent=first)
+    for start in range(0, count, 1000):
+        ids = [f"many-{number}" for number in range(start, min(start + 1000, count))]
+        agents = [Agent(**{**row(first), "id": pk, "name": f"Agent {pk}"}) for pk in ids]
+        super(type(Agent.objects.all()), Agent.objects.all()).bulk_create(agents)
+        versions = [related(agent_id=pk, **facts(version)) for pk in ids]
+        super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
+        for each in versions:
+            Agent.objects.filter(pk=each.agent_id).write(active_version=each, head_version=each)
+        kept = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}
+        AgentIndex.objects.bulk_create(AgentIndex(agent_id=pk, **kept) for pk in ids)
+
+
+def row(agent):
+    skipped = {"id", "name", "active_version_id", "head_version_id"}
+    return {
+        field.attname: getattr(agent, field.attname)
+        for field in agent._meta.concrete_fields
+        if field.attname not in skipped
+    }
+
+
+def facts(version):
+    skipped = {"id", "agent_id"}
+    return {
+        field.attname: getattr(version, field.attname)
+        for field in version._meta.concrete_fields
+        if field.attname not in skipped
+    }
+
+
+def test_a_snippet_ends_between_words(viewer):
+    AgentFactory(instructions=f"{'Before everything. ' * 9}Ask for the refund form. {'Afterwards nothing. ' * 9}")
+
+    (row,) = viewer.get(LIST, {"q": "refund"}).context["listing"].rows
+
+    shown = "".join(part.text for part in row.snippet)
+    assert [part.text for part in row.snippet if part.marked] == ["refund"]
+    assert set(shown.split()) - {"…"} <= set(row.agent.instructions.split())
+    assert (shown[:2], shown[-2:]) == ("… ", " …")
+
+
+def test_the_number_of_queries_does_not_grow(viewer):
+    for _ in range(3):
+        draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
+    few = count_queries(viewer)
+
+    for _ in range(10):
+        draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
+
+    assert count_queries(viewer) == few == 10
+
+
+def count_queries(client, **asked):
+    with CaptureQueriesContext(connection) as queries:
+        client.get(LIST, asked)
+    return len(queries)
+
+
+def test_the_first_page_of_10_000_agents_is_quick(viewer):
+    many(10_000)
+    viewer.get(LIST)
+
+    for asked in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):
+        took = min(timed(viewer, asked) for _ in range(3))
+        assert took * 1000 < 8 * pace(), (asked, took)
+
+
+def timed(client, asked):
+    began = time.thread_time()
+    assert client.get(LIST, asked).status_code == 200
+    return time.thread_time() - began

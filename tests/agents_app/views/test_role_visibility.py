@@ -1,0 +1,119 @@
+"""Each role is shown what it may do, and told in a sentence what it may not."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from agents_app.models import Agent
+from tests.factories import AgentFactory, MembershipFactory, member
+from tests.history_pages import edit, page
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+READS = "You may read this agent. Changing it needs the role editor for the shared space."
+DRAFTS = "You may save drafts. Making one live needs the role publisher for the shared space."
+
+
+@pytest.fixture
+def drafted(agent):
+    edit(agent, instructions="Greet guests warmly.", tools=["text-search", "gone"])
+    edit(agent, publish=False, name="Doorman")
+    return agent
+
+
+def editor_of(client, agent):
+    return client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+
+def main_of(text):
+    """What a page says between its bars."""
+    return text.partition('<main id="main"')[2].partition("</main>")[0]
+
+
+def controls(text):
+    """Everything on the page that writes or asks to write: forms that post, and links to acts."""
+    acts = r"/(activate|restore|describe|duplicate|delete|save|discard-draft|undo|hand-over)\b"
+    return [
+        *re.findall(r'<(?:form|button)[^>]*(?:method="post"|hx-post)', text),
+        *re.findall(rf'href="[^"]*{acts}', text),
+    ]
+
+
+def test_a_viewer_reads_a_page_that_writes_nothing_and_says_why(viewer, drafted):
+    shown = main_of(editor_of(viewer, drafted))
+
+    assert READS in shown
+    assert "Greet guests warmly." in shown
+    assert "<code>gone</code> not registered" in shown
+    assert not re.search(r"<(input|textarea|select)", shown)
+    assert controls(shown) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("list", []), ("view", [2]), ("view", [3]), ("compare", []), ("activations", [])]
+)
+def test_a_viewer_reads_a_history_that_moves_nothing(viewer, drafted, name, more):
+    shown = main_of(page(viewer, name, drafted, *more).content.decode())
+
+    assert controls(shown) == []
+    assert READS in shown
+
+
+@pytest.mark.parametrize(("name", "more"), [("list", []), ("view", [1]), ("compare", [])])
+def test_an_editor_is_told_who_makes_a_version_live(editor, drafted, name, more):
+    shown = main_of(page(editor, name, drafted, *more).content.decode())
+
+    assert DRAFTS in shown
+    assert set(controls(shown)) >= {"restore"}
+    assert not {"activate", "delete"} & set(controls(shown))
+
+
+def test_a_publisher_is_told_of_no_limits(publisher, drafted):
+    for text in (editor_of(publisher, drafted), page(publisher, "list", drafted).content.decode()):
+        assert "needs the role" not in text
+    assert {"activate", "restore", "delete"} <= set(controls(page(publisher, "list", drafted).content.decode()))
+
+
+def test_the_head_is_not_offered_for_restoring(publisher, drafted):
+    history = page(publisher, "list", drafted).content.decode()
+    compared = page(publisher, "compare", drafted).content.decode()
+    own = page(publisher, "view", drafted, 3).content.decode()
+    asked = page(publisher, "restore", drafted, 3).content.decode()
+
+    for offering in (history, compared):
+        assert 'id="restore-2"' in offering
+        assert 'id="restore-3"' not in offering
+    assert 'id="restore-3"' not in own
+    assert "Editing starts from v3 already" in asked
+    assert '<button class="button' not in main_of(asked)
+
+
+def test_a_viewer_who_may_create_elsewhere_may_still_duplicate(agent):
+    user = member(Role.VIEWER)
+    MembershipFactory(user=user, owner_id="lab", role=Role.EDITOR)
+
+    assert controls(main_of(editor_of(browser(user), agent))) == ["duplicate"]
+
+
+def test_a_viewer_who_sends_the_editor_all_the_same_is_refused(viewer, agent):
+    answer = viewer.post(reverse("agents:edit", args=[agent.pk]), {"name": "Mine"})
+
+    assert answer.status_code == 403
+    assert Agent.objects.get(pk=agent.pk).name == agent.name
+
+
+@pytest.mark.parametrize(
+    ("role", "offered"),
+    [
+        (Role.VIEWER, ["Export"]),
+        (Role.EDITOR, ["Duplicate", "Export"]),
+        (Role.PUBLISHER, ["Duplicate", "Export", "Delete"]),
+    ],
+)
+def test_the_ticked_are_offered_what_the_role_allows(role, offered):
+    AgentFactory()
+    shown = browser(member(role)).get(reverse("agents:list")).content.decode().partition("bulk-bar")[2]
+
+    assert [word for word in ("Duplicate", "Export", "Delete") if f"{word}</button>" in shown] == offered

@@ -1,0 +1,197 @@
+"""Every row of the table "live, head, draft" that a form can reach."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from runs_app.providers import table
+from tests.page_client import typed
+
+pytestmark = pytest.mark.django_db
+
+
+def numbers(agent: Agent) -> tuple[int, int, int]:
+    """Live, head, and how many versions there are."""
+    agent = Agent.objects.with_versions().get(pk=agent.pk)
+    live: Any = agent.active_version
+    head: Any = agent.head_version
+    return live.version_number, head.version_number, agent.versions.count()
+
+
+def send(client: Client, agent: Agent, publish: str, **changed: Any) -> Any:
+    return client.post(reverse("agents:edit", args=[agent.pk]), typed(agent, publish=publish, **changed))
+
+
+def draft(agent: Agent, **fields: Any) -> None:
+    with change(publish=False):
+        Agent.objects.get(pk=agent.pk).edit(fields)
+
+
+NEW = {"id": "porter", "name": "Porter", "owner_id": "", "provider": "demo", "model_name": "echo"}
+
+
+def test_creating_goes_live(editor):
+    editor.post(reverse("agents:create"), {**NEW, "message": "For the door"})
+
+    agent = Agent.objects.get(pk="porter")
+    version = agent.versions.get()
+    assert numbers(agent) == (1, 1, 1)
+    assert (version.source, version.change_message) == ("page", "For the door")
+    assert version.author_name == version.author.username
+
+
+def test_a_new_agent_is_not_its_own_sub_agent(editor):
+    answer = editor.post(reverse("agents:create"), {**NEW, "agents": ["porter"]})
+
+    assert answer.status_code == 422
+    assert "An agent cannot be its own sub-agent." in str(answer.context["form"].errors["agents"])
+    assert not Agent.objects.exists()
+
+
+def test_saving_a_draft_leaves_live_alone(editor, agent):
+    answer = send(editor, agent, "no", name="Doorman")
+
+    assert answer.status_code == 302
+    assert numbers(agent) == (1, 2, 2)
+
+
+def test_publishing_makes_the_save_live(publisher, agent):
+    send(publisher, agent, "yes", name="Doorman")
+
+    assert numbers(agent) == (2, 2, 2)
+
+
+def test_saving_on_a_draft_goes_on_top_of_it(editor, agent):
+    draft(agent, name="Porter")
+
+    send(editor, agent, "no", description="At the door.")
+
+    agent.refresh_from_db()
+    assert numbers(agent) == (1, 3, 3)
+    assert (agent.name, agent.description) == ("Porter", "At the door.")
+
+
+def test_publishing_on_a_draft_releases_the_draft_with_it(publisher, agent):
+    draft(agent, name="Porter")
+
+    send(publisher, agent, "yes", description="At the door.")
+
+    agent = Agent.objects.with_versions().get(pk=agent.pk)
+    assert numbers(agent) == (3, 3, 3)
+    assert agent.resolved()["name"] == "Porter"
+    assert agent.active_version.based_on == 2
+
+
+def test_publishing_an_unchanged_draft_makes_no_version(publisher, agent):
+    draft(agent, name="Porter")
+
+    send(publisher, agent, "yes")
+
+    assert numbers(agent) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("publish", ["no", "yes"])
+def test_saving_nothing_says_so_and_makes_nothing(publisher, agent, publish):
+    answer = send(publisher, agent, publish)
+
+    assert numbers(agent) == (1, 1, 1)
+    assert "No changes" in publisher.get(answer.url).content.decode()
+
+
+def test_a_roll_back_is_not_undone_by_the_next_small_edit(publisher, agent):
+    with change(publish=True):
+        agent.edit({"name": "Porter"})
+    agent.versions.get(version_number=1).activate()
+
+    send(publisher, agent, "yes", description="At the door.")
+
+    agent.refresh_from_db()
+    assert (agent.name, agent.description) == ("Concierge", "At the door.")
+    assert numbers(agent) == (3, 3, 3)
+
+
+def test_an_editor_may_not_publish(editor, agent):
+    answer = send(editor, agent, "yes", name="Doorman")
+
+    assert answer.status_code == 403
+    assert numbers(agent) == (1, 1, 1)
+
+
+def test_a_viewer_may_not_save(viewer, agent):
+    assert send(viewer, agent, "no", name="Doorman").status_code == 403
+
+
+def test_a_version_says_who_from_where_and_why(editor, agent):
+    send(editor, agent, "no", name="Doorman", message="A better name", version_name="Summer")
+
+    version = agent.versions.first()
+    assert (version.source, version.change_message, version.name) == ("page", "A better name", "Summer")
+    assert version.author_name == version.author.username
+    assert version.changed_fields == ["name"]
+
+
+def test_every_field_comes_through_the_form(editor, agent):
+    changed = {
+        "instructions": "One\n\n  two  \n",
+        "provider": "anthropic",
+        "model_name": "claude-sonnet-4-5",
+        "temperature": "0.70",
+        "model_rest": '{"seed": 7}',
+        "tools": ["word-count", "calculator"],
+        "integration_tools": ["text_case_upper"],
+        "workflows": ["triage-ticket"],
+        "agents": ["proofreader"],
+        "memory": "last-messages",
+        "scorers": ["cites-source", "answer-length"],
+        "scorers-cites-source-type": "count",
+        "scorers-cites-source-amount": "3",
+        "input_processors": '[{"key": "mask-email"}]',
+        "default_options": '{"maxSteps": 8}',
+        "metadata": '{"a": [1, null, true]}',
+    }
+
+    send(editor, agent, "no", **changed)
+
+    agent.refresh_from_db()
+    assert agent.instructions == "One\n\n  two  \n"
+    assert agent.model == {"provider": "anthropic", "name": "claude-sonnet-4-5", "temperature": 0.7, "seed": 7}
+    assert agent.tools == ["word-count", "calculator"]
+    assert agent.scorers == {"cites-source": {"sampling": {"type": "count", "count": 3}}, "answer-length": {}}
+    assert agent.metadata == {"a": [1, None, True]}
+    assert len(agent.versions.first().changed_fields) == 11
+
+
+def test_what_the_form_cannot_show_in_its_fields_is_kept(editor, agent):
+    agent.edit(
+        {
+            "model": {"provider": "demo", "name": "echo", "temperature": "hot", "topP": 1.0, "maxTokens": 10},
+            "scorers": {"gone": {"sampling": {"type": "ratio", "rate": 0.5, "by": "me"}, "why": "x"}},
+            "tools": ["word-count", "not-there", "calculator"],
+            "memory": "forgotten",
+        }
+    )
+    before = agent.snapshot_text
+
+    send(editor, agent, "no", name="Doorman")
+
+    agent.refresh_from_db()
+    assert agent.versions.first().changed_fields == ["name"]
+    agent.name = "Concierge"
+    assert agent.snapshot_text == before
+
+
+def test_what_the_editor_costs(editor, agent, django_assert_num_queries, monkeypatch):
+    draft(agent, name="Porter")
+    send(editor, agent, "no", description="Warm up.")
+
+    # A process believes for a second what it read of the staff's providers; here for as long as it takes.
+    monkeypatch.setattr(table, "FRESH_FOR", 60)
+    monkeypatch.setattr(table, "_read", None)
+    with django_assert_num_queries(7):
+        editor.get(reverse("agents:edit", args=[agent.pk]))
+    with django_assert_num_queries(16):
+        send(editor, agent, "no", description="At the door.")

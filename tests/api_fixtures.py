@@ -1,0 +1,39 @@
+"""Callers of every kind."""
+
+import pytest
+
+from tests.api_client import Caller
+from tests.factories import UserFactory, api_key, member
+
+
+@pytest.fixture(autouse=True)
+def _database(db: None) -> None:
+    """Every test here speaks to the database."""
+
+
+@pytest.fixture
+def api() -> Caller:
+    """A publisher of the shared space."""
+    return Caller(api_key(member("publisher", username="penny")))
+
+
+@pytest.fixture
+def editor() -> Caller:
+    return Caller(api_key(member("editor", username="eddie")))
+
+
+@pytest.fixture
+def viewer() -> Caller:
+    return Caller(api_key(member("viewer", username="vera")))
+
+
+@pytest.fixture
+def stranger() -> Caller:
+    """A member of another owner only."""
+    return Caller(api_key(member("manager", "elsewhere", username="stella")))
+
+
+@pytest.fixture
+def admin_caller() -> Caller:
+    """A superuser."""
+    return Caller(api_key(UserFactory(username="root", is_superuser=True)))

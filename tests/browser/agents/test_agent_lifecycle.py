@@ -1,0 +1,41 @@
+"""The main job from end to end in one sitting: create, edit, compare, make live, restore."""
+
+import re
+import uuid
+
+from playwright.sync_api import expect
+
+from tests.browser.agents.test_editor import write
+from tests.browser.conftest import live_number
+
+
+def test_create_edit_compare_activate_and_restore(visit, api):
+    visitor = visit()
+    page = visitor.goto("/new-agent")
+    page.get_by_label("Name", exact=True).fill(f"Usher {uuid.uuid4().hex[:6]}")
+    write(page, "Show guests to their seats.")
+    page.keyboard.press("Control+s")
+    page.wait_for_url("**/agents/usher-*")
+    agent = page.url.rsplit("/", 1)[1]
+
+    write(page, " Speak softly.")
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.locator("#editor-title")).to_contain_text("Live v2")
+
+    page.get_by_role("link", name=re.compile("^History")).first.click()
+    page.check("#pair-2")
+    page.check("#pair-1")
+    page.get_by_role("button", name="Compare two").click()
+    expect(page.locator("ins", has_text="Speak softly").first).to_be_visible()
+
+    page.get_by_role("link", name="Make v1 live").click()
+    page.get_by_role("button", name="Make v1 live (replaces v2)").click()
+    expect(page.locator(".toast", has_text="v1 is live")).to_be_visible()
+    assert live_number(api, agent) == 1
+
+    page.goto(page.url.split("/versions")[0] + "/versions")
+    page.click("#restore-2")
+    page.get_by_role("button", name="Restore and make live (replaces v1)").click()
+    expect(page.locator(".toast", has_text="v3 is live, restored from v2")).to_be_visible()
+    assert live_number(api, agent) == 3
+    assert visitor.console == []

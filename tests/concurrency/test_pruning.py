@@ -1,0 +1,64 @@
+"""The sweep that prunes all agents, while their versions are made live, restored and added to."""
+
+from functools import partial
+
+import pytest
+
+from agents_app.models import Agent
+from jobs_app import runner
+from jobs_app.models import Job
+from tests.concurrency.test_writers import failures, tolerated, whole
+from tests.concurrently import together
+from tests.factories import AgentFactory
+from versions_app import tasks
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AGENTS, VERSIONS, LIMIT = 6, 8, 5
+
+
+@pytest.fixture
+def crowd(settings, monkeypatch):
+    """Agents over the limit, which no save prunes; a sweep takes a few of them at a time."""
+    settings.AGENT_VERSION_LIMIT = 1000
+    monkeypatch.setattr(tasks, "BATCH", 2)
+    for number in range(AGENTS):
+        edit_often(AgentFactory(id=f"a{number}").pk, VERSIONS - 1)
+
+
+def edit_often(agent_id, times):
+    for number in range(times):
+        Agent(pk=agent_id).edit({"description": f"{agent_id}/{number}/{times}"})
+
+
+def sweep_often(times=15):
+    return [sweep().state for _ in range(times)]
+
+
+def sweep():
+    return runner.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
+
+
+def oldest_first(agent_id, verb, times=15):
+    """Make live or restore what the sweep is about to remove; how often that was still there."""
+
+    def act():
+        version = AgentVersion.objects.filter(agent=agent_id).last()
+        getattr(version, verb)()
+
+    return sum(tolerated(act) for _ in range(times))
+
+
+def test_a_sweep_breaks_no_activation_and_no_save(crowd):
+    acts = [partial(edit_often, "a0", 20), partial(edit_often, "a1", 20), sweep_often]
+    acts += [partial(oldest_first, f"a{number}", "activate") for number in (0, 2, 3)]
+    acts += [partial(oldest_first, f"a{number}", "restore") for number in (1, 4)]
+
+    answers = together(acts)
+
+    assert failures(answers) == []
+    assert set(answers[2]) == {"done"}
+    assert all(done for done in answers[3:])
+    assert sweep().state == "done"
+    assert [whole(f"a{number}").versions.count() for number in range(AGENTS)] == [LIMIT] * AGENTS

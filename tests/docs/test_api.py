@@ -1,0 +1,50 @@
+"""The examples of docs/api.md, as they are written there."""
+
+import re
+import subprocess
+
+import pytest
+
+from agentcms.server.processes import PROJECT
+from tests.factories import UserFactory
+from tests.operations.running_copy import wait_for_jobs
+from tests.served import Served
+
+DOCS = (PROJECT / "docs" / "api.md").read_text()
+EXAMPLES = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+
+
+def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
+    own_served.create_user("ada", "--superuser")
+    key = own_served.create_api_key("ada")
+    script = "\n".join(["set -e", f"KEY={key} CMS={own_served.base_url}", *EXAMPLES])
+
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
+
+    assert done.returncode == 0, done.stderr
+    assert len(EXAMPLES) == 4
+    assert '"error":"' not in done.stdout, done.stdout
+    assert "Stands at the door." in done.stdout
+    assert (state, result["same"], result["refuse"]) == ("done", 1, 0)
+    with own_served.client(key) as client:
+        assert client.get("/api/stored/agents").json()["total"] == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("accepts", ["text/html,application/xhtml+xml,*/*;q=0.8", "text/html"])
+def test_a_browser_is_led_to_sign_in_and_back(client, accepts):
+    answer = client.get("/api/docs?x=1", headers={"Accept": accepts})
+
+    assert (answer.status_code, answer.url) == (302, "/sign-in?next=/api/docs%3Fx%3D1")
+    client.force_login(UserFactory())
+    assert b"<h1" in client.get("/api/docs", headers={"Accept": accepts}).content
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("accepts", ["", "application/json", "*/*"])
+@pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer x"}], ids=["no key", "a wrong key"])
+def test_a_program_without_a_key_gets_the_401(client, credentials, accepts):
+    answer = client.get("/api/docs", headers={"Accept": accepts, **credentials})
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")

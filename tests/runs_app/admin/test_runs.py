@@ -1,0 +1,63 @@
+"""What staff see of runs: their figures, and the rows in the admin."""
+
+import subprocess
+import sys
+
+import pytest
+from django.urls import reverse
+
+from agentcms.server.processes import PROJECT
+from runs_app.models import AgentRun
+from tests.agentcms.observability.test_metrics import read
+from tests.factories import AgentFactory, UserFactory, member
+from tests.runs import DEMO, LONG, SLOW, begin, ended, speaks
+
+
+@pytest.fixture
+def staff(client, db):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+@pytest.mark.usefixtures("engine_at_rest")
+def test_runs_are_counted_when_they_are_over(staff):
+    before = {status: read(staff, "agentcms_runs_ended_total", status=status) for status in ("succeeded", "failed")}
+    editor = member("editor")
+
+    ended(begin(AgentFactory(model=DEMO), editor))
+    ended(begin(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
+    speaks(begin(AgentFactory(model=SLOW), editor, LONG))
+
+    assert read(staff, "agentcms_runs_ended_total", status="succeeded") == before["succeeded"] + 1
+    assert read(staff, "agentcms_runs_ended_total", status="failed") == before["failed"] + 1
+    assert read(staff, "agentcms_runs_open", status="running") == 1
+
+
+@pytest.mark.django_db
+def test_staff_read_the_runs_of_owners_that_they_publish_for(client):
+    agent, theirs = AgentFactory(), AgentFactory(owner_id="them")
+    for each, owner in ((agent, ""), (theirs, "them")):
+        said = {"messages": [{"role": "user", "content": [{"type": "text", "text": f"Hello {owner}<b>"}]}]}
+        columns = {"configuration": {}, "input": said, "owner_id": owner}
+        AgentRun.objects.create(agent=each, agent_key=each.pk, **columns)
+    client.force_login(member("publisher", is_staff=True))
+
+    listed = client.get(reverse("admin:runs_app_agentrun_changelist")).content.decode()
+    run, other = AgentRun.objects.get(agent=agent), AgentRun.objects.get(agent=theirs)
+    page = client.get(reverse("admin:runs_app_agentrun_change", args=[run.pk]))
+
+    assert agent.pk in listed
+    assert theirs.pk not in listed
+    assert "Hello &lt;b&gt;" in page.content.decode()
+    assert client.get(reverse("admin:runs_app_agentrun_change", args=[other.pk])).status_code == 302
+    assert client.get(reverse("admin:runs_app_agentrun_add")).status_code == 403
+    assert client.post(reverse("admin:runs_app_agentrun_delete", args=[run.pk])).status_code == 403
+
+
+def test_the_server_starts_without_what_models_need():
+    heavy = ("pydantic_ai", "openai", "anthropic", "google.genai")
+    script = f"import sys, agentcms.wsgi, agentcms.urls; print([name for name in {heavy} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

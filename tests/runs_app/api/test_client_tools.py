@@ -1,0 +1,136 @@
+"""Tools that the caller runs itself: a call ends the run, and the caller goes on with the result."""
+
+import pytest
+
+from agents_app.configuration.schema import ShapeError
+from runs_app.requests import body
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO, begin, chunks, ended
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+PLACE = [{"name": "current-place", "description": "Where the caller is.", "schema": {"type": "object"}}]
+ASK = [{"role": "user", "content": "Use current-place"}]
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+def result(run, value="Lisbon"):
+    """What the caller sends when it has run the tool."""
+    call = chunks(run, "tool-call")[-1]["payload"]
+    said = {"type": "tool-result", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "result": value}
+    return {"role": "tool", "content": [said]}
+
+
+def call_of(run):
+    call = chunks(run, "tool-call")[-1]["payload"]
+    said = {"type": "tool-call", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "args": {}}
+    return {"role": "assistant", "content": [said]}
+
+
+def test_a_call_ends_the_run(editor):
+    run = ended(begin(AgentFactory(model=DEMO), editor, ASK, client_tools=PLACE))
+
+    assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
+    assert [call["payload"]["toolName"] for call in chunks(run, "tool-call")] == ["current-place"]
+    assert chunks(run, "tool-result") == []
+    assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "tool-calls"
+
+
+def test_the_result_goes_on_with_the_conversation(editor):
+    agent = AgentFactory(model=DEMO)
+    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+
+    run = ended(begin(agent, editor, [*ASK, call_of(first), result(first)], client_tools=PLACE))
+
+    assert (run.status, run.finish_reason) == ("succeeded", "stop")
+    assert "Lisbon" in run.output
+
+
+def test_a_thread_remembers_the_call_whose_result_comes_alone(editor):
+    agent = AgentFactory(model=DEMO, memory="last-messages")
+    first = ended(begin(agent, editor, ASK, client_tools=PLACE, thread="t"))
+
+    run = ended(begin(agent, editor, [result(first)], client_tools=PLACE, thread="t"))
+
+    assert (run.error, run.finish_reason) == ("", "stop")
+    assert "Lisbon" in run.output
+    assert [message.data["kind"] for message in run.thread.messages.all()] == [
+        "request",
+        "response",
+        "request",
+        "response",
+    ]
+
+
+def test_a_result_without_its_call_is_answered_all_the_same(editor):
+    agent = AgentFactory(model=DEMO)
+    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+
+    run = ended(begin(agent, editor, [result(first)], client_tools=PLACE))
+
+    assert "Lisbon" in run.output
+
+
+def test_a_call_whose_result_is_not_sent_has_none(editor):
+    agent = AgentFactory(model=DEMO)
+    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+
+    run = ended(begin(agent, editor, [*ASK, call_of(first), {"role": "user", "content": "Never mind"}]))
+
+    assert run.status == "succeeded"
+    assert "The caller sent no result" in run.output
+
+
+def test_a_tool_of_the_caller_cannot_have_the_name_of_one_of_the_agents(editor):
+    AgentFactory(id="helper", model=DEMO)
+    AgentFactory(
+        id="concierge", model=DEMO, tools=["word-count", "gone"], workflows=["triage-ticket"], agents=["helper"]
+    )
+    names = ["word-count", "workflow-triage-ticket", "agent-helper", "helper", "gone"]
+    body = {"messages": "Hello", "clientTools": {name: {} for name in names}}
+
+    answer = Caller(api_key(editor)).post("/api/agents/concierge/generate", body)
+
+    assert answer.status_code == 400
+    assert answer.body["issues"] == [
+        {
+            "field": f"clientTools.{name}",
+            "message": "The agent has a tool of this name itself. Give yours another name.",
+        }
+        for name in names[:3]
+    ]
+
+
+def test_what_nothing_registered_keeps_no_name_from_the_caller(editor):
+    tool = [{**PLACE[0], "name": "gone"}]
+
+    run = ended(begin(AgentFactory(model=DEMO, tools=["gone"]), editor, "Use gone", client_tools=tool))
+
+    assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
+
+
+@pytest.mark.parametrize(
+    ("tools", "path"),
+    [
+        ([], "clientTools"),
+        ({"a b": {}}, "clientTools.a b"),
+        ({"x": 7}, "clientTools.x"),
+        ({"x": {"inputSchema": []}}, None),
+        ({"x": {"inputSchema": "text"}}, "clientTools.x"),
+        ({"x": {"description": 7}}, "clientTools.x"),
+        ({f"t{n}": {} for n in range(129)}, "clientTools"),
+    ],
+    ids=["a list", "an odd name", "no object", "an empty schema", "a schema of text", "a number", "too many"],
+)
+def test_odd_tools_are_refused(tools, path):
+    if path is None:
+        assert body.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
+        return
+    with pytest.raises(ShapeError) as refused:
+        body.read_client_tools(tools)
+    assert refused.value.issues[0].field == path

@@ -1,0 +1,128 @@
+"""Who may ask an agent, and who may read, follow and stop a run."""
+
+import json
+
+import pytest
+
+from runs_app.models import AgentRun
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.runs import DEMO, begin, ended
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+ASK = {"messages": "Hello"}
+# What is done with a run, and the role that it takes of who did not ask for it.
+READS = [("GET", ""), ("GET", "/events"), ("GET", "/stream"), ("POST", "/cancel")]
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="concierge", model=DEMO)
+
+
+def status(caller, method, path, body=None):
+    content = b"" if body is None else json.dumps(body).encode()
+    answer = caller.client.generic(method, path, content, content_type="application/json")
+    if answer.streaming:
+        b"".join(answer.streaming_content)
+    return answer.status_code
+
+
+@pytest.mark.parametrize(
+    ("role", "expected"), [("viewer", 403), ("editor", 200), ("publisher", 200), ("manager", 200)]
+)
+def test_asking_takes_an_editor(agent, role, expected):
+    caller = Caller(api_key(member(role)))
+
+    assert status(caller, "POST", "/api/agents/concierge/generate", ASK) == expected
+    assert status(caller, "POST", "/api/agents/concierge/stream", ASK) == expected
+    assert AgentRun.objects.count() == (2 if expected == 200 else 0)
+    assert status(caller, "GET", "/api/agents/concierge") == 200
+    assert status(caller, "GET", "/api/agents/providers") == 200
+
+
+def test_a_key_cut_to_a_viewer_asks_nothing(agent):
+    caller = Caller(api_key(member("manager"), "viewer"))
+
+    answer = caller.post("/api/agents/concierge/generate", ASK)
+
+    assert (answer.status_code, "role editor" in answer.body["error"]) == (403, True)
+
+
+def test_a_stranger_finds_neither_the_agent_nor_the_run(agent):
+    run = ended(begin(agent, member("editor")))
+    stranger = Caller(api_key(member("manager", "elsewhere")))
+
+    assert stranger.get("/api/agents/concierge").status_code == 404
+    assert "concierge" not in stranger.get("/api/agents").body
+    for act in ("generate", "stream"):
+        answer = stranger.post(f"/api/agents/concierge/{act}", ASK)
+        assert (answer.status_code, answer.body["error"]) == (404, "Stored agent with id concierge not found")
+    for method, rest in READS:
+        answer = stranger.call(method, f"/api/runs/{run.pk}{rest}")
+        assert (answer.status_code, answer.body["error"]) == (404, f"Run with id {run.pk} not found")
+    assert stranger.post("/api/agents/concierge/observe", {"runId": str(run.pk)}).status_code == 404
+    assert stranger.get("/api/runs").body["total"] == 0
+    assert AgentRun.objects.count() == 1
+
+
+def test_a_run_is_read_by_who_asked_and_by_publishers(agent):
+    asker = member("editor")
+    run = ended(begin(agent, asker))
+    callers = {
+        "who asked": (asker, 200),
+        "a publisher": (member("publisher"), 200),
+        "a superuser": (UserFactory(is_superuser=True), 200),
+        "another editor": (member("editor"), 404),
+        "a viewer": (member("viewer"), 404),
+    }
+
+    for name, (user, expected) in callers.items():
+        caller = Caller(api_key(user))
+        for method, rest in READS:
+            assert (name, status(caller, method, f"/api/runs/{run.pk}{rest}")) == (name, expected)
+        assert caller.get("/api/runs").body["total"] == (1 if expected == 200 else 0)
+
+
+def test_who_may_not_edit_any_more_reads_but_stops_nothing(agent):
+    asker = member("editor")
+    run = ended(begin(agent, asker))
+    asker.memberships.update(role="viewer")
+    caller = Caller(api_key(asker))
+
+    assert caller.get(f"/api/runs/{run.pk}").status_code == 200
+    assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
+
+
+def test_who_may_not_see_the_owner_any_more_reads_what_was_said_and_not_what_the_agent_was_told(agent):
+    asker = member("editor")
+    run = ended(begin(agent, asker))
+    caller = Caller(api_key(asker))
+    assert caller.get(f"/api/runs/{run.pk}").body["configuration"] == run.configuration
+    asker.memberships.all().delete()
+
+    body = caller.get(f"/api/runs/{run.pk}").body
+
+    assert (body["output"], body["configuration"]) == (run.output, None)
+    assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
+
+
+def test_the_run_of_a_sub_agent_does_not_tell_what_its_caller_may_not_see(agent):
+    AgentFactory(id="ours", owner_id="acme", model=DEMO, agents=["concierge", "proofreader"])
+    caller = Caller(api_key(member("editor", "acme")))
+
+    caller.post("/api/agents/ours/generate", {"messages": "Use agent-concierge and agent-proofreader"})
+
+    told = {run.agent_key: caller.get(f"/api/runs/{run.pk}").body["configuration"] for run in AgentRun.objects.all()}
+    assert caller.get("/api/stored/agents/concierge").status_code == 404
+    assert told["concierge"] is None
+    assert told["ours"]["name"] == "Concierge"
+    assert told["proofreader"]["instructions"]  # what lives in code everybody may see
+
+
+def test_a_key_repeated_by_somebody_else_is_another_run(agent):
+    for user in (member("editor"), member("editor")):
+        Caller(api_key(user)).post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
+
+    assert AgentRun.objects.count() == 2

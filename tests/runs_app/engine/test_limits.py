@@ -1,0 +1,92 @@
+"""Only so many runs at once."""
+
+import pytest
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+from agents_app.registry import Entry, Kind, registry
+from runs_app.engine import start
+from runs_app.models import AgentRun
+from runs_app.requests import options
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO, LONG, SLOW, begin, ended
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="concierge", model=SLOW)
+
+
+def test_a_user_has_so_many_runs_at_once(agent, settings):
+    settings.RUNS_PER_USER = 1
+    user = member("editor")
+    run = begin(agent, user, LONG)
+    other = AgentFactory(model=DEMO)
+
+    answer = Caller(api_key(user)).post(f"/api/agents/{other.pk}/generate", {"messages": "Hello"})
+
+    assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
+    assert answer.body["error"].startswith("You have 1 runs")
+    assert AgentRun.objects.count() == 1
+    start.cancel(run)
+    ended(run)
+    assert ended(begin(other, user)).status == "succeeded"
+
+
+def test_an_agent_has_so_many_runs_at_once(agent, settings):
+    settings.RUNS_PER_AGENT = 1
+    begin(agent, member("editor"), LONG)
+
+    with pytest.raises(start.TooManyRuns, match="This agent has 1 runs"):
+        begin(agent, member("editor"))
+
+    assert ended(begin(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"
+
+
+def test_the_runs_of_sub_agents_do_not_count(settings):
+    settings.RUNS_PER_USER = 1
+    AgentFactory(id="helper", model=DEMO)
+    agent = AgentFactory(model=DEMO, agents=["helper"])
+
+    run = ended(begin(agent, member("editor"), "Use agent-helper for this"))
+
+    assert (run.status, run.children.get().status) == ("succeeded", "succeeded")
+
+
+@pytest.fixture
+def speaks():
+    """An agent whose model says what a function yields."""
+
+    def agent(words):
+        model = FunctionModel(stream_function=words)
+        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
+        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
+
+    return agent
+
+
+def test_a_model_that_does_not_come_to_an_end_is_stopped(speaks, settings):
+    settings.RUN_MAX_TOKENS = 1000
+
+    async def forever(messages, info):
+        while True:
+            yield "w" * 100  # one word, of which few tokens are counted
+
+    run = ended(begin(speaks(forever), member("editor")))
+
+    assert (run.status, run.error) == ("failed", "The model did not come to an end and was stopped.")
+    assert 0 < len(run.output) <= 8500
+
+
+def test_a_run_calls_so_many_tools(speaks, monkeypatch):
+    monkeypatch.setattr(options, "MOST_CALLS", 3)
+
+    async def many(messages, info):
+        yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}
+
+    run = ended(begin(speaks(many), member("editor")))
+
+    assert run.status == "failed"
+    assert run.error.startswith("The run reached its limit of tool calls")

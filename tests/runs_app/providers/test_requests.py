@@ -1,0 +1,228 @@
+"""Agents over real HTTP: what providers are sent of the version that ran, and what becomes of their answers."""
+
+import asyncio
+
+import pytest
+from pydantic_ai import ModelAPIError, ModelHTTPError, ModelRateLimitError, PartDeltaEvent, PartStartEvent
+
+from agents_app.models import Agent
+from runs_app.exceptions import CannotBuild, RunFault
+from runs_app.models import ModelProvider
+from runs_app.providers import table
+from runs_app.requests.options import model_settings
+from runs_app.resolution import stored_agents
+from tests.factories import AgentFactory
+from tests.provider_stub.server import HERE, KEY, PROVIDERS
+from tests.runs_app.conftest import answer, running
+
+pytestmark = pytest.mark.django_db
+
+NAMES = {
+    "openai": "gpt-4.1",
+    "anthropic": "claude-haiku-4-5",
+    "google": "gemini-3.8-flash",
+    "mistral": "mistral-small-latest",
+}
+PATHS = {
+    "openai": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "google": "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
+    "mistral": "/v1/chat/completions",
+}
+NO_RETRY = {"max_retries": 0}
+
+
+def stored(provider: str, **fields) -> Agent:
+    model = {"provider": provider, "name": NAMES.get(provider, "any"), "temperature": 0.25}
+    return AgentFactory(id=f"of-{provider}", model=model, **fields)
+
+
+def said(built, text, settings=NO_RETRY):
+    options = {**model_settings(built.options), **settings}
+    return asyncio.run(answer(built, text, settings=options))
+
+
+def told(body, role):
+    """What the messages of one side say."""
+    return [message["content"] for message in body["messages"] if message["role"] == role]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_each_provider_is_asked_at_its_own_place(provider, stand_in):
+    stored(provider)
+
+    result = said(stored_agents.get(f"of-{provider}").build(), "Hello")
+
+    assert result.output == "Good evening to you, dear guest."
+    assert [request["path"] for request in stand_in.asked()] == [PATHS[provider]]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_request_holds_the_configuration_of_the_version_that_ran(provider, stand_in):
+    agent = stored(provider, instructions="Greet guests.", tools=["word-count"], default_options={"maxTokens": 77})
+    agent.edit({"instructions": "Greet guests by name.", "tools": [], "default_options": {}})
+
+    said(stored_agents.get(agent.pk, version_number=1).build(), "Hello")
+    said(stored_agents.get(agent.pk).build(), "Hello")
+
+    first, second = [request["body"] for request in stand_in.asked()]
+    assert first["model"] == second["model"] == NAMES[provider]
+    assert (told(first, "system"), told(second, "system")) == (["Greet guests."], ["Greet guests by name."])
+    assert told(first, "user") == ["Hello"]
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["word-count"]
+    assert not second.get("tools")
+    assert first.get("max_tokens") == 77 != second.get("max_tokens")
+    if provider != "openai":  # the stand-in does not tell it of this dialect
+        assert first["temperature"] == 0.25
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_answers_are_streamed(provider, stand_in):
+    stored(provider)
+    built = stored_agents.get(f"of-{provider}").build()
+
+    async def pieces():
+        async with built.agent.run_stream_events("Hello", deps=running()) as events:
+            return [event async for event in events if isinstance(event, PartStartEvent | PartDeltaEvent)]
+
+    assert len(asyncio.run(pieces())) >= 4
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_tools_are_called_and_their_results_sent_back(provider, stand_in):
+    stored(provider, tools=["word-count"])
+
+    result = said(stored_agents.get(f"of-{provider}").build(), "How many words?")
+
+    assert result.output == "Three words."
+    _, second = [request["body"] for request in stand_in.asked()]
+    (came,) = told(second, "tool")
+    assert "3" in str(came)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_that_is_asked_too_often_says_so(provider, stand_in):
+    stored(provider)
+
+    with pytest.raises(ModelRateLimitError, match=r"Slow down\.") as refused:
+        said(stored_agents.get(f"of-{provider}").build(), "You are asked too often")
+
+    assert KEY not in str(refused.value) + repr(refused.value)
+
+
+def test_a_provider_that_is_asked_too_often_is_asked_again(stand_in):
+    stored("openai")
+
+    with pytest.raises(ModelRateLimitError):
+        said(stored_agents.get("of-openai").build(), "You are asked too often", settings={})
+
+    assert len(stand_in.asked()) == 3
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_with_a_fault_says_so(provider, stand_in):
+    stored(provider)
+
+    with pytest.raises(ModelHTTPError, match="The kitchen is on fire") as refused:
+        said(stored_agents.get(f"of-{provider}").build(), "You are broken")
+
+    assert refused.value.status_code == 500
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_answer_that_breaks_off_is_no_answer(provider, stand_in):
+    stored(provider)
+
+    with pytest.raises(ModelAPIError):
+        said(stored_agents.get(f"of-{provider}").build(), "Please hang up")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_slow_answer_can_be_given_up(provider, stand_in):
+    stored(provider)
+    built = stored_agents.get(f"of-{provider}").build()
+
+    async def impatient():
+        async with asyncio.timeout(1):
+            await answer(built, "Speak slowly")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+
+
+def test_the_key_is_sent_to_its_provider_alone(stand_in, settings):
+    settings.MODEL_KEYS = {"openai": "sk-of-openai", "anthropic": "sk-of-anthropic", "google": "sk-of-google"}
+    table.forget()
+    for provider in ("openai", "anthropic", "google"):
+        stored(provider)
+        said(stored_agents.get(f"of-{provider}").build(), "Hello")
+
+    headers = [request["headers"] for request in stand_in.asked()]
+
+    assert ["x-goog-api-key" in each for each in headers] == [False, False, True]
+    assert "sk-of" not in str([request["body"] for request in stand_in.asked()])
+
+
+# --- Servers of one's own
+
+
+@pytest.fixture
+def house(stand_in):
+    """A server that speaks like OpenAI, which staff keep under an alias too, without a key."""
+    return ModelProvider.objects.create(key="house", title="House", base_url=f"{stand_in.url}/v1", aliases=["local"])
+
+
+def test_a_server_of_ones_own_is_asked(house, stand_in):
+    stored("local")
+
+    result = said(stored_agents.get("of-local").build(), "Hello")
+
+    assert result.output == "Good evening to you, dear guest."
+    assert [request["path"] for request in stand_in.asked()] == ["/v1/chat/completions"]
+
+
+def test_a_server_of_ones_own_is_asked_in_the_older_dialect(house, stand_in):
+    stored("house", tools=["word-count"], default_options={"maxTokens": 5})
+
+    said(stored_agents.get("of-house").build(), "Hello")
+
+    (request,) = stand_in.asked()
+    assert request["body"]["max_tokens"] == 5
+    assert "max_completion_tokens" not in request["body"]
+    assert "strict" not in request["body"]["tools"][0]["function"]
+
+
+def test_a_private_address_is_refused_before_anything_is_sent(house, stand_in, settings):
+    stored("house")
+    settings.MODEL_NETWORKS = []
+
+    with pytest.raises(CannotBuild, match="Name its network in MODEL_NETWORKS"):
+        stored_agents.get("of-house").build()
+
+
+def test_a_name_that_means_a_private_address_is_refused_when_it_is_asked(house, stand_in, settings):
+    house.base_url = house.base_url.replace("127.0.0.1", "localhost")
+    house.save()
+    stored("house")
+    settings.MODEL_NETWORKS = []
+
+    with pytest.raises(RunFault, match="Models at 'localhost' are refused"):
+        said(stored_agents.get("of-house").build(), "Hello")
+
+    assert stand_in.asked() == []
+
+
+def test_a_server_that_is_not_there_is_an_error_of_the_model(house):
+    house.base_url = "http://127.0.0.1:9/v1"
+    house.save()
+    stored("house")
+
+    with pytest.raises(ModelAPIError):
+        said(stored_agents.get("of-house").build(), "Hello")
+
+
+def test_the_lock_file_names_no_registry():
+    lock = (HERE / "package-lock.json").read_text()
+
+    assert "resolved" not in lock
+    assert "://registry" not in lock

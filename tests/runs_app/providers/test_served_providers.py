@@ -1,0 +1,79 @@
+"""A served copy whose providers are the stand-in: what a caller of the API gets of it."""
+
+import json
+
+import pytest
+
+from tests.operations.running_copy import rows
+from tests.provider_stub.server import KEY
+from tests.served import Served, serving, wait_until
+
+MODEL = {"provider": "openai", "name": "gpt-4.1"}
+
+
+@pytest.fixture(scope="module")
+def copy(running_stand_in, tmp_path_factory):
+    """A copy of the application that is set up as its operators would."""
+    with serving(tmp_path_factory.mktemp("door") / "var", **running_stand_in.environment) as copy:
+        copy.create_user("opal", "--owner", "", "--role", "publisher")
+        yield copy
+
+
+@pytest.fixture(scope="module")
+def key(copy: Served) -> str:
+    return copy.create_api_key("opal")
+
+
+@pytest.fixture
+def agent(copy: Served, key: str):
+    """An agent with two versions, the second live."""
+    body = {"id": "porter", "name": "Porter", "instructions": "Carry bags.", "model": MODEL}
+    with copy.client(key) as client:
+        client.post("/api/stored/agents", json=body).raise_for_status()
+        client.patch("/api/stored/agents/porter", json={"instructions": "Carry two bags."}).raise_for_status()
+        yield client
+        client.delete("/api/stored/agents/porter").raise_for_status()
+
+
+def ask(client, text, **query):
+    return client.post("/api/agents/porter/generate", params=query, json={"messages": text}, timeout=60)
+
+
+def test_each_version_sends_its_own_instructions(agent, running_stand_in):
+    running_stand_in.forget()
+
+    answers = [ask(agent, "Hello"), ask(agent, "Hello", versionNumber=1)]
+
+    assert [answer.json()["text"] for answer in answers] == ["Good evening to you, dear guest."] * 2
+    systems = [request["body"]["messages"][0]["content"] for request in running_stand_in.asked()]
+    assert systems == ["Carry two bags.", "Carry bags."]
+
+
+def test_what_is_missing_is_in_the_log_once_a_run_and_in_the_run(agent, copy):
+    agent.patch("/api/stored/agents/porter", json={"tools": ["gone"]}).raise_for_status()
+
+    ask(agent, "Hello")
+
+    newest = agent.get("/api/runs").json()["runs"][0]
+    run = agent.get(f"/api/runs/{newest['id']}").json()
+    assert [warning["message"] for warning in run["warnings"]] == ["No tool is registered as 'gone'."]
+    wait_until(lambda: "No tool is registered as 'gone'." in copy.said(), what="the log")
+    assert copy.said().count("No tool is registered as 'gone'.") == 1
+
+
+def test_a_provider_that_refuses_is_told_without_its_key(agent, copy):
+    answer = ask(agent, "You are asked too often")
+
+    assert answer.status_code == 424
+    assert "openai/gpt-4.1 is asked too much at the moment" in answer.json()["error"]
+    stored = str([rows(copy, f"SELECT * FROM {table}") for table in ("runs_app_runevent", "runs_app_agentrun")])
+    assert KEY not in answer.text + stored + copy.log.read_text()
+
+
+def test_the_providers_say_which_of_them_can_be_used(agent):
+    told = agent.get("/api/agents/providers").json()["providers"]
+
+    assert {each["id"]: each["connected"] for each in told} == dict.fromkeys(
+        ("demo", "openai", "anthropic", "google", "mistral"), True
+    )
+    assert KEY not in json.dumps(told)

@@ -1,0 +1,133 @@
+"""An answer that ends without a word of why was cut off: nothing in between shall take it for a whole one."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
+
+import pytest
+
+from runs_app.providers import table
+from tests.factories import AgentFactory, member
+from tests.provider_stub.server import KEY, PROVIDERS
+from tests.runs import begin, chunks, ended
+from tests.runs_app.providers.test_requests import NAMES
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+HALF = "Half of an"
+
+
+def delta(said, why=None):
+    return {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "any",
+        "choices": [{"index": 0, "delta": said, "finish_reason": why}],
+    }
+
+
+MESSAGE = {"id": "1", "type": "message", "role": "assistant", "content": [], "model": "any"}
+RESPONSE = {"id": "1", "object": "response", "created_at": 1, "model": "any", "output": [], "status": "in_progress"}
+ITEM = {"id": "2", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+PART = {"output_index": 0, "content_index": 0, "item_id": "2"}
+# What each dialect says of an answer until somebody hangs up.
+STREAMS = {
+    "responses": [
+        {
+            "type": "response.created",
+            "sequence_number": 0,
+            "response": {**RESPONSE, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
+        },
+        {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": ITEM},
+        {"type": "response.output_text.delta", "sequence_number": 2, "delta": HALF, "logprobs": [], **PART},
+    ],
+    "messages": [
+        {"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 3, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": HALF}},
+    ],
+    "streamGenerateContent": [{"candidates": [{"content": {"role": "model", "parts": [{"text": HALF}]}, "index": 0}]}],
+    "chat/completions": [delta({"role": "assistant", "content": HALF})],
+}
+
+
+class HangsUp(BaseHTTPRequestHandler):
+    """Every provider, in the middle of an answer."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        events = next(events for path, events in self.server.streams.items() if path in self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for event in events:
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hanging_up(settings):
+    """A server that stands in for every provider; what it says may be changed."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), HangsUp) as server:
+        server.streams = dict(STREAMS)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+        settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
+        settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
+        table.forget()
+        yield server
+        server.shutdown()
+    table.forget()
+
+
+def asked(provider, **fields):
+    agent = AgentFactory(model={"provider": provider, "name": NAMES[provider]}, **fields)
+    return ended(begin(agent, member("editor")))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
+def test_an_answer_that_was_cut_off_is_no_answer(provider, hanging_up):
+    run = asked(provider)
+
+    assert (run.status, run.output) == ("failed", HALF)
+    assert run.error == "The model's answer broke off before its end. Ask again."
+    assert chunks(run)[-1]["type"] == "error"
+
+
+def test_no_processor_makes_a_whole_answer_of_it(hanging_up):
+    assert asked("openai", output_processors=[{"key": "trim"}]).status == "failed"
+
+
+def test_a_server_that_never_says_why_it_stops_answers_for_reasons_unknown(hanging_up):
+    run = asked("mistral")
+
+    assert (run.status, run.finish_reason, run.output) == ("succeeded", "unknown", HALF)
+    assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "unknown"
+
+
+def test_a_server_that_says_why_is_believed(hanging_up):
+    hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "eos")]
+    other = asked("mistral")
+    hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "stop")]
+
+    assert (asked("mistral").finish_reason, other.finish_reason) == ("stop", "stop")
+
+
+def test_no_tool_is_called_by_half_an_answer(hanging_up):
+    call = {"type": "tool_use", "id": "1", "name": "word-count", "input": {}}
+    hanging_up.streams["messages"] = [
+        STREAMS["messages"][0],
+        {"type": "content_block_start", "index": 0, "content_block": call},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"text"'}},
+    ]
+
+    run = asked("anthropic", tools=["word-count"])
+
+    assert run.status == "failed"
+    assert chunks(run, "tool-call", "tool-result") == []

@@ -1,0 +1,65 @@
+"""What is not yours does not exist, and nothing is started by following a link or from elsewhere."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from access_app.role import Role
+from runs_app.models import AgentRun, SavedInput
+from runs_app.urls import urlpatterns
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+from tests.runs_app.factories import RunFactory
+
+POST_ONLY = {"stop", "arrange", "run", "save_input", "forget_input"}
+OPEN_TO_ALL = {"list"}  # it shows everybody their own
+EVERY = [pattern.name for pattern in urlpatterns]
+
+
+@pytest.fixture
+def theirs(db):
+    """A run of an agent of others, and an input that they keep."""
+    run = RunFactory(agent=AgentFactory(owner_id="newsroom"), open=True)
+    kept = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
+    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": kept.pk}
+
+
+def address(name, known):
+    (pattern,) = (pattern for pattern in urlpatterns if pattern.name == name)
+    return reverse(f"runs:{name}", kwargs={key: known[key] for key in pattern.pattern.converters})
+
+
+@pytest.mark.parametrize("name", sorted({*EVERY} - OPEN_TO_ALL))
+def test_what_others_have_does_not_exist(theirs, name):
+    stranger = browser(member(Role.MANAGER, "elsewhere"))
+
+    answers = [stranger.get(address(name, theirs)), stranger.post(address(name, theirs), {"message": "Hello"})]
+
+    statuses = {answer.status_code for answer in answers}
+    assert statuses <= {404, 405}
+    assert 404 in statuses
+    assert "Concierge" not in "".join(answer.content.decode() for answer in answers)
+    assert AgentRun.objects.filter(cancel_requested_at=None).count() == SavedInput.objects.count() == 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_who_is_not_signed_in_is_asked_to(theirs, name):
+    method = "post" if name in POST_ONLY else "get"
+
+    answer = getattr(Client(), method)(address(name, theirs))
+
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith(reverse("login"))
+
+
+@pytest.mark.parametrize("name", sorted(POST_ONLY))
+def test_a_link_does_nothing(theirs, name):
+    assert browser(member(Role.MANAGER, "newsroom")).get(address(name, theirs)).status_code == 405
+
+
+@pytest.mark.parametrize("name", sorted(POST_ONLY))
+def test_every_act_needs_the_token_of_this_site(theirs, name):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(member(Role.MANAGER, "newsroom"))
+
+    assert client.post(address(name, theirs), {"message": "Hello"}).status_code == 403

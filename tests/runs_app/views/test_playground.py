@@ -1,0 +1,425 @@
+"""Try it: which columns stand there, what is asked in each, and why something cannot run."""
+
+import json
+import uuid
+
+import pytest
+from django.http import QueryDict
+from django.urls import reverse
+
+from agents_app.models import Agent
+from agents_app.registry import Kind, registry
+from runs_app.models import AgentRun, ModelProvider, Thread
+from tests.factories import AgentFactory, member
+from tests.page_client import browser, typed
+from tests.runs_app.factories import RunFactory
+from tests.runs_app.views.conftest import words
+
+
+def address(agent, name="try_it"):
+    return reverse(f"runs:{name}", args=[agent.pk])
+
+
+def labels(answer):
+    return [column.label for column in answer.context["columns"]]
+
+
+def ask(client, agent, *choices, message="Hello", runs=(), htmx=False, **more):
+    sent = {"message": message, "column": choices or ["live"], "run": runs or [""] * len(choices or [1]), **more}
+    return client.post(address(agent, "run"), sent, headers={"HX-Request": "true"} if htmx else {})
+
+
+def unsaved(agent, **changed):
+    """What the page sends of the editor's text: the form as one field, and on which version it was begun."""
+    form = QueryDict(mutable=True)
+    for name, value in typed(agent, **changed).items():
+        form.setlist(name, value if isinstance(value, list) else [value])
+    del form["head"], form["live"]
+    return {"unsaved": form.urlencode(), "unsaved_base": str(agent.head_version.version_number)}
+
+
+# --- which columns
+
+
+def test_live_and_the_draft_stand_side_by_side_at_first(editor, agent):
+    assert labels(editor.get(address(agent))) == ["live (v2)", "draft (v3)"]
+    assert labels(editor.get(address(AgentFactory()))) == ["live (v1)"]
+
+
+def test_an_address_names_up_to_three_columns(editor, agent):
+    assert labels(editor.get(f"{address(agent)}?columns=v1,live")) == ["v1", "live (v2)"]
+    assert labels(editor.get(f"{address(agent)}?columns=v1,v2,v3,live")) == ["v1", "v2", "v3"]
+
+
+@pytest.mark.parametrize("asked", ["", "nonsense", "v0", "v-1", "v99999999999", "v²", "<b>,;"])
+def test_what_names_no_column_is_left_out(editor, agent, asked):
+    assert labels(editor.get(address(agent), {"columns": asked})) == ["live (v2)", "draft (v3)"]
+
+
+def test_a_version_that_is_gone_says_so_and_the_others_run(editor, agent):
+    answer = editor.get(f"{address(agent)}?columns=v99,live")
+
+    assert "There is no v99 of this agent, or it is not kept any more." in words(answer)
+    assert answer.context["reasons"] == []
+
+
+def test_columns_are_added_and_taken_away_and_what_was_typed_stays(editor, agent):
+    sent = {"column": ["live"], "run": [""], "message": "Half a thou"}
+
+    added = editor.post(address(agent, "arrange"), {**sent, "act": "add"})
+    more = editor.post(address(agent, "arrange"), {**sent, "column": ["live", "draft"], "run": ["", ""], "act": "add"})
+    less = editor.post(
+        address(agent, "arrange"), {**sent, "column": ["live", "draft"], "run": ["", ""], "act": "drop-1"}
+    )
+
+    assert [labels(answer) for answer in (added, more, less)] == [
+        ["live (v2)", "draft (v3)"],
+        ["live (v2)", "draft (v3)", "v1"],
+        ["draft (v3)"],
+    ]
+    assert "Half a thou" in added.content.decode()
+
+
+def test_the_last_column_stays(editor, agent):
+    sent = {"column": ["live"], "run": [""], "act": "drop-1"}
+
+    assert labels(editor.post(address(agent, "arrange"), sent)) == ["live (v2)"]
+
+
+# --- asking
+
+
+def test_every_column_is_asked_the_same_as_its_own_version(editor, ann, agent):
+    answer = ask(editor, agent, "live", "draft", "v1", message="Who are you?")
+
+    runs = list(AgentRun.objects.order_by("created_at"))
+    assert answer.headers["Location"] == (
+        f"{address(agent)}?columns=live,draft,v1&runs={','.join(str(run.pk) for run in runs)}"
+    )
+    assert [(run.target, run.version_number) for run in runs] == [("live", 2), ("draft", 3), ("version", 1)]
+    assert [run.configuration["instructions"] for run in runs] == [
+        "Greet guests warmly.",
+        "Greet guests by name.",
+        "Greet guests.\nAnswer briefly.",
+    ]
+    assert {run.requested_by for run in runs} == {ann}
+    assert {run.input["messages"][0]["content"][0]["text"] for run in runs} == {"Who are you?"}
+
+
+def test_the_page_that_follows_shows_each_run_and_how_to_see_more(editor, agent):
+    shown = words(editor.get(ask(editor, agent, "live", "v1").headers["Location"]))
+
+    assert shown.count("Still running. Refresh to see more.") == 2
+
+
+def test_htmx_gets_the_columns_and_the_address_that_shows_them_again(editor, agent):
+    answer = ask(editor, agent, "v1", htmx=True)
+
+    run = AgentRun.objects.get()
+    assert answer.headers["HX-Replace-Url"] == f"{address(agent)}?columns=v1&runs={run.pk}"
+    assert f'data-stream="{reverse("runs:stream", args=[run.pk])}"' in answer.content.decode()
+    assert "<html" not in answer.content.decode()
+
+
+@pytest.mark.parametrize("message", ["", "  \r\n "])
+def test_nothing_is_asked_without_a_message(editor, agent, message):
+    answer = ask(editor, agent, message=message)
+
+    assert answer.status_code == 422
+    assert "Write a message first." in words(answer)
+    assert not AgentRun.objects.exists()
+
+
+def test_a_message_that_is_too_long_is_refused_with_its_limit(editor, agent, settings):
+    settings.RUN_MAX_INPUT = 1024
+
+    answer = ask(editor, agent, message="a" * 2000)
+
+    assert answer.status_code == 422
+    assert "A message has at most 1 KB." in words(answer)
+
+
+def test_too_many_runs_are_refused_in_their_column(editor, agent, settings):
+    settings.RUNS_PER_USER = 1
+
+    answer = ask(editor, agent, "live", "v1", htmx=True)
+
+    assert AgentRun.objects.count() == 1
+    assert "It did not run. You have 1 runs that are not over." in words(answer)
+
+
+def test_line_ends_are_kept_as_they_are_stored(editor, agent):
+    ask(editor, agent, message="One\r\nTwo")
+
+    assert AgentRun.objects.get().input["messages"][0]["content"][0]["text"] == "One\nTwo"
+
+
+# --- the text that is not saved yet
+
+
+def test_the_unsaved_text_runs_on_top_of_the_head(editor, agent):
+    ask(editor, agent, "unsaved", **unsaved(agent, instructions="Be brief."))
+
+    run = AgentRun.objects.get()
+    assert (run.target, run.version_number) == ("unsaved", None)
+    assert run.configuration["instructions"] == "Be brief."
+    assert run.configuration["name"] == "Concierge"
+    assert agent.versions.count() == 3
+
+
+def test_what_somebody_else_saved_meanwhile_is_in_it_too(editor, agent):
+    sent = unsaved(agent, instructions="Be brief.")
+    Agent.objects.get(pk=agent.pk).edit({"description": "Saved meanwhile."})
+
+    ask(editor, agent, "unsaved", **sent)
+
+    said = AgentRun.objects.get().configuration
+    assert (said["instructions"], said["description"]) == ("Be brief.", "Saved meanwhile.")
+
+
+def test_without_unsaved_text_its_column_says_so(editor, agent):
+    answer = editor.get(f"{address(agent)}?columns=unsaved")
+
+    assert "This browser keeps no unsaved text of the agent." in words(answer)
+    ask(editor, agent, "unsaved")
+    assert not AgentRun.objects.exists()
+
+
+def test_unsaved_text_that_cannot_be_read_names_the_field(editor, agent):
+    answer = ask(editor, agent, "unsaved", htmx=True, **unsaved(agent, metadata="{nonsense"))
+
+    assert "The unsaved text cannot run. Metadata:" in words(answer)
+    assert not AgentRun.objects.exists()
+
+
+@pytest.mark.parametrize("sent", ["nonsense", "a=1&b", "%ff%fe", "head=x&name="])
+def test_any_nonsense_as_unsaved_text_is_refused_in_its_column(editor, agent, sent):
+    answer = ask(editor, agent, "unsaved", htmx=True, unsaved=sent, unsaved_base="x")
+
+    assert answer.status_code == 200
+    assert "Cannot run." in words(answer)
+
+
+# --- what cannot run says why
+
+
+def test_viewers_see_the_page_and_why_they_may_not_run(agent):
+    viewer = browser(member("viewer"))
+
+    answer = viewer.get(address(agent))
+
+    assert answer.context["reasons"] == [
+        "Running an agent needs the role editor for the shared space. Ask a manager of the team for it."
+    ]
+    assert "disabled" in answer.content.decode().partition("data-run")[2].partition(">")[0]
+    assert ask(viewer, agent).status_code == 403
+
+
+@pytest.fixture
+def keyless(settings):
+    """An agent whose provider has no key."""
+    settings.MODEL_KEYS = {}
+    return AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
+
+
+def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, keyless):
+    answer = editor.get(address(keyless))
+
+    assert answer.context["reasons"] == []
+    assert (
+        "The built-in demo model answers here. "
+        "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
+    ) in words(answer)
+    assert "demo/echo Demo model" in words(answer)
+
+
+def test_a_run_of_the_stand_in_says_so_and_is_no_live_one(editor, keyless):
+    ask(editor, keyless)
+
+    run = AgentRun.objects.get()
+    assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
+    assert (run.target, run.version_number) == ("version", 1)
+    shown = words(editor.get(reverse("runs:view", args=[run.pk])))
+    assert "It stood in for openai/gpt-6-luna, which could not be asked." in shown
+
+
+def test_where_the_demo_model_is_switched_off_too_nothing_runs(editor, keyless):
+    ModelProvider.objects.create(key="demo", title="Demo", is_enabled=False)
+
+    answer = editor.get(address(keyless))
+
+    sentence = "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
+    assert answer.context["reasons"] == [sentence]
+    assert f"Cannot run. {sentence}" in words(answer)
+
+
+def test_every_reason_is_listed_once(db):
+    agent = AgentFactory(model={"provider": "nobody", "name": "a"})
+    agent.edit({"model": {"provider": "somebody", "name": "b"}})
+
+    answer = browser(member("viewer")).get(f"{address(agent)}?columns=v1,v2,live")
+
+    role, first, second = answer.context["reasons"]
+    assert role.startswith("Running an agent needs the role editor")
+    assert "'nobody'" in first
+    assert "'somebody'" in second
+
+
+def test_a_provider_that_nobody_knows_says_so(editor):
+    agent = AgentFactory(model={"provider": "nobody", "name": "a"})
+
+    assert "No provider of models is known as &#x27;nobody&#x27;." in words(editor.get(address(agent)))
+
+
+def test_a_column_that_cannot_run_keeps_no_other_from_it(editor):
+    agent = AgentFactory()
+    agent.edit({"model": {"provider": "nobody", "name": "a"}})
+
+    ask(editor, agent, "v1", "live")
+
+    assert AgentRun.objects.get().version_number == 1
+
+
+def test_broken_references_warn_and_run(editor):
+    agent = AgentFactory(tools=["gone"])
+
+    answer = editor.get(address(agent))
+
+    assert "No tool is registered as &#x27;gone&#x27;. It runs without it." in words(answer)
+    assert answer.context["reasons"] == []
+
+
+def test_the_demo_model_says_that_it_is_one(editor, agent):
+    assert "The built-in demo model will answer here." in words(editor.get(address(agent)))
+
+
+# --- what was said before
+
+
+def test_a_result_is_stamped_with_its_version_whatever_the_column_shows_now(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, output="The porter.")
+
+    shown = editor.get(f"{address(agent)}?columns=v1&runs={run.pk}")
+
+    assert labels(shown) == ["v1"]
+    assert "v2 demo/echo Demo model The porter." in words(shown)
+
+
+def test_runs_of_others_and_of_other_agents_are_not_shown(editor, ann, agent):
+    other = RunFactory(agent=AgentFactory(), requested_by=ann)
+    theirs = RunFactory(agent=agent)
+
+    for run_id in (other.pk, theirs.pk, uuid.uuid4(), "nonsense"):
+        answer = editor.get(f"{address(agent)}?columns=live&runs={run_id}")
+        assert "Good day." not in words(answer)
+        assert str(run_id) not in answer.content.decode()
+
+
+def test_the_question_stands_in_the_field_to_be_asked_again(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, asked="Who are you?")
+
+    answer = editor.get(f"{address(agent)}?columns=live&runs={run.pk}")
+
+    assert answer.context["form"]["message"].value() == "Who are you?"
+
+
+# --- conversations
+
+
+@pytest.fixture
+def remembering():
+    return AgentFactory(memory=registry.entries(Kind.MEMORY)[0].key)
+
+
+def test_an_agent_with_memory_goes_on_in_the_same_thread(editor, ann, remembering):
+    ask(editor, remembering, message="I am Ann.")
+    AgentRun.objects.update(status="succeeded")
+    first = AgentRun.objects.get()
+    ask(editor, remembering, message="Who am I?", runs=[first.pk])
+
+    second = AgentRun.objects.order_by("pk").last()
+    assert second.thread == first.thread
+    shown = words(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
+    assert shown.index("I am Ann.") < shown.index("Who am I?")
+    assert "Goes on with the conversation." in shown
+
+
+def test_a_follow_up_waits_for_the_answer(editor, remembering):
+    ask(editor, remembering)
+
+    answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
+
+    assert "It did not run. It is still answering. Wait for it, or stop it." in words(answer)
+    assert json.loads(answer.headers["HX-Trigger"])["runs-started"]["clear"] is False
+    assert AgentRun.objects.count() == 1
+
+
+def test_asking_anew_stops_the_answer_that_it_replaces(editor, agent):
+    ask(editor, agent, "live", "v1")
+    first = AgentRun.objects.order_by("pk").first()
+
+    ask(editor, agent, "live", "v1", runs=[first.pk, ""])
+
+    stopped = AgentRun.objects.exclude(cancel_requested_at=None)
+    assert list(stopped) == [first]
+    assert AgentRun.objects.count() == 4
+
+
+def test_a_new_conversation_begins_on_demand(editor, remembering):
+    ask(editor, remembering)
+    first = AgentRun.objects.get()
+
+    fresh = editor.post(address(remembering, "arrange"), {"column": ["live"], "run": [first.pk], "act": "fresh"})
+    ask(editor, remembering)
+
+    assert "Goes on with the conversation." not in words(fresh)
+    assert Thread.objects.count() == 2
+
+
+def test_a_memory_that_nobody_registered_remembers_nothing(editor):
+    agent = AgentFactory(memory="gone")
+
+    ask(editor, agent)
+
+    assert not Thread.objects.exists()
+
+
+def test_columns_have_conversations_of_their_own(editor, remembering):
+    ask(editor, remembering, "live", "v1")
+
+    assert len(set(AgentRun.objects.values_list("thread", flat=True))) == 2
+
+
+def test_an_agent_without_memory_begins_anew_each_time(editor, agent):
+    ask(editor, agent)
+    ask(editor, agent, runs=[AgentRun.objects.get().pk])
+
+    assert not Thread.objects.exists()
+
+
+def test_a_conversation_that_goes_on_empties_the_field(editor, remembering, agent):
+    told = json.loads(ask(editor, remembering, htmx=True).headers["HX-Trigger"])
+    other = json.loads(ask(editor, agent, htmx=True).headers["HX-Trigger"])
+
+    assert told["runs-started"]["clear"] is True
+    assert other["runs-started"]["clear"] is False
+
+
+# --- the ways here
+
+
+def test_the_editor_and_the_history_lead_here(editor, agent):
+    here = address(agent)
+    pages = {
+        reverse("agents:edit", args=[agent.pk]): f'href="{here}" data-test="agent-form"',
+        reverse("versions:list", args=[agent.pk]): f'href="{here}?columns=live,v1"',
+        reverse("versions:view", args=[agent.pk, 1]): f'href="{here}?columns=live,v1"',
+        reverse("versions:view", args=[agent.pk, 2]): f'href="{here}?columns=v2"',
+        f"{reverse('versions:compare', args=[agent.pk])}?from=1&to=2": f'href="{here}?columns=v1,v2"',
+    }
+
+    assert {page for page, link in pages.items() if link not in editor.get(page).content.decode()} == set()
+
+
+def test_viewers_find_it_too(agent):
+    assert f'href="{address(agent)}"' in browser(member("viewer")).get(f"/agents/{agent.pk}").content.decode()

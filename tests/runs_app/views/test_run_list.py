@@ -1,0 +1,106 @@
+"""The list of runs: whose it shows, and what narrows it."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+from tests.runs_app.factories import RunFactory
+from tests.runs_app.views.conftest import words
+
+LIST = reverse("runs:list")
+
+
+def questions(answer):
+    return [row.run.question for row in answer.context["listing"].rows]
+
+
+def test_editors_see_their_own_runs_and_publishers_all(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann, asked="Mine")
+    RunFactory(agent=agent, asked="Theirs")
+
+    assert questions(editor.get(LIST)) == ["Mine"]
+    assert sorted(questions(browser(member("publisher")).get(LIST))) == ["Mine", "Theirs"]
+
+
+def test_a_row_says_what_ran_and_what_it_took(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann, asked="Hello", is_demo=False, cost="0.00213")
+
+    assert "Hello Concierge v2 Succeeded 2.3 s 15 $0.0021" in words(editor.get(LIST))
+
+
+def test_runs_of_sub_agents_are_left_to_the_run_that_asked(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, asked="Mine")
+    RunFactory(agent=agent, requested_by=ann, asked="Inner", parent=run)
+
+    assert questions(editor.get(LIST)) == ["Mine"]
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("agent=other", ["Other"]),
+        ("status=failed", ["Failed"]),
+        ("version=1", ["Old"]),
+        ("by=me", ["Failed", "Old", "Other"]),
+        ("agent=other&status=failed", []),
+        ("status=nonsense&version=x", ["Failed", "Old", "Other", "Theirs"]),
+    ],
+)
+def test_filters(ann, agent, query, left):
+    publisher = member("publisher")
+    RunFactory(agent=AgentFactory(id="other"), requested_by=publisher, version_number=7, asked="Other")
+    RunFactory(agent=agent, requested_by=publisher, version_number=1, asked="Old")
+    RunFactory(agent=agent, requested_by=publisher, status="failed", asked="Failed")
+    RunFactory(agent=agent, requested_by=ann, asked="Theirs")
+
+    assert sorted(questions(browser(publisher).get(f"{LIST}?{query}"))) == left
+
+
+def test_a_filter_is_a_chip_that_can_be_taken_away(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann)
+
+    listing = editor.get(f"{LIST}?agent={agent.pk}&version=2").context["listing"]
+
+    assert [(chip.name, chip.value) for chip in listing.chips] == [("Agent", agent.pk), ("Version", "v2")]
+    assert listing.chips[1].without == f"?agent={agent.pk}"
+    assert listing.chips[0].without == "?"  # a version means nothing without its agent
+
+
+def test_versions_are_offered_once_the_agent_is_chosen(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann)
+
+    offers = dict(editor.get(f"{LIST}?agent={agent.pk}").context["offers"])
+
+    assert offers["Version"] == [("v2", f"?agent={agent.pk}&version=2")]
+    assert "Version" not in dict(editor.get(LIST).context["offers"])
+
+
+def test_nothing_yet_is_not_the_same_as_no_match(editor):
+    assert "No runs yet" in words(editor.get(LIST))
+    assert "No run matches" in words(editor.get(f"{LIST}?status=failed"))
+
+
+def test_its_queries_do_not_grow_with_its_rows(editor, ann, agent):
+    RunFactory(agent=agent, requested_by=ann)
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        editor.get(LIST)
+    RunFactory.create_batch(5, agent=agent, requested_by=ann)
+    with CaptureQueriesContext(connection) as many:
+        editor.get(LIST)
+
+    assert len(few) == len(many)
+
+
+def test_a_question_in_a_long_conversation_is_its_first(editor, ann, agent):
+    said = [{"role": "user", "content": [{"type": "text", "text": each}]} for each in ("First" * 100, "Last")]
+    RunFactory(agent=agent, requested_by=ann, input={"messages": said})
+
+    (question,) = questions(editor.get(LIST))
+
+    assert question.startswith("FirstFirst")
+    assert len(question) == 160

@@ -1,0 +1,137 @@
+"""From the page through the engine and back: what was asked is answered, streamed and kept."""
+
+import contextlib
+import json
+import logging
+
+import pytest
+from django.urls import reverse
+
+from runs_app.exceptions import CannotBuild
+from runs_app.models import AgentRun
+from runs_app.resolution import stored_agents
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+from tests.runs import DEMO, LONG, SLOW, ended, speaks
+from tests.runs_app.views.conftest import words
+
+pytestmark = pytest.mark.usefixtures("engine_at_rest")
+
+MISSING = {
+    "tools": ["gone"],
+    "workflows": ["gone"],
+    "agents": ["gone"],
+    "integration_tools": ["gone_tool"],
+    "input_processors": [{"key": "gone"}],
+    "output_processors": [{"key": "gone"}],
+    "memory": "gone",
+    "scorers": {"gone": {"sampling": {"type": "ratio", "rate": 1}}},
+}
+
+
+@pytest.fixture
+def editor(transactional_db):
+    return browser(member("editor"))
+
+
+def ask(client, agent, message="Hello there"):
+    sent = {"message": message, "column": "live", "run": ""}
+    return client.post(reverse("runs:run", args=[agent.pk]), sent).headers["Location"]
+
+
+def blocks(answer):
+    """The events that a stream sends: their numbers and what they say."""
+    text = b"".join(answer.streaming_content).decode()
+    told = [block.split("\n") for block in text.split("\n\n") if "data: {" in block]
+    return [(int(number.removeprefix("id: ")), json.loads(data.removeprefix("data: "))) for number, data in told]
+
+
+def test_a_question_is_answered_on_the_page_of_its_columns(editor):
+    address = ask(editor, AgentFactory(model=DEMO))
+
+    run = ended(AgentRun.objects.get())
+
+    shown = words(editor.get(address))
+    assert run.status == "succeeded"
+    assert "You said: Hello there" in shown
+    assert "Still running" not in shown
+
+
+@pytest.mark.parametrize("field", MISSING)
+def test_what_is_missing_is_warned_of_before_and_after_and_it_answers(editor, field, caplog):
+    agent = AgentFactory(model=DEMO, **{field: MISSING[field]})
+    before = words(editor.get(reverse("runs:try_it", args=[agent.pk])))
+
+    with caplog.at_level(logging.WARNING, "runs_app"):
+        ask(editor, agent)
+        run = ended(AgentRun.objects.get())
+
+    after = words(editor.get(reverse("runs:view", args=[run.pk])))
+    assert (before.count("It runs without it."), after.count("It answered without it.")) == (1, 1)
+    assert "You said: Hello there" in after
+    assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
+
+
+def test_the_stream_of_the_page_goes_on_after_what_was_heard(editor):
+    ask(editor, AgentFactory(model=DEMO))
+    run = ended(AgentRun.objects.get())
+    address = reverse("runs:stream", args=[run.pk])
+
+    whole = blocks(editor.get(address))
+    middle = whole[len(whole) // 2][0]
+    by_address = blocks(editor.get(f"{address}?after={middle}"))
+    by_header = blocks(editor.get(f"{address}?after=1", headers={"Last-Event-ID": str(middle)}))
+
+    assert [number for number, _ in whole] == list(range(1, run.last_event_number + 1))
+    assert by_address == by_header == whole[middle:]
+    with contextlib.closing(editor.get(address)) as answer:  # or its place among the streams stays taken
+        assert answer.headers["Content-Type"] == "text/event-stream"
+
+
+@pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])
+def test_a_full_server_says_when_to_come_back(setting, status, editor, settings):
+    setattr(settings, setting, 1)
+    ask(editor, AgentFactory(model=DEMO))
+    address = reverse("runs:stream", args=[ended(AgentRun.objects.get()).pk])
+    first = editor.get(address)
+
+    second = editor.get(address)
+
+    assert second.status_code == status
+    assert int(second.headers["Retry-After"]) > 0
+    first.close()
+    assert blocks(editor.get(address))
+
+
+def test_a_run_is_stopped_from_its_page(editor):
+    ask(editor, AgentFactory(model=SLOW), LONG)
+    run = speaks(AgentRun.objects.get())
+
+    answer = editor.post(reverse("runs:stop", args=[run.pk]))
+
+    assert ended(run).status == "cancelled"
+    assert "Stopped." in words(editor.get(answer.headers["Location"]))
+
+
+def test_a_sub_agents_run_stands_on_the_page(editor):
+    ask(editor, AgentFactory(model=DEMO, agents=["proofreader"]), "Ask the proofreader: Is this rigth?")
+    run = ended(AgentRun.objects.get(parent=None))
+
+    shown = words(editor.get(reverse("runs:view", args=[run.pk])))
+
+    assert "Sub-agents it asked proofreader code Succeeded" in shown
+    assert "sub-agent proofreader" in shown
+    child = words(editor.get(reverse("runs:view", args=[run.children.get().pk])))
+    assert "Run of Proofreader" in child
+    assert "You said: Is this rigth?" in child
+
+
+def test_the_stand_in_for_a_model_without_a_key_stays_on_the_page(editor, settings):
+    settings.MODEL_KEYS = {}
+    agent = AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
+
+    ask(editor, agent)
+
+    assert "I am the demo model" in ended(AgentRun.objects.get()).output
+    with pytest.raises(CannotBuild, match="OPENAI_API_KEY"):
+        stored_agents.get(agent.pk).build()

@@ -1,0 +1,103 @@
+"""Inputs that a person keeps to try an agent with."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from runs_app import forms
+from runs_app.models import SavedInput
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+from tests.runs_app.views.conftest import words
+
+
+def save(client, agent, name="Greeting", message="Hello", htmx=True):
+    sent = {"input_name": name, "message": message}
+    return client.post(
+        reverse("runs:save_input", args=[agent.pk]), sent, headers={"HX-Request": "true"} if htmx else {}
+    )
+
+
+def told(answer):
+    return json.loads(answer.headers["HX-Trigger"])["inputs-changed"]["message"]
+
+
+def kept():
+    return list(SavedInput.objects.values_list("name", "text"))
+
+
+def test_what_is_typed_is_kept_under_a_name(editor, ann, agent):
+    answer = save(editor, agent, " Greeting ", "Hello\r\nthere")
+
+    assert kept() == [("Greeting", "Hello\nthere")]
+    assert told(answer) == "Kept as Greeting."
+    assert "Greeting" in words(answer)
+    assert SavedInput.objects.get().user == ann
+
+
+def test_the_same_name_says_the_new_text(editor, agent):
+    save(editor, agent)
+
+    assert told(save(editor, agent, message="Good day")) == "Greeting says the new text now."
+    assert kept() == [("Greeting", "Good day")]
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "sentence"),
+    [
+        ("", "Hello", "Give the input a name to find it by."),
+        ("   ", "Hello", "Give the input a name to find it by."),
+        ("Greeting", "", "Write a message first."),
+    ],
+)
+def test_it_needs_a_name_and_a_text(editor, agent, name, message, sentence):
+    assert told(save(editor, agent, name, message)) == sentence
+    assert kept() == []
+
+
+def test_there_is_a_most(editor, agent, monkeypatch):
+    monkeypatch.setattr("runs_app.views.saved_inputs.MOST_INPUTS", 1)
+    save(editor, agent)
+
+    assert told(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
+    assert told(save(editor, agent)) == "Greeting says the new text now."
+    assert forms.MOST_INPUTS > 1
+
+
+def test_one_is_put_into_the_field_by_its_address(editor, agent):
+    save(editor, agent)
+
+    answer = editor.get(reverse("runs:try_it", args=[agent.pk]), {"input": SavedInput.objects.get().pk})
+
+    assert answer.context["form"]["message"].value() == "Hello"
+
+
+def test_they_belong_to_one_person_and_one_agent(editor, agent):
+    save(editor, agent)
+    own = SavedInput.objects.get()
+    other = browser(member("publisher"))
+
+    for client, where in ((other, agent), (editor, AgentFactory())):
+        page = client.get(reverse("runs:try_it", args=[where.pk]), {"input": own.pk})
+        assert page.context["form"]["message"].value() == ""
+        client.post(reverse("runs:forget_input", args=[where.pk, own.pk]))
+
+    assert kept() == [("Greeting", "Hello")]
+
+
+def test_one_is_removed_and_removing_it_again_is_no_fault(editor, agent):
+    save(editor, agent)
+    address = reverse("runs:forget_input", args=[agent.pk, SavedInput.objects.get().pk])
+
+    answers = [editor.post(address), editor.post(address)]
+
+    assert kept() == []
+    assert {answer.status_code for answer in answers} == {200}
+
+
+def test_without_scripts_what_was_typed_comes_back_with_the_page(editor, agent):
+    answer = save(editor, agent, htmx=False)
+
+    assert answer.context["form"]["message"].value() == "Hello"
+    assert "Kept as Greeting." in words(answer)

@@ -1,0 +1,195 @@
+"""Every row of the table "live, head, draft" of the house, through Django admin."""
+
+import pytest
+from django.contrib.messages import get_messages
+from django.urls import reverse
+
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from tests.agents_app.admin.test_admin_saving import form_of
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def staff(client):
+    user = UserFactory(is_staff=True, is_superuser=True, username="root")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def agent():
+    """Live and head are version 3 of 3."""
+    agent = AgentFactory(description="1")
+    for description in ("2", "3"):
+        agent.edit({"description": description})
+    return agent
+
+
+@pytest.fixture
+def drafted(agent):
+    """Live is version 3, a draft is ahead in version 4."""
+    with change(publish=False):
+        agent.edit({"description": "draft"})
+    return agent
+
+
+def stands(agent):
+    """The numbers of head, live and the newest version, once the row was found to be the head's picture."""
+    row = Agent.objects.with_versions().get(pk=agent.pk)
+    assert row.snapshot_text == row.head_version.snapshot_text
+    return row.head_version.version_number, row.active_version.version_number, row.last_version_number
+
+
+def save(client, agent, **changed):
+    agent.refresh_from_db()
+    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), form_of(agent, **changed))
+
+
+def pick(client, agent, number, action):
+    """Choose a version's action in the list and confirm it."""
+    chosen = agent.versions.get(version_number=number).pk
+    agent.refresh_from_db()
+    sent = {"action": action, "_selected_action": [chosen], "confirmed": "yes", "live": agent.active_version_id}
+    return client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
+
+
+def address(agent, act):
+    return reverse(f"admin:agents_app_agent_{act}", args=[agent.pk])
+
+
+def said(answer):
+    return [str(message) for message in get_messages(answer.wsgi_request)]
+
+
+def test_creating_goes_live(client):
+    client.post(reverse("admin:agents_app_agent_add"), {"id": "new", **form_of(AgentFactory.build())})
+
+    assert stands(Agent.objects.get(pk="new")) == (1, 1, 1)
+
+
+def test_a_save_goes_live_where_no_draft_is_ahead(client, agent):
+    save(client, agent, name="Porter")
+
+    assert stands(agent) == (4, 4, 4)
+
+
+def test_a_save_that_is_not_to_go_live_becomes_a_draft(client, agent):
+    save(client, agent, name="Porter", publish=False)
+
+    assert stands(agent) == (4, 3, 4)
+
+
+def test_a_save_while_a_draft_is_ahead_stays_a_draft(client, drafted):
+    save(client, drafted, name="Porter", publish=False)
+
+    assert stands(drafted) == (5, 3, 5)
+
+
+def test_a_publishing_save_while_a_draft_is_ahead_releases_both(client, drafted):
+    save(client, drafted, name="Porter")
+
+    assert stands(drafted) == (5, 5, 5)
+
+
+def test_an_unchanged_draft_is_released_without_a_version(client, drafted):
+    save(client, drafted)
+
+    assert stands(drafted) == (4, 4, 4)
+
+
+def test_activating_without_a_draft_takes_the_head_along(client, agent):
+    pick(client, agent, 1, "make_live")
+
+    assert stands(agent) == (1, 1, 3)
+
+
+def test_activating_with_a_draft_ahead_leaves_the_draft(client, drafted):
+    pick(client, drafted, 1, "make_live")
+
+    assert stands(drafted) == (4, 1, 4)
+
+
+@pytest.mark.parametrize("standing", ["agent", "drafted"])
+def test_restoring_makes_a_new_live_version(client, request, standing):
+    agent = request.getfixturevalue(standing)
+    number = agent.last_version_number + 1
+
+    pick(client, agent, 1, "restore")
+
+    assert stands(agent) == (number, number, number)
+    assert agent.versions.get(version_number=number).snapshot["description"] == "1"
+
+
+def test_a_snapshot_by_hand_equals_the_head_and_stays_behind_live(client, staff, drafted):
+    sent = {"name": "Before the fair", "change_message": "For safety", "pinned": "on"}
+
+    answer = client.post(address(drafted, "snapshot"), sent)
+
+    made = drafted.versions.get(version_number=5)
+    assert stands(drafted) == (5, 3, 5)
+    assert (made.name, made.change_message, made.pinned, made.author) == (*list(sent.values())[:2], True, staff)
+    assert made.snapshot == drafted.versions.get(version_number=4).snapshot
+    assert (answer.status_code, said(answer)) == (302, ["v5 of Concierge was saved."])
+
+
+def test_a_name_that_is_too_long_is_told_at_its_field(client, agent):
+    answer = client.post(address(agent, "snapshot"), {"name": "x" * 101})
+
+    assert "at most 100 characters" in answer.content.decode()
+    assert stands(agent) == (3, 3, 3)
+
+
+def test_discarding_asks_first_and_returns_the_head_to_live(client, drafted):
+    asked = client.get(address(drafted, "discard_draft"))
+    before = stands(drafted)
+    answer = client.post(address(drafted, "discard_draft"), {"head": drafted.head_version_id})
+
+    assert "The draft v4 of Concierge is discarded: editing starts from live, v3, again." in asked.content.decode()
+    assert before == (4, 3, 4)
+    assert stands(drafted) == (3, 3, 4)
+    assert said(answer) == ["The draft v4 of Concierge was discarded."]
+
+
+def test_a_draft_that_somebody_saved_meanwhile_is_not_discarded(client, drafted):
+    asked_about = drafted.head_version_id
+    with change(publish=False):
+        drafted.edit({"description": "newer"})
+
+    answer = client.post(address(drafted, "discard_draft"), {"head": asked_about})
+
+    assert stands(drafted) == (5, 3, 5)
+    assert "Somebody moved live or the draft" in said(answer)[0]
+    assert "The draft v5 of Concierge is discarded" in answer.content.decode()
+
+
+def test_there_is_nothing_to_discard_where_no_draft_is_ahead(client, agent):
+    answer = client.post(address(agent, "discard_draft"), {"head": agent.head_version_id})
+
+    assert stands(agent) == (3, 3, 3)
+    assert said(answer) == ["Concierge has no draft to discard."]
+
+
+def test_the_page_of_an_agent_leads_to_what_may_be_done(client, agent, drafted):
+    plain, ahead = AgentFactory(id="a_5Fb"), drafted
+
+    for each, discards in ((plain, False), (ahead, True)):
+        page = client.get(reverse("admin:agents_app_agent_changelist")).content.decode()
+        links = [reverse(f"admin:agents_app_agent_{act}", args=["a_5F5Fb"]) for act in ("snapshot", "duplicate")]
+        assert all(link in page for link in links)
+        assert (f"{each.pk}/discard-draft/" in page) is discards
+    assert client.get(links[0]).status_code == 200
+
+
+@pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("editor", 302), (None, 404)])
+@pytest.mark.parametrize("act", ["snapshot", "discard_draft"])
+def test_editors_may_and_viewers_may_not(client, drafted, act, role, status):
+    user = member(role or "editor", "" if role else "elsewhere", is_staff=True)
+    client.force_login(user)
+
+    answer = client.post(address(drafted, act), {"name": "x", "head": drafted.head_version_id})
+
+    assert answer.status_code == status
+    assert (stands(drafted) == (4, 3, 4)) is (status != 302)

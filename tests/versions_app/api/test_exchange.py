@@ -1,0 +1,399 @@
+"""Export and import as JSON Lines."""
+
+import json
+from datetime import timedelta
+from io import BytesIO
+
+import pytest
+from django.utils import timezone
+
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.runner import run
+from tests.api_client import MODEL, Caller, agent_path
+from tests.factories import AgentFactory, UserFactory, api_key, member
+from versions_app.exchange import jobs
+from versions_app.exchange.records import MOST_BYTES
+
+EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
+
+
+@pytest.fixture
+def root():
+    return Caller(api_key(UserFactory(is_superuser=True, username="root")))
+
+
+def done(caller, started):
+    """The job's body once a worker did it."""
+    assert started.status_code == 202, started.body
+    assert started.body["state"] == "queued"
+    run(started.body["id"])
+    job = caller.get(f"/api/jobs/{started.body['id']}").body
+    assert job["state"] == "done", job["error"]
+    return job
+
+
+def exported(caller):
+    job = done(caller, caller.post(EXPORT))
+    answer = caller.client.get(job["result"]["file"])
+    return b"".join(answer.streaming_content), job
+
+
+def take_in(caller, content, query="", **headers):
+    content = content if isinstance(content, bytes) else "\n".join(map(json.dumps, content)).encode()
+    answer = caller.client.generic(
+        "POST", f"{IMPORT}?name=agents.jsonl{query}", content, content_type="application/x-ndjson", headers=headers
+    )
+    answer.body = answer.json()
+    return answer
+
+
+def imported(caller, content, query=""):
+    return done(caller, take_in(caller, content, query))["result"]
+
+
+def record(agent_id, **fields):
+    fields = {"name": "X", "instructions": "", "model": MODEL, **fields}
+    return {"id": agent_id, "ownerId": "", "agent": fields}
+
+
+def test_an_export_is_sorted_and_the_same_each_time(api):
+    for agent_id in ("b", "a", "Ü"):
+        api.create(agent_id)
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+
+    content, job = exported(api)
+
+    records = [json.loads(line) for line in content.splitlines()]
+    assert [each["id"] for each in records] == ["a", "b", "Ü"]
+    assert (records[0]["agent"]["name"], records[0]["draft"]["name"]) == ("Concierge", "Draft")
+    assert "draft" not in records[1]
+    assert (job["result"]["records"], job["result"]["bytes"]) == (3, len(content))
+    assert exported(api)[0] == content
+
+
+def test_importing_an_export_again_makes_no_version(api):
+    api.create("a", metadata={"n": 1.0})
+    api.create("b")
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+    content = exported(api)[0]
+    before = list(Agent.objects.values_list("pk", "revision"))
+
+    result = imported(api, content)
+
+    assert (result["same"], result["update"], result["create"], result["refuse"]) == (2, 0, 0, 0)
+    assert list(Agent.objects.values_list("pk", "revision")) == before
+
+
+def test_an_export_into_an_empty_place_gives_the_same_export(api, root):
+    api.create("a", metadata={"n": [1, None]})
+    api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
+    api.create("b")
+    content = exported(api)[0]
+    for agent in Agent.objects.all():
+        agent.delete()
+
+    result = imported(api, content)
+
+    assert [each["action"] for each in result["records"]] == ["create", "create"]
+    assert exported(api)[0] == content
+    version = api.get(agent_path("a", "versions")).body["versions"][-1]
+    assert (version["changeMessage"], version["source"], version["author"]) == (
+        "Imported from agents.jsonl",
+        "import",
+        "penny",
+    )
+
+
+def test_changes_become_drafts_unless_they_are_to_go_live(api):
+    api.create("a")
+
+    imported(api, [record("a", name="New")])
+    draft = api.get(agent_path("a")).body
+    imported(api, [record("a", name="Newer")], "&publish=true")
+    live = api.get(agent_path("a")).body
+
+    assert (draft["name"], draft["hasDraft"]) == ("Concierge", True)
+    assert live["name"] == "Newer"
+    assert api.get(f"{agent_path('a')}?status=draft").body["name"] == "New"
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(api):
+    api.create("a")
+    before = list(Agent.objects.values())
+
+    result = imported(api, [record("a", name="New"), record("b"), {"id": "c"}], "&dryRun=true")
+
+    assert [(each["line"], each.get("id"), each["action"]) for each in result["records"]] == [
+        (1, "a", "update"),
+        (2, "b", "create"),
+        (3, "c", "refuse"),
+    ]
+    assert result["dryRun"] is True
+    assert list(Agent.objects.values()) == before
+
+
+def test_each_record_that_cannot_be_taken_in_is_refused_with_its_reason(api, stranger):
+    stranger.create("theirs")
+    lines = b"\n".join(
+        [
+            b"{",
+            b'{"id":"a","agent":{"name":"A"}}',
+            json.dumps(record("theirs")).encode(),
+            json.dumps({**record("x"), "ownerId": "elsewhere"}).encode(),
+            b'{"id":"y","agent":{"name":"x\\u0000"}}',
+            b"",
+            json.dumps(record("good")).encode(),
+        ]
+    )
+
+    result = imported(api, lines)
+
+    reasons = [each.get("reason", "") for each in result["records"]]
+    assert [each["line"] for each in result["records"]] == [1, 2, 3, 4, 5, 7]
+    assert reasons[0].startswith("The JSON cannot be read")
+    assert "instructions: This is required." in reasons[1]
+    assert reasons[2] == "Agent with id theirs already exists"
+    assert reasons[3] == "This needs the role publisher for elsewhere."
+    assert "NUL" in reasons[4]
+    assert (result["create"], result["refuse"]) == (1, 5)
+
+
+def test_an_import_needs_a_publisher_and_only_the_caller_sees_the_job(api, editor):
+    assert take_in(editor, [record("a")]).status_code == 403
+
+    started = take_in(api, [record("a")])
+
+    assert editor.get(f"/api/jobs/{started.body['id']}").status_code == 404
+    assert editor.get(f"/api/jobs/{started.body['id']}/file").status_code == 404
+    assert api.get(f"/api/jobs/{started.body['id']}/file").status_code == 404
+    assert api.get("/api/jobs/nonsense").body["error"] == "Job with id nonsense not found"
+
+
+def test_an_import_with_a_key_cut_to_editor_is_refused():
+    assert take_in(Caller(api_key(member("manager"), "editor")), [record("a")]).status_code == 403
+
+
+def test_an_export_holds_what_the_caller_may_see(api, stranger):
+    api.create("a")
+    stranger.create("b")
+
+    assert [json.loads(line)["id"] for line in exported(stranger)[0].splitlines()] == ["b"]
+
+
+def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, settings):
+    settings.IMPORT_MAX_BYTES = 100
+
+    assert take_in(api, b"\n" * 0).status_code in (400, 415)
+    assert take_in(api, b"x" * 101).status_code == 413
+    assert api.post(IMPORT, record("a")).status_code == 415
+    assert not Job.objects.exists()
+
+
+def test_the_same_import_under_one_key_is_one_job(api):
+    before = {path.stem for path in jobs.folder().iterdir()}
+    first = take_in(api, [record("a")], Idempotency_Key="k")
+    again = take_in(api, [record("a")], Idempotency_Key="k")
+    other = take_in(api, [record("b")], Idempotency_Key="k")
+
+    assert first.body["id"] == again.body["id"]
+    assert other.status_code == 422
+    assert Job.objects.count() == 1
+    assert [path.stem for path in jobs.folder().iterdir() if path.stem not in before] == [first.body["id"]]
+
+
+def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
+    lines = [record("a"), record("b"), record("a", name="Other"), {"id": "c"}, record("c")]
+
+    checked = imported(api, lines, "&dryRun=true")
+    result = imported(api, lines)
+
+    assert [each["action"] for each in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
+    assert result["records"][2]["reason"] == "An earlier line of the file has this id. Keep one of them."
+    assert checked["records"] == result["records"]
+    assert api.get(agent_path("a")).body["name"] == "X"
+
+
+def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
+    long = json.dumps(record("long", instructions="x" * MOST_BYTES)).encode()
+
+    result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
+
+    assert [(each["line"], each["action"]) for each in result["records"]] == [
+        (1, "refuse"),
+        (2, "create"),
+        (3, "refuse"),
+    ]
+    assert result["records"][0]["reason"] == "A record may have 18 MB. This one has more."
+
+
+def test_an_agent_with_a_large_draft_comes_back_from_its_export(api):
+    big = "x" * 4_000_000
+    api.create("a", instructions=big)
+    api.patch(agent_path("a"), {"instructions": f"{big}y", "autoPublish": False})
+    content = exported(api)[0]
+    Agent.objects.get().delete()
+
+    assert imported(api, content)["create"] == 1
+    assert exported(api)[0] == content
+
+
+def test_an_agent_as_deep_as_may_be_comes_back_from_its_export(api):
+    deep = json.loads("[" * 61 + "]" * 61)
+    assert api.create("a", metadata={"a": deep}).status_code == 201
+    api.patch(agent_path("a"), {"metadata": {"b": deep}, "autoPublish": False})
+    assert api.create("b", metadata={"a": [[deep]]}).status_code == 400
+
+    assert imported(api, exported(api)[0])["same"] == 1
+
+
+@pytest.mark.parametrize("packing", ["gzip", "br"])
+def test_a_file_that_claims_to_be_packed_is_refused(api, packing):
+    assert take_in(api, [record("a")], Content_Encoding=packing).status_code == 415
+    assert not Job.objects.exists()
+
+
+def test_an_upload_that_broke_off_is_refused(api):
+    before = [*jobs.folder().iterdir()]
+    content = b"\n".join(json.dumps(record(name)).encode() for name in "ab")
+
+    came = {"CONTENT_LENGTH": len(content) + 1, "wsgi.input": BytesIO(content)}
+    answer = api.client.generic("POST", IMPORT, content, content_type="application/x-ndjson", **came)
+
+    assert answer.status_code == 400
+    assert answer.json()["issues"][0]["message"] == "The body ended before its declared length."
+    assert not Job.objects.exists()
+    assert [*jobs.folder().iterdir()] == before
+
+
+@pytest.mark.parametrize("query", ["&strict=true", "&strict=true&dryRun=true"])
+def test_a_strict_import_refuses_what_nothing_registered(api, query):
+    state = {"name": "X", "instructions": "", "model": MODEL}
+    AgentFactory(id="theirs", owner_id="them")
+    api.create("known")
+    lines = [
+        record("a", tools=["word-count", "gone"], scorers={"nobody": {}}),
+        record("b", agents=["known", "later"]),
+        record("later", agents=["missing"]),
+        {**record("c"), "draft": {**state, "memory": "lost", "agents": ["theirs"]}},
+        record("d", tools=["word-count"]),
+    ]
+
+    records = imported(api, lines, query)["records"]
+
+    assert [each["action"] for each in records] == ["refuse", "create", "refuse", "refuse", "create"]
+    assert records[0]["reason"] == (
+        "tools[1]: No tool is registered as 'gone'. scorers.nobody: No scorer is registered as 'nobody'."
+    )
+    assert records[2]["reason"] == "agents[0]: No agent is registered as 'missing'."
+    assert "draft.agents[0]: No agent is registered as 'theirs'." in records[3]["reason"]
+    assert "draft.memory: No memory is registered as 'lost'." in records[3]["reason"]
+    assert Agent.objects.filter(pk__in="abcd").count() == (0 if "dryRun" in query else 2)
+
+
+def test_all_faults_of_a_record_are_told_at_once(api):
+    lines = [{"id": "a", "agent": {"name": 7}, "draft": {"name": "X", "instructions": 7, "model": MODEL}}]
+
+    reason = imported(api, lines)["records"][0]["reason"]
+
+    for field in ("name", "instructions", "model", "draft.instructions"):
+        assert f"{field}: This " in reason
+
+
+def test_an_import_leaves_no_file_behind(api):
+    started = take_in(api, [record("a"), record("b")])
+    done(api, started)
+
+    assert list(jobs.folder().glob(f"{started.body['id']}*")) == []
+
+
+def test_a_circle_of_sub_agents_is_refused(api):
+    result = imported(
+        api, [record("self", agents=["self"]), record("a", agents=["b"]), record("b", agents=["a"]), record("c")]
+    )
+
+    assert [each["action"] for each in result["records"]] == ["refuse", "create", "refuse", "create"]
+    assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
+    assert result["records"][2]["reason"] == "agents[0]: This closes a circle: b → a → b."
+    assert not imported(api, [record("c", agents=["c"])])["update"]
+
+
+@pytest.mark.parametrize("query", ["", "&dryRun=true"])
+def test_a_record_names_what_nothing_registered(api, query):
+    api.create("known")
+    lines = [
+        record("a", tools=["gone"], agents=["known", "later", "nobody"]),
+        record("known", name="Draft"),
+        {**record("later"), "draft": {"name": "X", "instructions": "", "model": MODEL, "memory": "lost"}},
+        record("fine"),
+        {**record("bad", tools=["gone"]), "agent": {"name": 7}},
+    ]
+
+    records = imported(api, lines, query)["records"]
+
+    assert [[(one["field"], one["key"]) for one in each.get("warnings", ())] for each in records] == [
+        [("tools", "gone"), ("agents", "nobody")],
+        [],
+        [("memory", "lost")],
+        [],
+        [],
+    ]
+    assert records[0]["warnings"][0]["message"] == "No tool is registered as 'gone'."
+    assert records[0].keys() == {"line", "id", "action", "warnings"}
+
+
+def test_a_sub_agent_of_another_owner_is_a_warning_like_one_that_is_missing(root):
+    AgentFactory(id="theirs", owner_id="them")
+    lines = [
+        {**record("ours", agents=["theirs", "new"]), "ownerId": "us"},
+        {**record("new"), "ownerId": "them"},
+        {**record("other", agents=["theirs"]), "ownerId": "them"},
+    ]
+
+    records = imported(root, lines)["records"]
+
+    assert [one["key"] for one in records[0]["warnings"]] == ["theirs", "new"]
+    assert "warnings" not in records[2]
+
+
+def test_a_draft_that_closes_a_circle_is_refused(api):
+    api.create("a")
+    api.create("b", agents=["a"])
+    state = {"name": "X", "instructions": "", "model": MODEL}
+
+    result = imported(api, [{**record("a"), "draft": {**state, "agents": ["b"]}}])
+
+    assert result["records"][0]["reason"] == "agents[0]: This closes a circle: a → b → a."
+
+
+@pytest.mark.parametrize("moment", ["forget", "finish"])
+def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, moment):
+    started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
+    with monkeypatch.context() as patch:
+        if moment == "forget":
+            patch.setattr(jobs, "forget", dying(jobs.forget))
+        else:
+            patch.setattr(Job, "finish", dying(lambda *_: None))
+        with pytest.raises(Killed):
+            run(started)
+    Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+
+    run(started)
+
+    job = api.get(f"/api/jobs/{started}").body
+    assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)
+    assert [each["action"] for each in job["result"]["records"]] == ["create", "create"]
+    assert list(jobs.folder().glob(f"{started}*")) == []
+    assert Agent.objects.count() == 2
+
+
+class Killed(BaseException):
+    """What no worker catches."""
+
+
+def dying(act):
+    def wrapper(*arguments):
+        act(*arguments)
+        raise Killed
+
+    return wrapper

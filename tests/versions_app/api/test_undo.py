@@ -1,0 +1,88 @@
+"""What was live when, and back to what was live before."""
+
+import pytest
+
+from agents_app.models import Agent
+from tests.api_client import agent_path, version_path
+
+
+@pytest.fixture(autouse=True)
+def _agent(api):
+    api.create()
+    api.patch(agent_path(), {"name": "Two"})
+
+
+ACTIVATIONS = agent_path("concierge", "activations")
+UNDO = agent_path("concierge", "activations", "undo")
+
+
+def test_activations_say_who_moved_live_from_what_to_what_and_why(api):
+    page = api.get(ACTIVATIONS).body
+
+    newest, first = page["activations"]
+    assert (page["total"], page["hasMore"]) == (2, False)
+    assert (newest["fromVersionNumber"], newest["toVersionNumber"]) == (1, 2)
+    assert (newest["author"], newest["source"], newest["reason"]) == ("penny", "api", "Saved and published")
+    assert (first["fromVersionId"], first["reason"]) == (None, "Created")
+
+
+def test_undo_makes_live_what_was_live_before(api):
+    agent = api.post(UNDO).body
+
+    assert (agent["name"], agent["activeVersionNumber"], agent["headVersionNumber"]) == ("Concierge", 1, 1)
+    assert api.get(ACTIVATIONS).body["activations"][0]["reason"] == "Went back to v1"
+
+
+def test_undoing_an_undo_returns(api):
+    api.post(UNDO)
+
+    assert api.post(UNDO).body["activeVersionNumber"] == 2
+
+
+def test_undo_of_an_activation_that_is_not_the_newest_is_a_conflict(api):
+    seen = api.get(ACTIVATIONS).body["activations"][0]["id"]
+    api.patch(agent_path(), {"name": "Three"})
+
+    answer = api.post(UNDO, {"activationId": seen})
+
+    assert (answer.status_code, answer.body["code"]) == (409, "moved")
+    assert api.get(agent_path()).body["name"] == "Three"
+
+
+def test_undo_is_a_conflict_where_nothing_was_live_before(api):
+    api.create("new")
+
+    answer = api.post(agent_path("new", "activations", "undo"))
+
+    assert (answer.status_code, answer.body["code"]) == (409, "nothing_before")
+
+
+def test_undo_is_a_conflict_where_the_version_is_gone(api):
+    version = Agent.objects.get().versions.get(version_number=1)
+    api.delete(version_path(str(version.pk)))
+
+    answer = api.post(UNDO)
+
+    assert (answer.status_code, answer.body["code"]) == (409, "pruned")
+
+
+def test_what_was_live_at_a_time_is_answered(api):
+    moment = api.get(ACTIVATIONS).body["activations"][0]["createdAt"]
+
+    answer = api.get(f"{ACTIVATIONS}?at=2999-01-01T00:00:00Z").body
+    early = api.get(f"{ACTIVATIONS}?at=2001-01-01T00:00:00Z")
+
+    assert (answer["versionNumber"], answer["kept"], answer["activation"]["createdAt"]) == (2, True, moment)
+    assert early.status_code == 404
+
+
+def test_a_time_that_the_api_gave_finds_what_was_live_then(api):
+    versions = api.get(agent_path("concierge", "versions")).body["versions"]
+    activations = api.get(ACTIVATIONS).body["activations"]
+
+    for told in [*versions, *activations]:
+        found = api.get(f"{ACTIVATIONS}?at={told['createdAt']}")
+
+        assert found.status_code == 200
+        assert found.body["versionNumber"] >= told.get("versionNumber", told.get("toVersionNumber"))
+    assert api.get(f"{ACTIVATIONS}?at=9999-12-31T23:59:59.999Z").body["versionNumber"] == 2

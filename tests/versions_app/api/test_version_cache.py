@@ -1,0 +1,86 @@
+"""What a process keeps of versions that it has told is never older than the versions."""
+
+import pytest
+
+from agents_app.models import Agent
+from tests.api_client import agent_path, version_path
+from versions_app.models import AgentVersion
+
+HISTORY = agent_path("a", "versions")
+
+
+@pytest.fixture
+def versions(api):
+    """The ids of three versions, the newest first, that this process has told."""
+    api.create("a")
+    for name in ("Two", "Three"):
+        api.patch(agent_path("a"), {"name": name})
+    return [version["id"] for version in told(api)]
+
+
+def told(api):
+    return api.get(HISTORY).body["versions"]
+
+
+def compared(api, before, after):
+    return api.get(f"{HISTORY}/compare?from={before}&to={after}").body
+
+
+@pytest.mark.parametrize(("said", "column"), [("name", "name"), ("changeMessage", "change_message")])
+def test_words_of_a_version_are_those_of_now(api, versions, said, column):
+    compared(api, versions[1], versions[0])
+
+    AgentVersion.objects.filter(pk=versions[1]).update(**{column: "Said later"})
+
+    assert told(api)[1][said] == "Said later"
+    assert api.get(version_path(versions[1], agent_id="a")).body[said] == "Said later"
+    assert compared(api, versions[1], versions[0])["fromVersion"][said] == "Said later"
+
+
+def test_a_pin_is_seen_at_once_and_so_is_that_it_went(api, versions):
+    for pinned in (True, False, True):
+        AgentVersion.objects.filter(pk=versions[2]).update(pinned=pinned)
+
+        assert [version["pinned"] for version in told(api)] == [False, False, pinned]
+
+
+def test_what_is_live_and_head_is_that_of_now(api, versions):
+    AgentVersion.objects.get(pk=versions[2]).activate()
+
+    assert [(version["isActive"], version["isHead"]) for version in told(api)] == [
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    assert compared(api, versions[2], versions[0])["fromVersion"]["isActive"] is True
+
+
+def test_a_version_that_is_gone_is_told_no_more(api, versions):
+    compared(api, versions[1], versions[0])
+
+    AgentVersion.objects.get(pk=versions[1]).remove()
+
+    assert [version["id"] for version in told(api)] == [versions[0], versions[2]]
+    assert api.get(version_path(versions[1], agent_id="a")).status_code == 404
+    assert api.get(f"{HISTORY}/compare?from={versions[1]}&to={versions[0]}").status_code == 404
+
+
+def test_what_one_was_told_is_not_told_to_who_may_not_see_it(api, stranger, versions):
+    compared(api, versions[1], versions[0])
+    Agent.objects.get().hand_over("ann")
+
+    assert stranger.get(HISTORY).status_code == 404
+    assert stranger.get(version_path(versions[0], agent_id="a")).status_code == 404
+    assert stranger.get(f"{HISTORY}/compare?from={versions[1]}&to={versions[0]}").status_code == 404
+
+
+def test_a_version_is_told_only_under_its_own_agent(api, versions):
+    api.create("b")
+
+    assert api.get(version_path(versions[0], agent_id="b")).status_code == 404
+
+
+def test_both_sides_of_a_comparison_may_be_one_version(api, versions):
+    same = compared(api, versions[0], versions[0])
+
+    assert (same["fromVersion"], same["diffs"]) == (same["toVersion"], [])

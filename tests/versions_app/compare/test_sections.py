@@ -1,0 +1,86 @@
+"""The sections of a comparison."""
+
+from tests.versions_app.compare.test_summary import BLANK
+from versions_app.compare.sections import MOST_CHARACTERS, MOST_PATHS, MOST_ROWS, sections
+
+
+def of(field, before, after, **options):
+    (section,) = sections({**BLANK, field: before}, {**BLANK, field: after}, **options)
+    return section
+
+
+def rows(section):
+    return [row for block in section.blocks for row in block.rows]
+
+
+def test_what_was_removed_stands_beside_what_was_added_in_its_place():
+    section = of("instructions", "a\nold one\nz", "a\nnew one\nmore\nz")
+
+    shown = [(row.kind, row.old and row.old.number, row.new and row.new.number) for row in rows(section)]
+    assert shown == [("equal", 1, 1), ("changed", 2, 2), ("added", None, 3), ("equal", 3, 4)]
+
+
+def test_unified_lines_stand_one_below_the_other():
+    section = of("instructions", "a\nold one", "a\nnew one", side_by_side=False)
+
+    assert [(row.kind, row.change) for row in rows(section)] == [("equal", None), ("removed", 1), ("added", None)]
+
+
+def test_each_run_of_changed_lines_is_one_step():
+    before, after = "1\n2\n3\n4\n5", "1\nx\ny\n4\nz"
+
+    assert [row.change for row in rows(of("instructions", before, after)) if row.change] == [1, 2]
+    assert [row.change for row in rows(of("instructions", before, after, side_by_side=False)) if row.change] == [1, 2]
+
+
+def test_steps_are_numbered_over_all_sections():
+    after = {**BLANK, "name": "B", "tools": ["t"], "metadata": {"a": 1}}
+
+    name, tools, metadata = sections(BLANK, after)
+
+    assert rows(name)[0].change == 1
+    assert tools.items[0].change == 2
+    assert metadata.paths[0].change == 3
+
+
+def test_words_are_marked_on_both_sides():
+    (row,) = rows(of("instructions", "be very kind", "be most kind"))
+
+    assert [part for part in row.old.parts if part.kind != "equal"] == [("removed", "very")]
+    assert [part for part in row.new.parts if part.kind != "equal"] == [("added", "most")]
+
+
+def test_a_fold_opens_alone():
+    lines = [str(number) for number in range(60)]
+    after = ["x", *lines[1:30], "y", *lines[31:]]
+    closed = of("instructions", "\n".join(lines), "\n".join(after))
+
+    keys = [block.key for block in closed.blocks if block.folded]
+    opened = of("instructions", "\n".join(lines), "\n".join(after), unfolded=[keys[1]])
+
+    assert [block.folded for block in closed.blocks] == [False, True, False, True]
+    assert [block.folded for block in opened.blocks] == [False, True, False, False]
+
+
+def test_moved_items_say_from_where_to_where():
+    section = of("tools", ["a", "b", "c"], ["c", "a", "b"])
+
+    (moved,) = [item for item in section.items if item.kind == "moved"]
+    assert (moved.key, moved.was, moved.now) == ("c", 3, 1)
+
+
+def test_null_and_absent_are_told_apart():
+    added, removed = of("metadata", {}, {"a": None}), of("metadata", {"a": None}, {})
+
+    assert (added.paths[0].old, added.paths[0].new) == (None, "null")
+    assert (removed.paths[0].old, removed.paths[0].new) == ("null", None)
+
+
+def test_a_page_does_not_grow_without_bounds():
+    text = of("instructions", "", "\n".join("x" * 3 for _ in range(MOST_ROWS + 10)))
+    paths = of("metadata", {}, {str(number): number for number in range(MOST_PATHS + 7)})
+    value = of("metadata", {}, {"a": "x" * (MOST_CHARACTERS * 2)})
+
+    assert (len(rows(text)), text.left_out) == (MOST_ROWS, 10)
+    assert (len(paths.paths), paths.left_out) == (MOST_PATHS, 7)
+    assert value.paths[0].new.endswith("more characters)")

@@ -1,0 +1,79 @@
+"""An old version whose sub-agents lead back to the agent by now: each act says so and changes nothing."""
+
+import pytest
+from django.urls import reverse
+
+from tests.factories import AgentFactory
+from tests.history_pages import act, edit, said, stand
+from tests.page_client import typed
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def turned(agent):
+    """The agent named `helper` in version 2 and does not any more; now `helper` names the agent."""
+    edit(agent, agents=["helper"])
+    edit(agent, agents=[])
+    AgentFactory(id="helper", agents=[agent.pk])
+    return agent
+
+
+def circle(agent):
+    return f"This closes a circle: {agent.pk} → helper → {agent.pk}."
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"), [("activate", {}), ("restore", {"publish": "yes"}), ("restore", {"publish": "no"})]
+)
+def test_the_dialog_says_which_circle_would_be_closed(publisher, turned, name, sent):
+    now = stand(turned)
+    address = reverse(f"versions:{name}", args=[turned.pk, 2])
+
+    answer = publisher.post(address, {"live": now.live, "head": now.head, **sent}, headers=HTMX)
+
+    assert answer.status_code == 409
+    assert circle(turned) in answer.content.decode()
+    assert stand(turned) == now
+
+
+def test_an_undo_says_so_too(publisher, turned):
+    answer = publisher.post(reverse("versions:undo", args=[turned.pk, turned.activations.first().pk]))
+
+    assert said(answer) == [circle(turned)]
+    assert stand(turned).live == 3
+
+
+def test_a_discarded_draft_that_closes_a_circle_does_not_come_back(editor, agent):
+    edit(agent, publish=False, agents=["helper"])
+    act(editor, "discard_draft", agent)
+    AgentFactory(id="helper", agents=[agent.pk])
+
+    assert said(act(editor, "bring_back", agent, 2))[-1] == circle(agent)
+    assert stand(agent) == (1, 1, [1, 2])
+
+
+def test_a_draft_that_closes_a_circle_is_not_released_in_the_editor(publisher, agent):
+    edit(agent, publish=False, agents=["helper"])
+    AgentFactory(id="helper", agents=[agent.pk])
+
+    answer = publisher.post(reverse("agents:edit", args=[agent.pk]), typed(agent, publish="yes"))
+
+    assert answer.status_code == 422
+    assert circle(agent) in answer.content.decode()
+    assert stand(agent) == (1, 2, [1, 2])
+
+
+@pytest.mark.parametrize("address", ["versions:duplicate", "agents:selected"])
+def test_a_copy_is_not_its_own_sub_agent(publisher, agent, address):
+    copy = f"{agent.pk}-copy"
+    edit(agent, agents=[copy])
+    if address == "agents:selected":
+        answer = publisher.post(reverse(address), {"act": "duplicate", "agent": [agent.pk]})
+    else:
+        sent = {"id": copy, "name": "Copy", "owner_id": ""}
+        answer = publisher.post(reverse(address, args=[agent.pk, 2]), sent)
+
+    assert "An agent cannot be its own sub-agent." in answer.content.decode()
+    assert not type(agent).objects.filter(pk=copy).exists()

@@ -1,0 +1,186 @@
+"""Any two versions side by side, and unsaved text beside what is saved."""
+
+import re
+import time
+
+import pytest
+from django.urls import reverse
+
+from tests.history_pages import edit, page, version
+from tests.page_client import typed
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def text(response):
+    return response.content.decode()
+
+
+def test_the_words_that_changed_are_marked(viewer, story):
+    both = text(page(viewer, "compare", story, **{"from": "1", "to": "2"}))
+
+    assert "Greet guests<ins> warmly</ins>." in both
+    assert "The same in both: Name" in both
+
+
+def test_lists_and_json_have_rows_of_their_own(viewer, story):
+    edit(story, tools=["word-count", "search"], metadata={"team": {"size": 3}})
+
+    both = text(page(viewer, "compare", story, **{"from": "3", "to": "4"}))
+
+    assert "change-added" in both
+    assert '<span class="path">team</span>' in both
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("live", "v3"), ("head", "v4")])
+def test_live_and_head_are_words(viewer, drafted, asked, shown):
+    both = text(page(viewer, "compare", drafted, **{"from": "1", "to": asked}))
+
+    assert f"<title>v1 and {shown} of" in both
+
+
+def test_without_words_the_draft_is_compared_with_live(viewer, drafted):
+    assert "<title>v3 and v4 of" in text(page(viewer, "compare", drafted))
+
+
+@pytest.mark.parametrize("asked", ["99", "x", "-1", "9" * 40, "٣", "None"])
+def test_what_is_no_version_is_not_found(viewer, story, asked):
+    assert page(viewer, "compare", story, **{"from": "1", "to": asked}).status_code == 404
+
+
+def test_two_ticked_versions_are_compared_oldest_first(viewer, story):
+    response = page(viewer, "compare", story, version=["3", "1"])
+
+    assert response.headers["Location"].endswith("/compare?from=1&to=3")
+
+
+@pytest.mark.parametrize(
+    ("ticked", "query"), [(["2"], "from=2&to=head"), (["x"], "from=live&to=head"), (["1", "2", "3"], "from=1&to=3")]
+)
+def test_other_than_two_ticked_versions_still_lead_somewhere(viewer, story, ticked, query):
+    assert page(viewer, "compare", story, version=ticked).headers["Location"].endswith(query)
+
+
+def test_the_same_version_twice_differs_in_nothing_and_says_why(viewer, story):
+    assert "Both sides are the same version" in text(page(viewer, "compare", story, **{"from": "2", "to": "2"}))
+
+
+def test_unchanged_lines_are_folded_and_open_on_demand(viewer, story):
+    lines = [f"Rule {number}" for number in range(50)]
+    edit(story, instructions="\n".join(lines))
+    edit(story, instructions="\n".join([*lines[:-1], "Rule last"]))
+    asked = {"from": "4", "to": "5"}
+
+    folded = text(page(viewer, "compare", story, **asked))
+    opened = text(page(viewer, "compare", story, **asked, unfold="instructions-1"))
+
+    assert "46 unchanged lines: show" in folded
+    assert "Rule 7" not in folded
+    assert 'hx-select="#fold-instructions-1"' in folded
+    assert "Rule 7" in opened
+    assert '<tbody id="fold-instructions-1">' in opened
+
+
+def test_every_change_has_a_number_for_stepping(viewer, story):
+    edit(story, name="Doorman", tools=[], metadata={"a": 1, "b": 2})
+
+    for layout in ("sides", "unified"):
+        both = text(page(viewer, "compare", story, **{"from": "1", "to": "4", "layout": layout}))
+        assert re.findall(r'data-change="(\d+)"', both) == ["1", "2", "3", "4"]
+
+
+def test_swapping_keeps_the_layout(viewer, story):
+    both = text(page(viewer, "compare", story, **{"from": "1", "to": "live", "layout": "unified"}))
+
+    assert 'href="?from=live&amp;to=1&amp;layout=unified"' in both
+
+
+def test_restore_and_activate_are_offered_from_here(publisher, story):
+    both = text(page(publisher, "compare", story, **{"from": "1", "to": "live"}))
+
+    assert "Restore v1" in both
+    assert "Make v1 live" in both
+    assert "Make v3 live" not in both
+
+
+def test_a_comparison_costs_few_queries(viewer, story, django_assert_max_num_queries):
+    with django_assert_max_num_queries(5):
+        page(viewer, "compare", story, **{"from": "1", "to": "3"})
+
+
+HUGE = "\n".join(
+    f"{number}. Answer politely, and name case {number} in the first line of it." for number in range(3200)
+)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        HUGE.replace("politely", "promptly"),
+        HUGE[::-1],
+        HUGE.replace("\n", " "),
+        HUGE.replace("1500. Answer", "1500. Always answer"),
+        "",
+    ],
+    ids=["every line", "nothing shared", "one line", "one word", "emptied"],
+)
+def test_200_kb_of_instructions_are_compared_quickly(viewer, story, after):
+    edit(story, instructions=HUGE)
+    edit(story, instructions=after)
+    began = time.thread_time()
+
+    response = page(viewer, "compare", story, **{"from": "4", "to": "5"})
+
+    assert len(HUGE) > 200_000
+    assert response.status_code == 200
+    assert time.thread_time() - began < 5
+    assert len(response.content) < 3_500_000
+
+
+def test_a_history_of_huge_texts_stays_quick(viewer, story):
+    for number in range(0, 3000, 150):
+        edit(story, instructions=HUGE.replace(f"\n{number}. Answer", f"\n{number}. Always answer"))
+    began = time.thread_time()
+
+    page(viewer, "list", story)
+
+    assert time.thread_time() - began < 3
+
+
+def test_unsaved_text_is_compared_with_what_is_saved(editor, story):
+    response = editor.post(reverse("versions:review", args=[story.pk]), typed(story, name="Doorman"), headers=HTMX)
+
+    shown = text(response)
+    assert "against what is saved, v3" in shown
+    assert "Doorman" in shown
+    assert "<html" not in shown
+    assert version(story, 3).snapshot["name"] == "Concierge"
+
+
+def test_unsaved_text_is_compared_with_live_or_a_version(editor, drafted):
+    sent = typed(drafted, instructions="Greet everybody.")
+
+    live = text(editor.post(reverse("versions:review", args=[drafted.pk]), {**sent, "against": "live"}))
+    first = text(editor.post(reverse("versions:review", args=[drafted.pk]), {**sent, "against": "1"}))
+
+    assert "against live, v3" in live
+    assert "Doorman" in live, "the draft ahead counts too"
+    assert "against v1" in first
+    assert "search" in first
+
+
+def test_a_field_that_cannot_be_read_is_named_and_the_rest_compared(editor, story):
+    sent = typed(story, metadata='{"a": ', name="Doorman")
+
+    shown = text(editor.post(reverse("versions:review", args=[story.pk]), sent))
+
+    assert "cannot be read yet" in shown
+    assert "Metadata" in shown
+    assert "Doorman" in shown
+
+
+def test_a_review_writes_nothing(editor, story):
+    editor.post(reverse("versions:review", args=[story.pk]), typed(story, name="Doorman"))
+
+    assert story.versions.count() == 3

@@ -1,0 +1,72 @@
+"""A new agent from an old version."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from agents_app.models import Agent
+from tests.factories import AgentFactory, MembershipFactory, member
+from tests.history_pages import page, stand
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+
+def send(client, agent, number, **typed):
+    fields = {"id": "copy", "name": "A copy", "owner_id": "", **typed}
+    return client.post(reverse("versions:duplicate", args=[agent.pk, number]), fields)
+
+
+def test_a_copy_begins_with_the_version_and_has_a_history_of_its_own(editor, story):
+    response = send(editor, story, 1)
+
+    copy = Agent.objects.get(pk="copy")
+    assert response.headers["Location"] == reverse("agents:edit", args=["copy"])
+    assert copy.instructions == "Greet guests.\nAnswer briefly."
+    assert copy.name == "A copy"
+    assert copy.versions.get().change_message == f"Duplicated from {story.pk} version 1"
+    assert stand(story) == (3, 3, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "typed", [{"id": "a/b"}, {"id": ".."}, {"id": " "}, {"id": ""}, {"name": " "}, {"owner_id": "elsewhere"}]
+)
+def test_what_cannot_be_is_said(editor, story, typed):
+    response = send(editor, story, 1, **typed)
+
+    assert response.status_code == 422
+    assert Agent.objects.count() == 1
+
+
+def test_an_id_that_is_taken_is_refused_without_saying_whose(editor, story):
+    AgentFactory(id="copy", owner_id="elsewhere", name="Secret")
+
+    response = send(editor, story, 1)
+
+    assert response.status_code == 422
+    assert "There is an agent with the id copy already." in response.content.decode()
+    assert "Secret" not in response.content.decode()
+
+
+def test_a_copy_goes_only_where_the_caller_may_create():
+    agent = AgentFactory(owner_id="newsroom")
+    user = member(Role.VIEWER, "newsroom")
+    MembershipFactory(user=user, owner_id="lab", role=Role.EDITOR)
+    client = browser(user)
+
+    asked = page(client, "duplicate", agent, 1).content.decode()
+    refused = send(client, agent, 1, owner_id="newsroom")
+    made = send(client, agent, 1, owner_id="lab")
+
+    assert '<option value="lab"' in asked
+    assert '<option value="newsroom"' not in asked
+    assert refused.status_code == 422
+    assert made.status_code == 302
+    assert Agent.objects.get(pk="copy").owner_id == "lab"
+
+
+def test_who_may_create_nowhere_sees_why(viewer, story):
+    text = page(viewer, "duplicate", story, 1).content.decode()
+
+    assert "Creating an agent needs the role editor for some owner." in text
+    assert send(viewer, story, 1).status_code == 422

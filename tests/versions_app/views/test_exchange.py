@@ -1,0 +1,234 @@
+"""Export and import as pages: a job each, followed by whoever asked for it."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from access_app.role import Role
+from agents_app.models import Agent
+from jobs_app.models import Job
+from jobs_app.runner import run
+from tests.factories import AgentFactory, member
+from tests.page_client import browser
+from versions_app.exchange.jobs import folder
+from versions_app.urls_exchange import urlpatterns
+
+pytestmark = pytest.mark.django_db
+
+LIST, EXPORT, IMPORT = (reverse(f"exchange:{name}") for name in ("list", "export", "upload"))
+OF_JOBS = [pattern.name for pattern in urlpatterns if pattern.pattern.converters]
+
+
+def address(name, job):
+    return reverse(f"exchange:{name}", args=[job.pk])
+
+
+def done(answer):
+    """The job that an act led to, once a worker did it."""
+    assert answer.status_code == 302, answer.content.decode()
+    return run(answer.url.rsplit("/", 1)[1])
+
+
+def written(client, job):
+    return [json.loads(line) for line in b"".join(client.get(address("download", job)).streaming_content).splitlines()]
+
+
+def record(agent_id, **fields):
+    agent = {"name": "X", "instructions": "", "model": {"provider": "demo", "name": "echo"}, **fields}
+    return {"id": agent_id, "ownerId": "", "agent": agent}
+
+
+def file(*records):
+    return SimpleUploadedFile("in.jsonl", "\n".join(map(json.dumps, records)).encode())
+
+
+def checked(client, *records):
+    return done(client.post(IMPORT, {"file": file(*records)}))
+
+
+# --- Out
+
+
+def test_an_export_holds_what_the_person_may_see(viewer, agent):
+    AgentFactory(owner_id="newsroom")
+
+    job = done(viewer.post(EXPORT))
+
+    shown = viewer.get(address("job", job)).content.decode()
+    assert "1 agent exported." in shown
+    assert address("download", job) in shown
+    assert [each["id"] for each in written(viewer, job)] == [agent.pk]
+
+
+def test_an_export_of_the_ticked_holds_these(viewer, agent):
+    AgentFactory()
+    hidden = AgentFactory(owner_id="newsroom")
+
+    job = done(viewer.post(EXPORT, {"selected": "yes", "agent": [agent.pk, hidden.pk]}))
+
+    assert [each["id"] for each in written(viewer, job)] == [agent.pk]
+
+
+def test_ticking_none_exports_nothing(viewer, agent):
+    assert viewer.post(EXPORT, {"selected": "yes"}).url == reverse("agents:list")
+    assert not Job.objects.exists()
+
+
+# --- In
+
+
+def test_a_file_is_checked_first_and_changes_nothing(publisher, agent):
+    job = checked(publisher, record(agent.pk, name="Other"), record("new"), {"id": "bad"})
+
+    answer = publisher.get(address("job", job))
+    assert [(line.action, line.name) for line in answer.context["lines"]] == [
+        ("update", "Concierge"),
+        ("create", None),
+        ("refuse", None),
+    ]
+    assert "A record is an object with &quot;id&quot; and &quot;agent&quot;" in answer.content.decode()
+    assert [line.agent_id for line in publisher.get(address("job", job), {"show": "create"}).context["lines"]] == [
+        "new"
+    ]
+    assert Agent.objects.get().name == "Concierge"
+
+
+def test_a_record_shows_what_nothing_registered(publisher, agent):
+    job = checked(publisher, record("new", tools=["gone", "lost"]), record(agent.pk))
+
+    answer = publisher.get(address("job", job))
+
+    assert [line.warnings for line in answer.context["lines"]] == [
+        ["No tool is registered as 'gone'.", "No tool is registered as 'lost'."],
+        [],
+    ]
+    assert answer.content.decode().count("No tool is registered as &#x27;gone&#x27;.") == 1
+
+
+@pytest.mark.parametrize(("sent", "live"), [({}, "Concierge"), ({"publish": "yes"}, "Other")])
+def test_what_was_checked_is_taken_in_as_drafts_or_live(publisher, agent, sent, live):
+    job = checked(publisher, record(agent.pk, name="Other"))
+
+    taken = done(publisher.post(address("confirm", job), sent))
+
+    assert "The file was taken in." in publisher.get(address("job", taken)).content.decode()
+    agent.refresh_from_db()
+    assert (agent.head_version.snapshot["name"], agent.active_version.snapshot["name"]) == ("Other", live)
+    assert agent.head_version.change_message == "Imported from in.jsonl"
+
+
+def test_a_checked_file_is_taken_in_once(publisher, agent):
+    job = checked(publisher, record("new"))
+    done(publisher.post(address("confirm", job)))
+
+    again = publisher.post(address("confirm", job))
+
+    assert again.status_code == 409
+    assert "taken in already" in again.content.decode()
+    assert Job.objects.count() == 2
+
+
+def test_a_second_check_forgets_the_file_of_the_first(publisher):
+    first, second = checked(publisher, record("one")), checked(publisher, record("two"))
+
+    assert [(folder() / f"{job.pk}.upload").exists() for job in (first, second)] == [False, True]
+    assert publisher.post(address("confirm", first)).status_code == 409
+
+
+def test_a_file_that_is_missing_empty_or_too_large_is_said_at_its_field(publisher, settings):
+    settings.IMPORT_MAX_BYTES = 1024**2
+    large = SimpleUploadedFile("in.jsonl", b"x" * (settings.IMPORT_MAX_BYTES + 1))
+
+    for sent, said in (
+        ({}, "Choose a file."),
+        ({"file": file()}, "The file is empty."),
+        ({"file": large}, "The file is larger than 1 MB. Split it into several."),
+    ):
+        answer = publisher.post(IMPORT, sent)
+        assert (answer.status_code, answer.context["form"].errors) == (422, {"file": [said]})
+    assert not Job.objects.exists()
+
+
+def test_who_publishes_nowhere_may_not_import(editor):
+    assert "needs the role publisher" in editor.get(LIST).content.decode()
+    assert editor.post(IMPORT, {"file": file(record("new"))}).status_code == 403
+    assert not Job.objects.exists()
+
+
+def test_a_hostile_file_is_shown_as_text(publisher):
+    job = checked(publisher, {"id": "<script>alert(1)</script>", "agent": {}})
+
+    shown = publisher.get(address("job", job)).content.decode()
+
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<script>alert(1)" not in shown
+
+
+# --- Following a job
+
+
+def test_the_page_asks_again_until_the_job_is_over(viewer, agent):
+    to = viewer.post(EXPORT).url
+    waiting = viewer.get(to).content.decode()
+
+    fragment = viewer.get(f"{to}/progress")
+    job = run(to.rsplit("/", 1)[1])
+    over = viewer.get(f"{to}/progress")
+
+    assert 'http-equiv="refresh"' in waiting
+    assert "every 1s" in waiting
+    assert "every 1s" in fragment.content.decode()
+    assert "every 1s" not in over.content.decode()
+    assert "1 agent exported." in over.headers["HX-Trigger"]
+    assert "Export of agents" in viewer.get(LIST).content.decode()
+    assert 'http-equiv="refresh"' not in viewer.get(address("job", job)).content.decode()
+
+
+def test_a_job_that_failed_says_why(viewer):
+    job = done(viewer.post(EXPORT))
+    Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error="OSError: full")
+
+    assert "OSError: full" in viewer.get(address("job", job)).content.decode()
+
+
+def test_reading_a_job_takes_a_fixed_number_of_queries(publisher, django_assert_num_queries):
+    job = checked(publisher, *(record(f"agent-{number}") for number in range(150)))
+
+    with django_assert_num_queries(4):
+        publisher.get(address("job", job))
+
+
+# --- Strangers
+
+
+@pytest.mark.parametrize("name", OF_JOBS)
+def test_the_job_of_another_does_not_exist(publisher, name):
+    job = checked(publisher, record("new"))
+    other = browser(member(Role.MANAGER))
+
+    assert {other.get(address(name, job)).status_code, other.post(address(name, job)).status_code} == {404, 405}
+
+
+@pytest.mark.parametrize("to", [EXPORT, IMPORT])
+def test_a_write_needs_the_token_of_this_site(to):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(member(Role.PUBLISHER))
+
+    assert client.get(to).status_code == 405
+    assert client.post(to, {"file": file(record("new"))}).status_code == 403
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("to", [LIST, EXPORT, IMPORT])
+def test_who_is_not_signed_in_is_asked_to(db, client, to):
+    call = client.get if to == LIST else client.post
+    assert call(to).url.startswith(reverse("login"))
+
+
+def test_other_pages_take_no_file(client, db):
+    answer = client.post(reverse("login"), {"username": "x", "password": "y", "file": file(record("new"))})
+
+    assert not answer.wsgi_request.FILES

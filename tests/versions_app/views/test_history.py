@@ -1,0 +1,229 @@
+"""The timeline: what it says of each version, what it leaves out, and what it costs."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from access_app.role import Role
+from tests.factories import member
+from tests.history_pages import act, edit, page, version
+from tests.page_client import browser
+from versions_app.models import AgentVersion
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7|add:1 }}{% now %}"""
+
+
+def words(response):
+    """The text of a page as it reads, with single spaces."""
+    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
+
+
+def numbers(response):
+    return [int(number) for number in re.findall(r'id="version-(\d+)"', response.content.decode())]
+
+
+def test_what_is_noted_of_every_edit_is_not_shown_as_somebodys_words(publisher, story):
+    edit(story, description="At the door.")
+
+    assert "Auto-saved" not in words(page(publisher, "list", story))
+
+
+def test_versions_stand_newest_first_with_what_they_changed(publisher, drafted):
+    response = page(publisher, "list", drafted)
+
+    text = words(response)
+    assert numbers(response) == [4, 3, 2, 1]
+    assert "Name Concierge → Doorman" in text
+    assert "Tools +search" in text
+    assert "Instructions +1 −1" in text
+    assert "First version" in text
+    assert "Live v3" in text
+    assert "Draft v4" in text
+
+
+def test_a_version_on_top_of_an_older_one_says_so(publisher, story):
+    version(story, 1).activate()
+    edit(story, memory="last-messages")
+
+    assert "based on v1" in words(page(publisher, "list", story))
+
+
+def test_a_snapshot_by_hand_says_what_it_equals(editor, story):
+    act(editor, "snapshot", story)
+
+    assert "Same as v3" in words(page(editor, "list", story))
+
+
+def test_a_summary_survives_the_version_it_was_made_from(publisher, story):
+    version(story, 2).remove()
+
+    assert "Tools changed" in words(page(publisher, "list", story))
+
+
+def test_filters_stand_in_the_address_and_can_be_taken_away(publisher, story):
+    version(story, 2).describe(name="Warm words")
+
+    response = page(publisher, "list", story, named="on", field="instructions")
+
+    assert numbers(response) == [2]
+    assert 'href="?named=on"' in response.content.decode()
+    assert 'href="?field=instructions"' in response.content.decode()
+
+
+def test_filtering_by_field_finds_what_changed_it(publisher, story):
+    assert numbers(page(publisher, "list", story, field="tools")) == [3, 1]
+    assert numbers(page(publisher, "list", story, field="integrationTools")) == [1]
+
+
+def test_filtering_by_author_and_date(story):
+    user = member(Role.EDITOR, username="ann")
+    client = browser(user)
+    act(client, "snapshot", story)
+    first, last = (version(story, number).created_at for number in (1, 4))
+
+    assert numbers(page(client, "list", story, author="ann")) == [4]
+    assert numbers(page(client, "list", story, since=f"{first:%Y-%m-%d}")) == [4, 3, 2, 1]
+    assert numbers(page(client, "list", story, since=f"{last + timedelta(days=1):%Y-%m-%d}")) == []
+    assert numbers(page(client, "list", story, until=f"{last:%Y-%m-%d}")) == [4, 3, 2, 1]
+
+
+def test_a_date_that_is_none_is_said(publisher, story):
+    response = page(publisher, "list", story, since="yesterday")
+
+    assert numbers(response) == [3, 2, 1]
+    assert "Enter a valid date." in words(response)
+
+
+def test_no_match_is_not_the_same_as_nothing(publisher, story):
+    text = words(page(publisher, "list", story, named="on"))
+
+    assert "No version matches" in text
+    assert "All versions" in text
+
+
+@pytest.mark.parametrize(
+    "query", [{"page": "x"}, {"page": "-1"}, {"page": "9" * 30}, {"field": "x"}, {"since": "32"}, {"author": "\x00"}]
+)
+def test_nothing_in_the_address_is_an_error(publisher, story, query):
+    assert page(publisher, "list", story, **query).status_code == 200
+
+
+def test_what_was_pruned_is_said(publisher, story, settings):
+    settings.AGENT_VERSION_LIMIT = 5
+    for number in range(6):
+        edit(story, description=str(number))
+
+    text = words(page(publisher, "list", story))
+
+    assert "4 older versions were pruned or deleted. What is live," in text
+
+
+def test_nothing_is_said_where_everything_is_kept(publisher, story):
+    assert "pruned" not in words(page(publisher, "list", story))
+
+
+def test_pictures_are_told_in_words(publisher, story):
+    text = page(publisher, "list", story).content.decode()
+
+    assert "What was live when: v1 from" in text
+    assert "v3 since" in text
+    assert "Characters in the instructions: from v1, 29 to v3, 36." in text
+    assert "Versions per week, of those that are kept: 0 11 weeks ago" in text
+    assert "3 this week." in text
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_a_page_costs_the_same_however_long_the_history(publisher, story, django_assert_max_num_queries, count):
+    for number in range(count):
+        edit(story, description=str(number), agents=[f"agent-{number}"])
+
+    with django_assert_max_num_queries(9):
+        page(publisher, "list", story)
+    with django_assert_max_num_queries(7):
+        page(publisher, "recent", story)
+    with django_assert_max_num_queries(7):
+        page(publisher, "activations", story)
+    with django_assert_max_num_queries(8):
+        page(publisher, "view", story, 3)
+
+
+def test_the_recent_versions_are_a_fragment_that_hears_of_saves(publisher, story):
+    text = page(publisher, "recent", story).content.decode()
+
+    assert text.startswith('<section id="versions"') or '<section id="versions"' in text[:200]
+    assert "agent-saved from:body" in text
+    assert "<html" not in text
+
+
+def test_no_text_is_read_as_html(publisher, story):
+    edit(
+        story,
+        name=HOSTILE[:190],
+        description=HOSTILE,
+        instructions=HOSTILE,
+        tools=[HOSTILE],
+        memory=HOSTILE,
+        metadata={HOSTILE: HOSTILE},
+    )
+    act(publisher, "describe", story, 4, name=HOSTILE[:100], change_message=HOSTILE)
+    act(publisher, "activate", story, 1, message=HOSTILE)
+
+    for name, more, query in (
+        ("list", [], {}),
+        ("list", [], {"author": HOSTILE, "since": HOSTILE}),
+        ("recent", [], {}),
+        ("view", [4], {}),
+        ("compare", [], {"from": "3", "to": "4"}),
+        ("compare", [], {"from": "3", "to": "4", "layout": "unified", "unfold": HOSTILE}),
+        ("activations", [], {}),
+        ("activate", [4], {}),
+        ("restore", [4], {}),
+        ("describe", [4], {}),
+        ("delete", [4], {}),
+        ("duplicate", [4], {}),
+    ):
+        text = page(publisher, name, story, *more, **query).content.decode()
+        assert "<script>alert" not in text, name
+        assert "<img" not in text, name
+
+
+def test_naming_a_version_changes_nothing_else(editor, story):
+    before = version(story, 2)
+
+    act(editor, "describe", story, 2, name="Warm words", change_message="As agreed", pinned="on")
+
+    after = version(story, 2)
+    assert (after.name, after.change_message, after.pinned) == ("Warm words", "As agreed", True)
+    assert after.snapshot_text == before.snapshot_text
+    assert AgentVersion.objects.count() == 3
+
+
+def test_a_name_that_is_too_long_is_refused_beside_the_field(editor, story):
+    response = act(editor, "describe", story, 2, name="x" * 101)
+
+    assert response.status_code == 422
+    assert "at most 100 characters" in response.content.decode()
+
+
+def test_a_version_is_shown_whole_with_its_neighbours(viewer, story):
+    text = words(page(viewer, "view", story, 2))
+
+    assert "Greet guests warmly." in text
+    assert "v1" in text
+    assert "v3" in text
+    assert "Compare with live" in text
+    assert "Changed against v1 Instructions +1 −1" in text
+    assert "Nothing is set for Description, Tools" in text
+
+
+def test_a_version_is_downloaded_as_the_api_answers_it(viewer, story):
+    response = page(viewer, "download", story, 2)
+
+    body = response.json()
+    assert response.headers["Content-Disposition"] == f'attachment; filename="{story.pk}-v2.json"'
+    assert body["snapshot"]["instructions"] == "Greet guests warmly.\nAnswer briefly."
+    assert body["versionNumber"] == 2
+    assert body["isActive"] is False

@@ -1,0 +1,186 @@
+"""The questions before an act: what they show, and what they refuse."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from tests.factories import AgentFactory, member
+from tests.history_pages import act, edit, page, said, stand, version
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def test_the_question_says_what_is_replaced_by_what_and_who_uses_it(publisher, story):
+    AgentFactory(name="Night shift", agents=[story.pk])
+    AgentFactory(name="Secret", owner_id="elsewhere", agents=[story.pk])
+
+    text = page(publisher, "activate", story, 1).content.decode()
+
+    assert "Make v1 live (replaces v3)" in text
+    assert "Tools" in text
+    assert "−search" in text
+    assert "Night shift" in text
+    assert "1 agent that you may not see" in text
+    assert "Secret" not in text
+
+
+def test_htmx_gets_a_dialog_and_a_browser_a_page(publisher, story):
+    dialog = publisher.get(reverse("versions:activate", args=[story.pk, 1]), headers=HTMX)
+    whole = page(publisher, "activate", story, 1)
+
+    assert dialog.content.strip().startswith(b"<dialog")
+    assert b"<main" in whole.content
+    assert b'<dialog class="dialog "' not in whole.content
+    assert "HX-Request" in dialog.headers["Vary"]
+
+
+def test_only_one_button_is_red(publisher, story):
+    text = page(publisher, "restore", story, 1).content.decode()
+
+    assert text.count("button-release") == 1
+    assert "Restore and make live (replaces v3)" in text
+    assert "Restore as a draft" in text
+
+
+def test_for_htmx_an_act_answers_events_with_an_undo(publisher, story):
+    sent = {"live": 3, "head": 3}
+    response = publisher.post(reverse("versions:activate", args=[story.pk, 1]), sent, headers=HTMX)
+
+    events = json.loads(response.headers["HX-Trigger"])
+    undo = reverse("versions:undo", args=[story.pk, story.activations.first().pk])
+    assert response.status_code == 204
+    assert events["history-changed"] == {"target": "body", "message": "v1 is live.", "undo": undo}
+    assert "version-activated" in events
+
+
+def test_an_act_that_leaves_live_alone_does_not_say_that_it_moved(editor, drafted):
+    sent = {"live": 3, "head": 4}
+    response = editor.post(reverse("versions:discard_draft", args=[drafted.pk]), sent, headers=HTMX)
+
+    assert list(json.loads(response.headers["HX-Trigger"])) == ["history-changed"]
+
+
+def test_the_reason_is_kept_in_the_log(publisher, story):
+    act(publisher, "activate", story, 1, message="The new tool is down")
+
+    assert story.activations.first().reason == "The new tool is down"
+    assert "The new tool is down" in page(publisher, "activations", story).content.decode()
+
+
+@pytest.mark.parametrize("name", ["activate", "restore"])
+def test_it_is_refused_where_live_moved_since_it_was_asked(publisher, story, name):
+    version(story, 2).activate()
+
+    response = publisher.post(
+        reverse(f"versions:{name}", args=[story.pk, 1]), {"live": 3, "head": 3, "publish": "yes", "message": "Because"}
+    )
+
+    text = response.content.decode()
+    assert response.status_code == 409
+    assert "somebody moved live" in text
+    assert "(replaces v2)" in text
+    assert "Because" in text, "what was typed stays"
+    assert stand(story) == (2, 2, [1, 2, 3])
+
+
+def test_the_refused_question_can_be_answered_again(publisher, story):
+    version(story, 2).activate()
+    refused = publisher.post(reverse("versions:activate", args=[story.pk, 1]), {"live": 3}, headers=HTMX)
+
+    assert refused.status_code == 409
+    assert b'name="live" value="2"' in refused.content
+
+    act(publisher, "activate", story, 1)
+
+    assert stand(story).live == 1
+
+
+def test_a_draft_saved_meanwhile_does_not_hinder_an_activation(publisher, story):
+    edit(story, publish=False, name="Doorman")
+
+    publisher.post(reverse("versions:activate", args=[story.pk, 1]), {"live": 3, "head": 3})
+
+    assert stand(story).live == 1
+
+
+def test_a_restore_is_refused_where_somebody_saved_meanwhile(publisher, story):
+    edit(story, publish=False, name="Doorman")
+
+    response = publisher.post(
+        reverse("versions:restore", args=[story.pk, 1]), {"live": 3, "head": 3, "publish": "yes"}
+    )
+
+    assert response.status_code == 409
+    assert stand(story) == (3, 4, [1, 2, 3, 4])
+
+
+def test_a_form_that_does_not_say_what_it_saw_is_not_trusted(publisher, story):
+    response = publisher.post(reverse("versions:activate", args=[story.pk, 1]))
+
+    assert response.status_code == 409
+    assert stand(story).live == 3
+
+
+def test_a_message_that_is_too_long_is_said_beside_the_field(publisher, story):
+    response = act(publisher, "activate", story, 1, message="x" * 501)
+
+    assert response.status_code == 422
+    assert "at most 500 characters" in response.content.decode()
+    assert stand(story).live == 3
+
+
+def test_an_undo_that_came_too_late_says_so(publisher, story):
+    first = story.activations.first()
+    act(publisher, "activate", story, 1)
+
+    response = publisher.post(reverse("versions:undo", args=[story.pk, first.pk]))
+
+    assert said(response)[-1].startswith("Live moved since.")
+    assert stand(story).live == 1
+
+
+def test_editors_see_why_they_may_not(editor, story):
+    text = page(editor, "activate", story, 1).content.decode()
+
+    assert "This needs the role publisher for the shared space." in text
+    assert 'disabled title="This needs the role publisher' in text
+
+
+def test_editors_may_restore_as_a_draft_only(editor, story):
+    text = page(editor, "restore", story, 1).content.decode()
+    refused = act(editor, "restore", story, 1, publish="yes")
+
+    assert text.count("disabled title=") == 1
+    assert refused.status_code == 403
+    assert stand(story) == (3, 3, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "more", "needed"),
+    [
+        (Role.EDITOR, "activate", [1], "publisher"),
+        (Role.EDITOR, "delete", [1], "publisher"),
+        (Role.VIEWER, "restore", [1], "editor"),
+        (Role.VIEWER, "describe", [1], "editor"),
+        (Role.VIEWER, "snapshot", [], "editor"),
+        (Role.VIEWER, "discard_draft", [], "editor"),
+        (Role.VIEWER, "bring_back", [1], "editor"),
+    ],
+)
+def test_who_lacks_the_role_is_told_which_it_takes(drafted, role, name, more, needed):
+    response = act(browser(member(role)), name, drafted, *more)
+
+    assert response.status_code == 403
+    assert f"This needs the role {needed} for the shared space." in response.content.decode()
+    assert stand(drafted) == (3, 4, [1, 2, 3, 4])
+
+
+def test_undo_needs_a_publisher(editor, story):
+    response = editor.post(reverse("versions:undo", args=[story.pk, story.activations.first().pk]))
+
+    assert response.status_code == 403
+    assert stand(story).live == 3
