@@ -13,7 +13,7 @@ def test_jobs_go_through_the_broker_that_is_named_and_no_other_is_started(tmp_pa
     named = {variable: valkey.replace("unix://", f"{scheme}://")}
 
     with serving(tmp_path / "var", **named) as copy:
-        copy.manage("shell", "-v", "0", "-c", "from jobs_app import work; work.start('clean_up')")
+        copy.manage("shell", "-v", "0", "-c", "from jobs_app import runner; runner.start('clean_up')")
 
         assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
         assert copy.named("valkey-server") == []

@@ -57,9 +57,9 @@ def everything(copy):
 
 EXPORT = """
 from django.contrib.auth import get_user_model
-from jobs_app import work
+from jobs_app import runner
 ada = get_user_model().objects.get(username="ada")
-print(work.run(str(work.start("export_agents", requested_by=ada).pk)).result["sha256"])
+print(runner.run(str(runner.start("export_agents", requested_by=ada).pk)).result["sha256"])
 """
 
 

@@ -64,7 +64,7 @@ def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
     with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING)) as worker:
         yield
         # Once more: the first message may have gone to the worker that is suspended.
-        run_inside(copy, f"from jobs_app import work, models; work.send(models.Job.objects.get(kind='{kind}'))")
+        run_inside(copy, f"from jobs_app import runner, models; runner.send(models.Job.objects.get(kind='{kind}'))")
         assert worker.wait(180) == -signal.SIGKILL
         [(state, _, done, *_)] = jobs(copy, kind)
         assert (state, done > 0) == ("running", True)
@@ -75,12 +75,12 @@ def test_two_workers_never_do_one_job_twice(own_served):
         run_inside(
             own_served,
             """
-from jobs_app import work
+from jobs_app import runner
 from jobs_app.models import Job
 jobs = [Job.objects.create(kind="prune_versions", parameters={"dryRun": True}) for _ in range(40)]
 for _ in range(4):
     for job in jobs:
-        work.send(job)
+        runner.send(job)
 """,
         )
         found = wait_for_jobs(own_served, "prune_versions", 40)
@@ -92,7 +92,7 @@ def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
     run_inside(copy, f"from benchmarks.filling import fill; fill({AGENTS}, {VERSIONS})")
 
     with killed_half_way(copy, "prune_versions"):
-        run_inside(copy, "from jobs_app import work; work.start('prune_versions')")
+        run_inside(copy, "from jobs_app import runner; runner.start('prune_versions')")
 
     [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=180)
     assert (state, done) == ("done", AGENTS)
@@ -113,7 +113,7 @@ def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy):
             began = time.monotonic()
             answers = [client.patch("/api/stored/agents/porter", json={"instructions": f"Edit {n}"}) for n in range(3)]
             seconds = time.monotonic() - began
-            run_inside(copy, "from jobs_app import work; work.start('clean_up')")
+            run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
     finally:
         valkey.send_signal(signal.SIGCONT)
 
@@ -129,7 +129,7 @@ def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy):
     with copy.client(key) as client:
         answer = client.patch("/api/stored/agents/porter", json={"instructions": "While it was away."})
     wait_until(lambda: copy.named("valkey-server"), what="another valkey")
-    run_inside(copy, "from jobs_app import work; work.start('clean_up')")
+    run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
 
     assert answer.status_code == 200
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
