@@ -1,7 +1,7 @@
-// CodeMirror over a <textarea data-editor="text"> or <textarea data-editor="json">.
+// CodeMirror for <textarea data-editor="text"> and <textarea data-editor="json">.
 //
-// The textarea stays in the form and always holds the value, so a form works the same with and without this file.
-// Built by scripts/vendor.py into static/vendor/codemirror/editor.js.
+// The hidden textarea stays in the form and always has the current value, so that a form works with and without this file.
+// scripts/vendor.py bundles this file into static/vendor/codemirror/editor.js, where window.AgentEditor has its exports.
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
@@ -23,10 +23,11 @@ import {
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
-const editors = new WeakMap();
+const editors = new WeakMap(); // textarea: its editor
 
-// Marks are classes: their colours stand in app.css, for both themes.
-function marks(regexp, classOf) {
+// --- highlighting: by classes, because app.css has the colours of both themes
+
+function highlight(regexp, classOf) {
   const matcher = new MatchDecorator({
     regexp,
     decoration: (match) => Decoration.mark({ class: classOf(match) }),
@@ -44,11 +45,11 @@ function marks(regexp, classOf) {
   );
 }
 
-const variables = marks(/\{\{\s*[\w.-]+\s*\}\}/g, () => "editor-variable");
-// A light reading of Markdown, line by line: a full grammar would weigh ten times as much and colour little more.
-const headings = marks(/^#{1,6} .*$/g, () => "editor-heading");
-const listMarks = marks(/^\s*(?:[-*+]|\d+[.)])(?= )/g, () => "editor-list-mark");
-const emphasis = marks(/\*\*[^*\n]+\*\*|`[^`\n]+`/g, (match) => (match[0][0] === "`" ? "editor-code" : "editor-strong"));
+const variables = highlight(/\{\{\s*[\w.-]+\s*\}\}/g, () => "editor-variable");
+// Markdown by regular expressions, line by line: a full grammar is ten times as large and adds few colours.
+const headings = highlight(/^#{1,6} .*$/g, () => "editor-heading");
+const listMarks = highlight(/^\s*(?:[-*+]|\d+[.)])(?= )/g, () => "editor-list-mark");
+const emphasis = highlight(/\*\*[^*\n]+\*\*|`[^`\n]+`/g, (match) => (match[0][0] === "`" ? "editor-code" : "editor-strong"));
 
 const jsonColours = syntaxHighlighting(
   HighlightStyle.define([
@@ -59,29 +60,77 @@ const jsonColours = syntaxHighlighting(
   ]),
 );
 
-// An empty field means "nothing set"; it is not broken JSON.
-const parseJson = jsonParseLinter();
-const lintJson = linter((view) => (view.state.doc.toString().trim() ? parseJson(view) : []), { delay: 250 });
+// --- errors in JSON
 
-// Typing over a selection natively makes Chromium write an inline style for the colour that was there, which a strict
-// policy reports. The editor replaces it itself.
-const typeOverSelection = EditorView.domEventHandlers({
+const LINT_DELAY = 250;
+const findDiagnostics = jsonParseLinter();
+// An empty field is valid: it means that nothing is set.
+const isEmpty = (text) => !text.trim();
+const lintJson = linter((view) => (isEmpty(view.state.doc.toString()) ? [] : findDiagnostics(view)), { delay: LINT_DELAY });
+
+/** Return the first error in a JSON text as {line, column, message}, or null. */
+export function findJsonError(text) {
+  if (isEmpty(text)) return null;
+  const state = EditorState.create({ doc: text });
+  const [diagnostic] = findDiagnostics({ state });
+  if (!diagnostic) return null;
+  const line = state.doc.lineAt(diagnostic.from);
+  const message = diagnostic.message.replace(/^JSON\.parse: /, "").replace(/ (in JSON )?at (position|line) .*$/, "");
+  return { line: line.number, column: diagnostic.from - line.from + 1, message };
+}
+
+function validateJson(textarea) {
+  const error = findJsonError(textarea.value);
+  const message = error ? `Line ${error.line}, column ${error.column}: ${error.message}.` : "";
+  // The browser then refuses to submit the form, and shows the message at this field.
+  textarea.setCustomValidity(message);
+  textarea.dispatchEvent(new CustomEvent("json-checked", { bubbles: true, detail: { error, message } }));
+}
+
+// --- extensions
+
+// When a selection is typed over, Chromium copies its colour into an inline style, which violates the policy (CSP).
+// Let the editor replace the text instead.
+const replaceSelectionOnInput = EditorView.domEventHandlers({
   beforeinput(event, view) {
-    const typed = event.inputType === "insertText" && event.data && !event.isComposing;
-    if (!typed || view.state.readOnly || view.state.selection.main.empty) return false;
+    const isTyping = event.inputType === "insertText" && event.data && !event.isComposing;
+    if (!isTyping || view.state.readOnly || view.state.selection.main.empty) return false;
     event.preventDefault();
     view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
     return true;
   },
 });
 
-const languages = {
+const LANGUAGES = {
   text: [variables, headings, listMarks, emphasis],
   json: [json(), jsonColours, bracketMatching(), foldGutter(), lintGutter(), lintJson, variables],
 };
 
-function nonce() {
-  return document.querySelector('meta[name="csp-nonce"]')?.content || "";
+const BASE_EXTENSIONS = [
+  lineNumbers(),
+  highlightActiveLineGutter(),
+  highlightActiveLine(),
+  highlightSpecialChars(),
+  history(),
+  drawSelection(),
+  search({ top: true }),
+  highlightSelectionMatches(),
+  EditorView.lineWrapping,
+  replaceSelectionOnInput,
+  EditorState.tabSize.of(2),
+  // No binding for Tab: it moves to the next field, as everywhere on the page.
+  keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap, ...foldKeymap]),
+];
+
+function extensionsFor(textarea, onChange) {
+  return [
+    EditorView.cspNonce.of(document.querySelector('meta[name="csp-nonce"]')?.content || ""),
+    EditorState.readOnly.of(textarea.readOnly || textarea.disabled),
+    EditorView.contentAttributes.of(contentAttributes(textarea)),
+    ...BASE_EXTENSIONS,
+    LANGUAGES[textarea.dataset.editor] || LANGUAGES.text,
+    onChange,
+  ];
 }
 
 function contentAttributes(textarea) {
@@ -100,66 +149,34 @@ function contentAttributes(textarea) {
   return attributes;
 }
 
-/** Where JSON breaks, in the words the page shows: {line, column, message}, or null. */
-export function jsonFault(text) {
-  if (!text.trim()) return null;
-  const state = EditorState.create({ doc: text });
-  const [fault] = parseJson({ state });
-  if (!fault) return null;
-  const line = state.doc.lineAt(fault.from);
-  const message = fault.message.replace(/^JSON\.parse: /, "").replace(/ (in JSON )?at (position|line) .*$/, "");
-  return { line: line.number, column: fault.from - line.from + 1, message };
-}
+// --- the editor of a textarea
 
-function reportFault(textarea) {
-  const fault = jsonFault(textarea.value);
-  const sentence = fault ? `Line ${fault.line}, column ${fault.column}: ${fault.message}.` : "";
-  // Only this field blocks the form, and the browser says why beside it.
-  textarea.setCustomValidity(sentence);
-  textarea.dispatchEvent(new CustomEvent("json-checked", { bubbles: true, detail: { fault, sentence } }));
-}
-
-/** Put an editor over a textarea; calling it again returns the same editor. */
+/** Create the editor of a textarea, or return the one that it has. */
 export function enhance(textarea) {
   if (editors.has(textarea)) return editors.get(textarea);
   const isJson = textarea.dataset.editor === "json";
-  let writing = false;
+  let isWriting = false;
 
   const onChange = EditorView.updateListener.of((update) => {
     if (!update.docChanged) return;
-    writing = true;
+    isWriting = true;
     textarea.value = update.state.doc.toString();
     textarea.dispatchEvent(new Event("input", { bubbles: true }));
-    writing = false;
-    if (isJson) reportFault(textarea);
+    isWriting = false;
+    if (isJson) validateJson(textarea);
   });
-
   const view = new EditorView({
-    state: EditorState.create({
-      doc: textarea.value,
-      extensions: [
-        EditorView.cspNonce.of(nonce()),
-        lineNumbers(),
-        highlightActiveLineGutter(),
-        highlightActiveLine(),
-        highlightSpecialChars(),
-        history(),
-        drawSelection(),
-        search({ top: true }),
-        highlightSelectionMatches(),
-        EditorView.lineWrapping,
-        typeOverSelection,
-        EditorState.readOnly.of(textarea.readOnly || textarea.disabled),
-        EditorState.tabSize.of(2),
-        EditorView.contentAttributes.of(contentAttributes(textarea)),
-        // Tab moves on to the next field, as it does everywhere else on the page.
-        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap, ...foldKeymap]),
-        languages[textarea.dataset.editor] || languages.text,
-        onChange,
-      ],
-    }),
+    state: EditorState.create({ doc: textarea.value, extensions: extensionsFor(textarea, onChange) }),
   });
+  hideBehind(textarea, view);
+  forwardEvents(textarea, view, () => isWriting);
+  if (isJson) validateJson(textarea);
 
+  editors.set(textarea, createHandle(view));
+  return editors.get(textarea);
+}
+
+function hideBehind(textarea, view) {
   const frame = document.createElement("div");
   frame.className = "editor";
   frame.dataset.kind = textarea.dataset.editor;
@@ -168,28 +185,29 @@ export function enhance(textarea) {
   textarea.classList.add("visually-hidden");
   textarea.tabIndex = -1;
   textarea.setAttribute("aria-hidden", "true");
+}
 
+function forwardEvents(textarea, view, isWriting) {
   textarea.addEventListener("focus", () => view.focus());
   textarea.labels?.forEach((label) => label.addEventListener("click", () => view.focus()));
-  // Whoever writes the textarea from outside (recovery, a chip that inserts a variable) sends an input event.
+  // Scripts that set the value of the textarea, such as recovery, send an input event.
   textarea.addEventListener("input", () => {
-    if (!writing && textarea.value !== view.state.doc.toString()) replace(view, textarea.value);
+    if (!isWriting() && textarea.value !== view.state.doc.toString()) replaceText(view, textarea.value);
   });
-  textarea.form?.addEventListener("reset", () => setTimeout(() => replace(view, textarea.value)));
-  if (isJson) reportFault(textarea);
+  textarea.form?.addEventListener("reset", () => setTimeout(() => replaceText(view, textarea.value)));
+}
 
-  const editor = {
+function replaceText(view, text) {
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+}
+
+function createHandle(view) {
+  return {
     view,
     focus: () => view.focus(),
     insert: (text) => view.dispatch(view.state.replaceSelection(text)),
     goTo: (line, column = 1) => goTo(view, line, column),
   };
-  editors.set(textarea, editor);
-  return editor;
-}
-
-function replace(view, text) {
-  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
 }
 
 function goTo(view, lineNumber, column) {
@@ -199,11 +217,11 @@ function goTo(view, lineNumber, column) {
   view.focus();
 }
 
-/** Enhance every marked textarea inside root. */
+/** Create the editors of all marked textareas inside an element. */
 export function enhanceAll(root = document) {
   root.querySelectorAll("textarea[data-editor]").forEach(enhance);
 }
 
 enhanceAll();
-// htmx fires this for each part that it puts into the page.
+// htmx sends this event for each element that it adds to the page.
 document.addEventListener("htmx:after:process", (event) => enhanceAll(event.target));

@@ -158,7 +158,7 @@ class EditForm(forms.Form):
 
     @property
     def counted(self) -> str:
-        """How long the instructions are, as app.js says it while one types."""
+        """Length of the instructions, in the words that static/js/fields.js writes while somebody types."""
         characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
         tokens = -(-characters // 4)
         return f"{plural(characters, 'character')} · about {plural(tokens, 'token')} (estimate)"

@@ -135,7 +135,7 @@ def test_an_expired_session_keeps_the_text(visit, fresh, people, api):
     visitor.context.clear_cookies(name="sessionid")
     page.keyboard.press("Control+s")
 
-    expect(page.locator(".toast-fault")).to_contain_text("Your text is kept")
+    expect(page.locator(".toast-fault")).to_contain_text("Your text is stored")
     with visitor.context.expect_page() as opened:
         page.get_by_role("link", name="Sign in in a new tab").click()
     tab = opened.value

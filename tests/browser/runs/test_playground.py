@@ -231,7 +231,7 @@ def test_a_run_that_vanished_says_so(visit, api, slow, ask):
 
     assert api.delete(f"/api/stored/agents/{slow}").status_code == 200
 
-    expect(page.locator("[data-trouble]")).to_contain_text("This run is no longer there", **SLOW)
+    expect(page.locator("[data-trouble]")).to_contain_text("This run no longer exists", **SLOW)
     expect(page.locator("[aria-busy]")).to_have_count(0)
 
 

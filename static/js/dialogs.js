@@ -1,0 +1,83 @@
+// Dialogs and menus: opening, closing, and returning the focus to the element that opened them.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen } = agentcms;
+
+  // --- dialogs
+
+  const openers = new WeakMap();
+
+  function openDialog(dialog, opener = document.activeElement) {
+    if (!dialog || dialog.open) return;
+    openers.set(dialog, { element: opener, id: opener?.id });
+    findAll("details.menu[open]").forEach(closeMenu);
+    dialog.showModal();
+  }
+
+  const openerOf = (dialog) => openers.get(dialog);
+
+  listen("click", (event) => {
+    const button = event.target.closest("[commandfor][command='show-modal']");
+    if (!button) return;
+    button.closest("details.menu")?.removeAttribute("open");
+    const dialog = find(`#${CSS.escape(button.getAttribute("commandfor"))}`);
+    // Browsers that support the attribute open the dialog themselves.
+    if ("commandForElement" in button) openers.set(dialog, { element: button, id: button.id });
+    else openDialog(dialog, button);
+  });
+
+  // A click on the backdrop closes a dialog, unless text was typed in it.
+  listen("pointerdown", (event) => {
+    const dialog = event.target;
+    if (dialog.matches?.("dialog[open]") && !isInside(event, dialog) && !hasTypedText(dialog)) dialog.close();
+  });
+
+  function isInside(event, element) {
+    const box = element.getBoundingClientRect();
+    return event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom;
+  }
+
+  function hasTypedText(dialog) {
+    return findAll("input, textarea", dialog).some((field) => field.type !== "hidden" && field.value !== field.defaultValue);
+  }
+
+  // "close" does not bubble.
+  listen(
+    "close",
+    (event) => {
+      const dialog = event.target;
+      if (!(dialog instanceof HTMLDialogElement)) return;
+      returnFocus(openers.get(dialog));
+      if (dialog.closest("#dialogs")) dialog.remove();
+    },
+    { capture: true },
+  );
+
+  function returnFocus(opener) {
+    // A swap may have replaced the opener by a new element with the same id.
+    const element = opener?.element?.isConnected ? opener.element : opener?.id && document.getElementById(opener.id);
+    // An opener inside a closed menu cannot take the focus; the summary of the menu can.
+    const visible = element?.checkVisibility?.() ? element : element?.closest("details.menu")?.querySelector("summary");
+    visible?.focus();
+  }
+
+  // --- menus: a click elsewhere and Escape close them
+
+  const closeMenu = (menu) => menu.removeAttribute("open");
+
+  listen("click", (event) => {
+    findAll("details.menu[open]").forEach((menu) => menu.contains(event.target) || closeMenu(menu));
+  });
+
+  listen("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const menu = event.target.closest?.("details.menu[open]") || find("details.menu[open]");
+    if (!menu) return;
+    closeMenu(menu);
+    find("summary", menu).focus();
+  });
+
+  Object.assign(agentcms, { openDialog, openerOf });
+})();

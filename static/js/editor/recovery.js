@@ -1,0 +1,158 @@
+// Recovery of unsaved text: store what is typed in form[data-recover], and offer it when the form is opened again.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen, onAdded, formatAge } = agentcms;
+  const { serialize, readValues, isTracked, isChanged, markLeft, isLeft, showChanged } = agentcms;
+  const { keyOf, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
+  const STORE_DELAY = 400;
+  const DISCARD_QUESTION = "Discard your unsaved changes? They cannot be restored.";
+
+  // --- storing
+
+  function store(form) {
+    if (!isTracked(form)) return;
+    const { base } = form.dataset;
+    const head = form.elements.namedItem("head")?.value;
+    if (isChanged(form)) writeText(keyOf(form), { at: new Date().toISOString(), base, head, values: readValues(form) });
+    else if (!isLeft(form)) removeText(keyOf(form));
+    showChanged(form);
+  }
+
+  const storeAll = () => findAll("form[data-recover]").forEach(store);
+
+  const timers = new WeakMap();
+  function storeSoon(event) {
+    const form = event.target.form || event.target.closest?.("form");
+    if (!form?.matches("form[data-recover], form[data-guard]")) return;
+    const update = form.matches("[data-recover]") ? store : showChanged;
+    clearTimeout(timers.get(form));
+    timers.set(form, setTimeout(() => update(form), STORE_DELAY));
+  }
+
+  listen("input", storeSoon);
+  listen("change", storeSoon);
+  listen("session-expired", storeAll);
+  listen("visibilitychange", () => document.hidden && storeAll());
+  addEventListener("pagehide", storeAll);
+
+  // --- offering
+
+  onAdded("form[data-recover]", offerRecovery);
+
+  function offerRecovery(form) {
+    const banner = find("[data-recovery]", form) || find(`[data-recovery-of="${CSS.escape(form.id)}"]`);
+    const key = banner && findRecoverableKey(form);
+    if (!key) return;
+    const text = readText(key);
+    const recovery = { form, banner, text, key: moveAside(key, text, form) };
+    describe(recovery);
+    find("[data-recover-text]", banner)?.addEventListener("click", () => restore(recovery));
+    find("[data-forget-text]", banner)?.addEventListener("click", () => discard(recovery));
+    // The link back from the playground has this fragment. The editors over the fields must be ready first.
+    if (location.hash === "#unsaved") addEventListener("load", () => restore(recovery), { once: true });
+  }
+
+  // Text with the same base first, then text that is based on an older version.
+  function findRecoverableKey(form) {
+    const ownKey = keyOf(form);
+    const keys = [ownKey, ...keysOfAgent(form.dataset.agent || "").filter((key) => key !== ownKey)];
+    for (const key of keys) {
+      const text = readText(key);
+      if (!text) continue;
+      if (JSON.stringify(text.values) !== serialize(form)) return key;
+      removeText(key);
+    }
+    return null;
+  }
+
+  // Text under the key of the form would be overwritten by what is typed before the user decides.
+  function moveAside(key, text, form) {
+    if (key !== keyOf(form)) return key;
+    removeText(key);
+    writeText(`${key}:earlier`, text);
+    return `${key}:earlier`;
+  }
+
+  function describe({ form, banner, text }) {
+    const time = find("[data-recovery-when]", banner);
+    if (time) time.textContent = formatAge(new Date(text.at));
+    const base = find("[data-recovery-base]", banner);
+    if (base) base.textContent = text.base && text.base !== form.dataset.base ? ` It is based on v${text.base}.` : "";
+    banner.hidden = false;
+  }
+
+  function restore({ form, banner, text, key }) {
+    fill(form, text.values);
+    banner.hidden = true;
+    store(form);
+    removeText(key);
+  }
+
+  function discard({ form, banner, key }) {
+    removeText(key);
+    banner.hidden = true;
+    find("input:not([type=hidden]), textarea, select", form)?.focus();
+  }
+
+  function fill(form, values) {
+    const positions = {};
+    for (const [name, value, checked] of values) {
+      const fields = [...form.elements].filter((field) => field.name === name && field.type !== "hidden");
+      if (checked !== undefined) {
+        fields.filter((field) => field.value === value).forEach((field) => (field.checked = checked));
+        continue;
+      }
+      // Several fields may have one name: take them in order.
+      const field = fields[(positions[name] = (positions[name] ?? -1) + 1)];
+      if (field) fillField(field, value);
+    }
+    form.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  function fillField(field, value) {
+    if (Array.isArray(value)) [...field.options].forEach((option) => (option.selected = value.includes(option.value)));
+    else field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  // --- leaving the form
+
+  // A submit without htmx. The text is removed by the next page, if that page confirms that it was saved.
+  listen("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("form[data-guard]")) return;
+    setTimeout(() => {
+      if (event.defaultPrevented) return;
+      storeAll();
+      if (form.matches("[data-recover]")) markSubmitted(form);
+      markLeft(form);
+    });
+  });
+
+  // A link that discards the text of a form, as in a conflict with another version.
+  listen("click", (event) => {
+    const link = event.target.closest("a[data-forget]");
+    const form = link && document.getElementById(link.dataset.forget);
+    if (!form) return;
+    if (!confirm(DISCARD_QUESTION)) return event.preventDefault();
+    removeText(keyOf(form));
+    markLeft(form);
+  });
+
+  // The link to the playground, which reads the stored text.
+  listen("click", (event) => {
+    const link = event.target.closest("a[data-test]");
+    const form = link && document.getElementById(link.dataset.test);
+    if (!form) return;
+    const changed = isChanged(form);
+    link.search = changed ? "?columns=live,unsaved" : "";
+    if (!changed) return;
+    store(form);
+    // With a modifier key the link opens in another tab, and this page stays.
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey) markLeft(form);
+  });
+
+  Object.assign(agentcms, { store });
+})();

@@ -1,0 +1,28 @@
+// The list of sections beside the form: mark the section that is in view.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, onAdded } = agentcms;
+  const BAND_IN_VIEW = "-20% 0px -70% 0px"; // a section is in view when it crosses this band of the window
+
+  const observer = new IntersectionObserver(
+    (entries) => {
+      const visible = entries.find((entry) => entry.isIntersecting);
+      if (visible) markCurrent(visible.target.id);
+    },
+    { rootMargin: BAND_IN_VIEW },
+  );
+
+  function markCurrent(id) {
+    findAll(".section-index a").forEach((link) => {
+      if (link.hash === `#${id}`) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    });
+  }
+
+  onAdded(".section-index a", (link) => {
+    const section = link.hash && find(`#${CSS.escape(link.hash.slice(1))}`);
+    if (section) observer.observe(section);
+  });
+})();

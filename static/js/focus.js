@@ -1,0 +1,48 @@
+// After htmx has replaced a part of the page: open new dialogs, and keep the focus near the place where it was.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen, openDialog, openerOf } = agentcms;
+  const page = document.body;
+
+  let previous = null; // the focused element before the swap: element, id, name
+  let dialog = null; // the dialog that contained it
+  let replacementId = ""; // the id of the element that takes the place of the focused link or button
+
+  listen("htmx:before:swap", () => {
+    const element = document.activeElement;
+    replacementId = element?.dataset.opens;
+    dialog = element?.closest("#dialogs > dialog");
+    // A dialog that replaces another one returns the focus to the opener of the first.
+    if (dialog) previous = openerOf(dialog);
+    else previous = element && element !== page ? { element, id: element.id, name: element.getAttribute("name") } : null;
+  });
+
+  listen("htmx:after:swap", (event) => {
+    focusIfLost(replacementId && document.getElementById(replacementId));
+    const newDialogs = findAll("#dialogs > dialog:not([open])");
+    newDialogs.forEach((newDialog) => openDialog(newDialog, previous?.element));
+    if (newDialogs.length) return;
+    if (previous?.element && !previous.element.isConnected) focusIfLost(findSuccessor(event.target));
+    if (dialog?.isConnected && dialog.open) focusIfLost(dialog);
+  });
+
+  function focusIfLost(element) {
+    // When the focused element is removed, the browser moves the focus to the body.
+    if (!element || document.activeElement !== page) return;
+    if (!element.matches("a[href], button, input, select, textarea, summary, [tabindex]")) element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+  }
+
+  // The element with the same id or name, else the one marked for this purpose, else the new part of the page.
+  function findSuccessor(target) {
+    const root = target instanceof Element ? target : document;
+    return (
+      (previous.id && document.getElementById(previous.id)) ||
+      (previous.name && find(`[name="${CSS.escape(previous.name)}"]`, root)) ||
+      find("[data-focus]", root) ||
+      (root instanceof Element && root !== page ? root : find("#main"))
+    );
+  }
+})();

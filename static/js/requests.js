@@ -1,0 +1,108 @@
+// Requests of htmx: the CSRF token, messages in responses, expired sessions, errors, and other tabs.
+
+(() => {
+  "use strict";
+
+  const { find, listen, showToast } = agentcms;
+  const page = document.body;
+
+  // --- the CSRF token: signing in again in another tab replaces the token that this page was rendered with
+
+  const csrfToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+
+  listen(
+    "submit",
+    (event) => {
+      const field = event.target.elements.namedItem("csrfmiddlewaretoken");
+      if (field && csrfToken()) field.value = csrfToken();
+    },
+    { capture: true },
+  );
+  listen("htmx:config:request", (event) => {
+    const { headers } = event.detail.ctx.request;
+    if (headers["X-CSRFToken"] && csrfToken()) headers["X-CSRFToken"] = csrfToken();
+  });
+
+  // --- responses
+
+  // A response without content confirms the action of a dialog. Close it before a toast is shown.
+  listen("htmx:finally:request", (event) => {
+    const { ctx } = event.detail;
+    if (ctx.response?.status === 204) ctx.sourceElement.closest("#dialogs > dialog")?.close();
+  });
+
+  // Each event in HX-Trigger that has a message becomes a toast.
+  listen("htmx:finally:request", (event) => {
+    const events = parseTrigger(event.detail.ctx?.hx?.trigger);
+    Object.values(events).forEach((detail) => detail?.message && showToast(detail));
+  });
+
+  // HX-Trigger is a JSON object of events and their details, or a list of names. Return an object.
+  function parseTrigger(header) {
+    const trigger = header || "";
+    if (!trigger.startsWith("{")) return Object.fromEntries(trigger.split(/\s*,\s*/).map((name) => [name, {}]));
+    try {
+      return JSON.parse(trigger);
+    } catch {
+      return {};
+    }
+  }
+
+  // --- other tabs of this browser that show the same agent: they fetch the history again
+
+  const channel = new BroadcastChannel("agentcms");
+  const agentPath = (path) => path.match(/^\/agents\/[^/?]+/)?.[0];
+
+  listen("htmx:finally:request", (event) => {
+    const { ctx } = event.detail;
+    const agent = /"(agent-saved|history-changed)"/.test(ctx.hx?.trigger || "") && agentPath(ctx.request.action);
+    if (agent) channel.postMessage(agent);
+  });
+  channel.addEventListener("message", ({ data }) => {
+    if (data === agentPath(location.pathname)) page.dispatchEvent(new Event("changed-elsewhere"));
+  });
+
+  // --- errors
+
+  // After the session has expired the server redirects to the sign-in page, which must not be swapped into this page.
+  listen("htmx:before:response", (event) => {
+    const { raw } = event.detail.ctx.response;
+    const { loginUrl } = page.dataset;
+    if (!loginUrl || !raw.redirected || new URL(raw.url).pathname !== loginUrl) return;
+    event.preventDefault();
+    document.dispatchEvent(new Event("session-expired"));
+    showSignInLink(loginUrl);
+  });
+
+  function showSignInLink(url) {
+    const toast = showToast({ message: "You have been signed out. Your text is stored in this browser.", kind: "fault" });
+    if (!toast) return;
+    const link = document.createElement("a");
+    link.className = "button button-small undo";
+    link.textContent = "Sign in in a new tab";
+    link.target = "_blank";
+    link.href = url;
+    find("p", toast).after(link);
+  }
+
+  const ERROR_MESSAGES = {
+    401: "You have been signed out. Sign in again. Your text is stored in this browser.",
+    403: "Your role does not allow this, or the page is out of date. Reload the page and try again.",
+    404: "This no longer exists. Reload the page.",
+    413: "This is too large to save. Shorten it and try again.",
+    429: "Too many requests. Wait a moment and try again.",
+  };
+  const SERVER_ERROR_MESSAGE = "The server reported an error. Nothing was changed. Try again.";
+  const UNREACHABLE_MESSAGE = "The server cannot be reached. Your text is stored in this browser.";
+
+  listen("htmx:response:error", (event) => {
+    const { status } = event.detail.ctx.response;
+    const message = ERROR_MESSAGES[status] || (status >= 500 && SERVER_ERROR_MESSAGE);
+    if (message) showToast({ message, kind: "fault" });
+  });
+  listen("htmx:error", (event) => {
+    if (event.detail.ctx) showToast({ message: UNREACHABLE_MESSAGE, kind: "fault" });
+  });
+
+  Object.assign(agentcms, { csrfToken, parseTrigger });
+})();

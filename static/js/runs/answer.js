@@ -1,0 +1,110 @@
+// The answer of a run while it streams: add its events to the page. All text from a run is inserted as text, never as HTML.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, formatCount } = agentcms;
+  const CALL_NOUNS = { "workflow-": "workflow", "agent-": "sub-agent" };
+  const HANDLERS = {
+    "text-start": (answer) => startPart(answer, "text"),
+    "text-delta": (answer, payload) => appendText(answer, "text", payload.text),
+    "reasoning-start": (answer) => startPart(answer, "thought"),
+    "reasoning-delta": (answer, payload) => appendText(answer, "thought", payload.text),
+    "tool-call": showCall,
+    "tool-result": showResult,
+    "tool-error": showResult,
+    "step-finish": (answer, payload) => addTokens(answer, payload.output?.usage),
+  };
+
+  // element: the [data-answer] in the page. currentPart: the part to which text is appended.
+  const createAnswer = (element) => ({ element, parts: find("[data-parts]", element), tokens: 0, currentPart: null, isStarted: false });
+
+  function showEvent(answer, { type, payload = {} }) {
+    if (!answer.isStarted) showRunning(answer);
+    HANDLERS[type]?.(answer, payload);
+  }
+
+  function showRunning(answer) {
+    answer.isStarted = true;
+    const chip = find(".page-header [data-run-status='queued']");
+    if (!chip) return;
+    chip.dataset.runStatus = "running";
+    chip.lastChild.data = "Running";
+  }
+
+  const fromTemplate = (id) => find(`#${id}`).content.firstElementChild.cloneNode(true);
+  const hidePlaceholder = (answer) => find("[data-wait]", answer.element)?.remove();
+
+  // --- text and reasoning
+
+  function startPart(answer, kind) {
+    const element = fromTemplate(`${kind}-template`);
+    const textElement = kind === "text" ? element : find(".answer-text", element);
+    const text = textElement.appendChild(document.createTextNode(""));
+    element.hidden = true; // until it has text
+    answer.currentPart = { kind, element, text };
+    answer.parts.append(element);
+  }
+
+  function appendText(answer, kind, text = "") {
+    if (answer.currentPart?.kind !== kind && !continueLastPart(answer, kind)) startPart(answer, kind);
+    answer.currentPart.text.appendData(text);
+    if (!text) return;
+    answer.currentPart.element.hidden = false;
+    hidePlaceholder(answer);
+  }
+
+  // A page that was loaded during the run contains the beginning of the part. Return false if it does not.
+  function continueLastPart(answer, kind) {
+    const element = answer.currentPart ? null : answer.parts.lastElementChild;
+    if (!element?.matches(kind === "text" ? ".answer-text" : ".thought")) return false;
+    const textElement = kind === "text" ? element : find(".answer-text", element);
+    const text = textElement.firstChild ?? textElement.appendChild(document.createTextNode(""));
+    answer.currentPart = { kind, element, text };
+    return true;
+  }
+
+  // --- calls of tools, workflows and sub-agents
+
+  function showCall(answer, { toolCallId, toolName = "", args }) {
+    const call = fromTemplate("call-template");
+    const prefix = Object.keys(CALL_NOUNS).find((candidate) => toolName.startsWith(candidate)) || "";
+    call.dataset.call = toolCallId;
+    find("[data-call-noun]", call).textContent = CALL_NOUNS[prefix] || "tool";
+    find("[data-call-name]", call).textContent = toolName.slice(prefix.length);
+    find("[data-call-arguments]", call).textContent = formatValue(args) || "nothing";
+    call.startedAt = performance.now();
+    answer.currentPart = { kind: "call" };
+    answer.parts.append(call);
+    hidePlaceholder(answer);
+  }
+
+  function showResult(answer, { toolCallId, result, error, isError }) {
+    const call = findAll("[data-call]", answer.parts).find((element) => element.dataset.call === toolCallId);
+    if (!call) return;
+    const failed = Boolean(isError || error);
+    call.dataset.state = failed ? "failed" : "done";
+    find("[data-call-result]", call).textContent = formatValue(error ?? result) || "nothing";
+    const duration = call.startedAt ? `${((performance.now() - call.startedAt) / 1000).toFixed(1)} s` : "";
+    find("[data-call-state]", call).textContent = failed ? `failed after ${duration}` : duration;
+  }
+
+  function formatValue(value) {
+    if (value === undefined || value === null) return "";
+    if (typeof value === "string") return value;
+    const json = JSON.stringify(value, null, 2);
+    return json === "{}" ? "" : json;
+  }
+
+  // --- figures
+
+  function addTokens(answer, usage) {
+    answer.tokens += usage?.totalTokens || 0;
+    const place = find("[data-tokens]", answer.element);
+    if (!place || !answer.tokens) return;
+    place.hidden = false;
+    place.textContent = formatCount(answer.tokens, "token");
+  }
+
+  Object.assign(agentcms, { createAnswer, showEvent });
+})();

@@ -1,0 +1,145 @@
+// Streams of runs, in the playground and on the page of a run: receive the events of a run until it is over. The server then
+// renders the answer, and htmx puts it in the place of the streamed one.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen, onAdded, createAnswer, showEvent } = agentcms;
+  const FIRST_RETRY_DELAY = 250;
+  const MAX_RETRY_DELAY = 5000;
+  const CLOCK_INTERVAL = 100;
+  const GONE_MESSAGE = "This run no longer exists, or you have been signed out. Reload the page.";
+
+  const openStreams = new Set();
+
+  function openStream(element) {
+    const stream = {
+      element,
+      answer: createAnswer(element),
+      lastEvent: Number(element.dataset.after),
+      startedAt: performance.now() - Number(element.dataset.seconds) * 1000,
+      retryDelay: FIRST_RETRY_DELAY,
+      source: null,
+    };
+    stream.clock = setInterval(() => showElapsed(stream), CLOCK_INTERVAL);
+    openStreams.add(stream);
+    if (!document.hidden) connect(stream);
+    updateStopAll();
+  }
+
+  function closeStream(stream) {
+    openStreams.delete(stream);
+    stream.source?.close();
+    clearInterval(stream.clock);
+  }
+
+  // --- connection
+
+  function connect(stream) {
+    const source = (stream.source = new EventSource(`${stream.element.dataset.stream}?after=${stream.lastEvent}`));
+    source.onopen = () => {
+      stream.retryDelay = FIRST_RETRY_DELAY;
+      showTrouble(stream.element, "");
+    };
+    source.onmessage = (event) => receive(stream, event);
+    source.onerror = () => {
+      if (!stream.element.isConnected) return closeStream(stream);
+      showTrouble(stream.element, "Reconnecting …");
+      // After a network error the browser reconnects. After an error status it does not.
+      if (source.readyState === EventSource.CLOSED) reconnect(stream, source);
+    };
+  }
+
+  function receive(stream, event) {
+    if (!stream.element.isConnected) return closeStream(stream);
+    if (event.lastEventId) stream.lastEvent = Number(event.lastEventId);
+    if (event.data === "[DONE]") return finish(stream);
+    showEvent(stream.answer, JSON.parse(event.data));
+  }
+
+  // The server refused the connection: it is busy or starting, or the user has no access to the run.
+  async function reconnect(stream, source) {
+    const gone = await isGone(stream.element.dataset.stream.replace(/stream$/, "answer"));
+    const isCurrent = () => stream.source === source && openStreams.has(stream);
+    if (!isCurrent()) return;
+    if (gone) return abandon(stream);
+    setTimeout(() => isCurrent() && connect(stream), stream.retryDelay);
+    stream.retryDelay = Math.min(stream.retryDelay * 2, MAX_RETRY_DELAY);
+  }
+
+  // A redirect leads to the sign-in page.
+  async function isGone(url) {
+    try {
+      const response = await fetch(url, { method: "HEAD", redirect: "manual" });
+      return response.type === "opaqueredirect" || response.status === 404;
+    } catch {
+      return false; // the server cannot be reached
+    }
+  }
+
+  function abandon(stream) {
+    closeStream(stream);
+    stream.element.removeAttribute("aria-busy");
+    showTrouble(stream.element, GONE_MESSAGE);
+    updateStopAll();
+  }
+
+  function finish(stream) {
+    const { element } = stream;
+    closeStream(stream);
+    element.removeAttribute("aria-busy");
+    element.dispatchEvent(new Event("run-finished", { bubbles: true }));
+    const announcement = find("#try-said");
+    if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: done.`;
+    updateStopAll();
+  }
+
+  // A browser allows six connections to a server over HTTP/1.1: a hidden tab leaves them to other tabs.
+  listen("visibilitychange", () => {
+    for (const stream of openStreams) {
+      stream.source?.close();
+      stream.source = null;
+      if (!document.hidden) connect(stream);
+    }
+  });
+
+  // --- status
+
+  function showTrouble(element, message) {
+    const place = find("[data-trouble]", element);
+    if (place) place.textContent = message;
+  }
+
+  function showElapsed(stream) {
+    if (!stream.element.isConnected) return closeStream(stream);
+    const place = find("[data-elapsed]", stream.element);
+    const seconds = (performance.now() - stream.startedAt) / 1000;
+    if (place) place.textContent = seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+  }
+
+  listen("htmx:response:error", ({ detail: { ctx } }) => {
+    const element = ctx.response.status === 404 && ctx.sourceElement.closest?.("[data-answer]");
+    if (element) showTrouble(element, GONE_MESSAGE);
+  });
+
+  // --- stopping
+
+  const runningAnswers = () => findAll("[data-answer][aria-busy]");
+
+  function updateStopAll() {
+    findAll("[data-stop-all]").forEach((button) => (button.hidden = runningAnswers().length < 2));
+  }
+
+  listen("click", (event) => {
+    if (event.target.closest("[data-stop-all]")) {
+      runningAnswers().forEach((element) => find("[data-stop]", element)?.click());
+    }
+    const stop = event.target.closest("[data-stop]");
+    // Not at once: the browser does not submit a form by a disabled button.
+    if (stop) setTimeout(() => (stop.disabled = true));
+  });
+
+  onAdded("[data-stream]", openStream);
+  addEventListener("htmx:after:swap", updateStopAll);
+  updateStopAll();
+})();

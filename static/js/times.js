@@ -1,0 +1,34 @@
+// Relative times, updated while the page is open. components/_time.html writes the same words.
+
+(() => {
+  "use strict";
+
+  const { findAll } = agentcms;
+  const REFRESH_INTERVAL = 30_000;
+  const UNITS = [
+    ["year", 31536000],
+    ["month", 2629800],
+    ["week", 604800],
+    ["day", 86400],
+    ["hour", 3600],
+    ["minute", 60],
+  ];
+
+  function formatAge(date) {
+    const seconds = (Date.now() - date.getTime()) / 1000;
+    const unit = UNITS.find(([, size]) => seconds >= size);
+    if (!unit) return "just now";
+    const count = Math.floor(seconds / unit[1]);
+    return `${count}\u00a0${unit[0]}${count === 1 ? "" : "s"} ago`;
+  }
+
+  function refreshTimes() {
+    findAll("time[data-relative]").forEach((time) => {
+      const text = formatAge(new Date(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    });
+  }
+  setInterval(refreshTimes, REFRESH_INTERVAL);
+
+  Object.assign(agentcms, { formatAge });
+})();

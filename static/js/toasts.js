@@ -1,0 +1,79 @@
+// Toasts: short messages that disappear by themselves. Errors stay until they are dismissed.
+
+(() => {
+  "use strict";
+
+  const { find, listen, onAdded } = agentcms;
+  const DISPLAY_SECONDS = 8;
+  const DISPLAY_SECONDS_WITH_UNDO = 20;
+  const MAX_TOASTS = 3;
+
+  // undo: the URL to which the Undo button posts. kind: "fault" for an error. Return the toast.
+  function showToast({ message, undo = "", kind = "" }) {
+    const region = find("#toasts");
+    const template = find(kind === "fault" ? "#toast-fault-template" : "#toast-template");
+    if (!region || !template || !message) return null;
+    const toast = template.content.firstElementChild.cloneNode(true);
+    find("p", toast).textContent = message;
+    setUndo(find("form", toast), undo);
+    while (region.children.length >= MAX_TOASTS) region.firstElementChild.remove();
+    region.append(toast);
+    window.htmx?.process(toast);
+    startNewTimers();
+    raiseAboveDialogs(region);
+    return toast;
+  }
+
+  function setUndo(form, undo) {
+    // Only a path of this server: the URL comes from a response header, and must not post a CSRF token elsewhere.
+    if (undo.startsWith("/") && !undo.startsWith("//")) {
+      form.setAttribute("action", undo);
+      form.setAttribute("hx-post", undo);
+    } else {
+      form?.remove();
+    }
+  }
+
+  // A modal dialog covers the region, unless the region is put into the top layer after it.
+  function raiseAboveDialogs(region) {
+    if (!region.showPopover || !find("dialog[open]")) return;
+    region.popover = "manual";
+    if (region.matches(":popover-open")) region.hidePopover();
+    region.showPopover();
+  }
+
+  function startTimer(toast) {
+    if (toast.matches(".toast-fault")) return;
+    const seconds = find("form", toast) ? DISPLAY_SECONDS_WITH_UNDO : DISPLAY_SECONDS;
+    let timer;
+    const pause = () => clearTimeout(timer);
+    const restart = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => closeToast(toast), seconds * 1000);
+    };
+    toast.addEventListener("pointerenter", pause);
+    toast.addEventListener("focusin", pause);
+    toast.addEventListener("pointerleave", restart);
+    toast.addEventListener("focusout", restart);
+    restart();
+  }
+
+  function closeToast(toast) {
+    if (toast.contains(document.activeElement)) find("#main")?.focus({ preventScroll: true });
+    toast.remove();
+  }
+
+  listen("click", (event) => {
+    const button = event.target.closest("[data-dismiss]");
+    if (button) closeToast(button.closest("[data-toast]"));
+  });
+  listen("submit", (event) => {
+    const toast = event.target.closest("[data-toast]");
+    // Not at once: the browser does not submit a form that has been removed.
+    if (toast) setTimeout(() => closeToast(toast), 300);
+  });
+
+  const startNewTimers = onAdded("[data-toast]", startTimer);
+
+  Object.assign(agentcms, { showToast });
+})();
