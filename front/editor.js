@@ -25,7 +25,7 @@ import { tags } from "@lezer/highlight";
 
 const editors = new WeakMap(); // textarea: its editor
 
-// --- highlighting: by classes, because app.css has the colours of both themes
+// --- highlighting: by classes, because css/editor.css has the colours of both themes
 
 function highlight(regexp, classOf) {
   const matcher = new MatchDecorator({

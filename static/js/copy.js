@@ -14,7 +14,8 @@
       showToast({ message: "Copied." });
     } catch {
       getSelection().selectAllChildren(source);
-      showToast({ message: "The browser did not allow copying. The text is selected: copy it with the keyboard.", kind: "fault" });
+      const message = "The browser did not allow copying. The text is selected: copy it with the keyboard.";
+      showToast({ message, kind: "fault" });
     }
   });
 })();

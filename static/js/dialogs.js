@@ -35,8 +35,8 @@
   });
 
   function isInside(event, element) {
-    const box = element.getBoundingClientRect();
-    return event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom;
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return event.clientX >= left && event.clientX <= right && event.clientY >= top && event.clientY <= bottom;
   }
 
   function hasTypedText(dialog) {

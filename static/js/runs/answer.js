@@ -17,7 +17,9 @@
   };
 
   // element: the [data-answer] in the page. currentPart: the part to which text is appended.
-  const createAnswer = (element) => ({ element, parts: find("[data-parts]", element), tokens: 0, currentPart: null, isStarted: false });
+  function createAnswer(element) {
+    return { element, parts: find("[data-parts]", element), tokens: 0, currentPart: null, isStarted: false };
+  }
 
   function showEvent(answer, { type, payload = {} }) {
     if (!answer.isStarted) showRunning(answer);
