@@ -16,9 +16,9 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import StaffOnly
+from access_app.admin_access import StaffAccessMixin
 from access_app.models import ApiKey, Membership
-from access_app.permissions import has_role, may_all, owners
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 
 User = get_user_model()
@@ -26,9 +26,9 @@ User = get_user_model()
 
 def managed(user: Any) -> QuerySet[Membership]:
     """The memberships that a member of staff keeps."""
-    if may_all(user, Role.MANAGER):
+    if has_role_everywhere(user, Role.MANAGER):
         return Membership.objects.all()
-    return Membership.objects.filter(owner_id__in=owners(user, Role.MANAGER))
+    return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
 
 
 class MembershipForm(forms.ModelForm):
@@ -43,7 +43,7 @@ class MembershipForm(forms.ModelForm):
         return owner_id
 
 
-class ManagesMembers(StaffOnly):
+class ManagesMembers(StaffAccessMixin):
     """Grants and takes away roles, for managers of the owner alone."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
@@ -106,7 +106,7 @@ admin.site.unregister(User)
 
 
 @admin.register(User)
-class PeopleAdmin(StaffOnly, UserAdmin):
+class PeopleAdmin(StaffAccessMixin, UserAdmin):
     """Superusers keep the users; other staff see them and keep the memberships they manage."""
 
     inlines: ClassVar = [MembershipInline]
@@ -142,7 +142,7 @@ class PeopleAdmin(StaffOnly, UserAdmin):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(StaffOnly, admin.ModelAdmin):
+class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
     """Keys without their secrets: each is shown once, when it is made, and can be revoked at any time."""
 
     list_display = ("name", "prefix", "user", "cut_to", "created_at", "expires_at", "last_used_at", "valid")

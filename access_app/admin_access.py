@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 
-class StaffOnly:
+class StaffAccessMixin:
     """Whoever may open the admin sees the page; what is on it depends on roles, not on Django's permissions."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -19,13 +19,15 @@ class StaffOnly:
         return self.has_module_permission(request)
 
 
-def asking(page: admin.ModelAdmin[Any], request: HttpRequest, template: str, title: str, **said: Any) -> HttpResponse:
+def confirmation_page(
+    page: admin.ModelAdmin[Any], request: HttpRequest, template: str, title: str, **said: Any
+) -> HttpResponse:
     """A page of the admin that asks before something is done."""
     context = {**page.admin_site.each_context(request), "title": title, "opts": page.opts, **said}
     return TemplateResponse(request, f"admin/{template}.html", context)
 
 
-class ReadOnlyAdmin(StaffOnly, admin.ModelAdmin):
+class ReadOnlyAdmin(StaffAccessMixin, admin.ModelAdmin):
     """Rows that nobody adds, changes or deletes in the admin; `get_queryset` chooses which of them staff see."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -20,28 +20,28 @@ MOST = 1000  # keys that a process recalls
 _read: dict[str, tuple[Any, ...]] = {}
 
 
-def remember(key: ApiKey) -> None:
+def cache_key(key: ApiKey) -> None:
     """Keep what was read of a valid key and of its user."""
     if len(_read) >= MOST:
         _read.clear()
     _read[key.secret_hash] = columns_of(key)
 
 
-def recall(secret_hash: str) -> ApiKey | None:
+def get_cached_key(secret_hash: str) -> ApiKey | None:
     """The key as it was read last, if that was a moment ago; a new object each time, as a query would give."""
     columns = _read.get(secret_hash)
     key = key_of(columns) if columns else None
-    return None if key is None or not key.use_is_noted else key
+    return None if key is None or not key.used_recently else key
 
 
-def recalled_key(user: Any) -> Any:
+def unverified_key(user: Any) -> Any:
     """The key of a caller that is still to be proved, or None."""
     return getattr(user, "recalled_key", None)
 
 
-def still_holds(user: Any) -> Exists:
+def key_is_unchanged(user: Any) -> Exists:
     """That the recalled key of a caller is as it was: a condition for the query that the caller asks."""
-    key = recalled_key(user)
+    key = unverified_key(user)
     same = ApiKey.objects.filter(pk=key.pk, secret_hash=key.secret_hash, role=key.role, revoked_at=None)
     same = same.filter(user_id=user.pk, user__is_active=True, user__is_superuser=user.is_superuser)
     same = same.filter(**{f"user__{get_user_model().USERNAME_FIELD}": user.get_username()})  # the history tells it

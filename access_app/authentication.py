@@ -12,14 +12,14 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from access_app.api_key_cache import recall, recalled_key, remember
+from access_app.api_key_cache import cache_key, get_cached_key, unverified_key
 from access_app.models import ApiKey, hash_token
 from access_app.throttling.api import address, wrong_keys
 from agentcms.errors import ApiError, NotFound
 
 INVALID = "Invalid or expired token"
 
-REFUSALS = (ApiError, PermissionDenied, ValidationError, APIException)
+ERRORS_BEFORE_VERIFICATION = (ApiError, PermissionDenied, ValidationError, APIException)
 
 Caller = tuple[Any, ApiKey]
 View = Callable[..., HttpResponse]
@@ -34,7 +34,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if not words or words[0].lower() != "bearer":
             return None
         token = words[1] if len(words) == 2 else ""
-        if allows_recalled(request) and (key := recall(hash_token(token))):
+        if allows_recalled(request) and (key := get_cached_key(hash_token(token))):
             return caller(key, recalled=True)
         return self.read(request, token)
 
@@ -44,12 +44,12 @@ class ApiKeyAuthentication(BaseAuthentication):
         if key is None:
             self.refuse(request)
         key.touch()
-        remember(key)
+        cache_key(key)
         return caller(key, recalled=False)
 
     def refuse(self, request: Request) -> NoReturn:
         """The first few wrong keys of an address are a plain 401, the next must wait; a good key always passes."""
-        if seconds := wrong_keys.take(address(request)):
+        if seconds := wrong_keys.hit(address(request)):
             raise Throttled(wait=seconds)
         raise AuthenticationFailed(INVALID)
 
@@ -64,7 +64,7 @@ def caller(key: ApiKey, *, recalled: bool) -> Caller:
     return user, key
 
 
-def with_recalled_key(view: View) -> View:
+def allow_cached_key(view: View) -> View:
     """Let a view be asked with a key as this process read it last, which saves a query.
 
     What the view answers must hang on a query through `for_user` or one prepared for a caller: such a query finds
@@ -74,14 +74,14 @@ def with_recalled_key(view: View) -> View:
 
     @wraps(view)
     def wrapper(self: Any, request: Request, **arguments: Any) -> HttpResponse:
-        if recalled_key(request.user) is None:
+        if unverified_key(request.user) is None:
             return view(self, request, **arguments)
         try:
             return view(self, request, **arguments)
         except NotFound:
-            read_anew(request)
-        except REFUSALS:
-            read_anew(request)
+            reload_key(request)
+        except ERRORS_BEFORE_VERIFICATION:
+            reload_key(request)
             raise
         return view(self, request, **arguments)
 
@@ -89,13 +89,13 @@ def with_recalled_key(view: View) -> View:
     return wrapper
 
 
-def look_again_if_nothing(request: Request, found: Sized) -> None:
+def verify_key_if_empty(request: Request, found: Sized) -> None:
     """Let nothing be found only by a key that was read for it: an empty list proves no other."""
-    if not found and recalled_key(request.user) is not None:
+    if not found and unverified_key(request.user) is not None:
         raise NotFound()
 
 
-def read_anew(request: Request) -> None:
+def reload_key(request: Request) -> None:
     """Read the key that was recalled; one that no longer holds is refused here."""
     token = request.META["HTTP_AUTHORIZATION"].split()[1]
     request.user, request.auth = ApiKeyAuthentication().read(request, token)

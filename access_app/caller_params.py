@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from access_app.api_key_cache import recalled_key
-from access_app.permissions import may_all
+from access_app.api_key_cache import unverified_key
+from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 
 # The parameters of a query that is asked for a caller; `asked_by` has their values.
-CALLER = {"user_id": int, "user_name": str, "key_id": int, "key_hash": str, "key_role": str}
+CALLER_PARAMS = {"user_id": int, "user_name": str, "key_id": int, "key_hash": str, "key_role": str}
 
 
 class CallerKind(NamedTuple):
@@ -21,12 +21,12 @@ class CallerKind(NamedTuple):
 
     @classmethod
     def of(cls, user: Any) -> Self:
-        return cls(may_all(user, Role.VIEWER), recalled_key(user) is not None)
+        return cls(has_role_everywhere(user, Role.VIEWER), unverified_key(user) is not None)
 
 
-def asked_by(user: Any) -> dict[str, Any]:
+def caller_params(user: Any) -> dict[str, Any]:
     """The caller as parameters."""
-    key = recalled_key(user)
+    key = unverified_key(user)
     if key is None:
         return {"user_id": user.pk}
     own = {"key_id": key.pk, "key_hash": key.secret_hash, "key_role": key.role}
@@ -43,7 +43,7 @@ class KeyStandIn:
 
 
 @dataclass(frozen=True)
-class StandIn:
+class PlaceholderCaller:
     """A caller while a query is built: a superuser, or a member whose id comes later."""
 
     is_superuser: bool
@@ -57,7 +57,9 @@ class StandIn:
         return self.name
 
 
-def stand_in(kind: CallerKind, user_id: int, user_name: str, key_id: int, key_hash: str, key_role: str) -> Any:
+def placeholder_caller(
+    kind: CallerKind, user_id: int, user_name: str, key_id: int, key_hash: str, key_role: str
+) -> Any:
     """Who stands for every caller of one kind."""
     key = KeyStandIn(key_id, key_hash, key_role) if kind.is_recalled else None
-    return StandIn(kind.sees_all, user_id, user_name, key)
+    return PlaceholderCaller(kind.sees_all, user_id, user_name, key)

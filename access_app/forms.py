@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from access_app.models import Membership
 from access_app.role import Role
-from access_app.throttling.sign_in import Throttle
+from access_app.throttling.sign_in import SignInThrottle
 
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 
@@ -27,8 +27,8 @@ class SignInForm(AuthenticationForm):
         username = self.cleaned_data.get("username")
         if not username or not self.cleaned_data.get("password"):
             return super().clean()
-        throttle = Throttle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)
-        self.wait = throttle.take()
+        throttle = SignInThrottle(self.request.META.get("REMOTE_ADDR", "") if self.request else "", username)
+        self.wait = throttle.hit()
         if self.wait:
             raise ValidationError(
                 "Too many tries to sign in. Wait %(wait)s and try again.",
@@ -36,7 +36,7 @@ class SignInForm(AuthenticationForm):
                 params={"wait": in_words(self.wait)},
             )
         cleaned = super().clean()
-        throttle.forgive()
+        throttle.reset()
         return cleaned
 
 

@@ -16,7 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, models
 from django.utils import timezone
 
 from access_app.role import Role
-from agentcms.db.compiled_query import Prepared, columns
+from agentcms.db.compiled_query import CompiledQuery, model_columns
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         """The valid key that this secret text belongs to, with its user, or None; one query."""
         if not (token.isascii() and token.isprintable()):  # PostgreSQL refuses a NUL even in a comparison
             return None
-        key = with_prefix(token[:KEY_PREFIX_LENGTH])
+        key = find_by_prefix(token[:KEY_PREFIX_LENGTH])
         expected = key.secret_hash if key else "0" * 64
         if not hmac.compare_digest(hash_token(token), expected) or key is None:
             return None
@@ -121,7 +121,7 @@ class ApiKey(models.Model):
         self.refresh_from_db(fields=["revoked_at"])
 
     @property
-    def use_is_noted(self) -> bool:
+    def used_recently(self) -> bool:
         """Whether what is noted of the key's last use is less than a minute old."""
         return self.last_used_at is not None and timezone.now() - self.last_used_at <= LAST_USED_RESOLUTION
 
@@ -130,7 +130,7 @@ class ApiKey(models.Model):
 
         Where nothing can be written, as on a full disk, nothing is noted: it is no reason to refuse a read.
         """
-        if self.use_is_noted:
+        if self.used_recently:
             return
         now = timezone.now()
         try:
@@ -142,17 +142,17 @@ class ApiKey(models.Model):
 
 
 # Every request with a key asks this.
-_BY_PREFIX = Prepared(
+_BY_PREFIX = CompiledQuery(
     lambda variant, prefix: (
         ApiKey.objects.order_by()
         .filter(prefix=prefix)
-        .values_list(*columns(ApiKey), *columns(get_user_model(), "user__"))
+        .values_list(*model_columns(ApiKey), *model_columns(get_user_model(), "user__"))
     ),
     prefix=str,
 )
 
 
-def with_prefix(prefix: str) -> ApiKey | None:
+def find_by_prefix(prefix: str) -> ApiKey | None:
     """The key that begins so, with its user; one query."""
     rows = _BY_PREFIX(prefix=prefix)
     return key_of(rows[0]) if rows else None
@@ -160,7 +160,7 @@ def with_prefix(prefix: str) -> ApiKey | None:
 
 def key_of(values: tuple[Any, ...]) -> ApiKey:
     """The key and its user whose columns these are."""
-    own, users = columns(ApiKey), columns(get_user_model())
+    own, users = model_columns(ApiKey), model_columns(get_user_model())
     key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, values[: len(own)])
     key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, users, values[len(own) :])
     return key
@@ -168,7 +168,7 @@ def key_of(values: tuple[Any, ...]) -> ApiKey:
 
 def columns_of(key: ApiKey) -> tuple[Any, ...]:
     """What `key_of` makes the same key of."""
-    own, users = columns(ApiKey), columns(get_user_model())
+    own, users = model_columns(ApiKey), model_columns(get_user_model())
     return *(getattr(key, name) for name in own), *(getattr(key.user, name) for name in users)
 
 
@@ -177,12 +177,15 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class SignInTries(models.Model):
+class SignInAttempt(models.Model):
     """Tries to sign in within a window of time, counted here while the cache is away."""
 
     key = models.CharField(primary_key=True, max_length=64)
     count = models.PositiveIntegerField(default=0)
     ends_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "access_app_signintries"
 
     def __str__(self) -> str:
         return f"{self.count} until {self.ends_at:%H:%M:%S}"

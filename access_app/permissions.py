@@ -15,30 +15,30 @@ from access_app.role import Role, RoleRequired
 if TYPE_CHECKING:
     from access_app.models import ApiKey
 
-SHARED = ""  # the blank owner id: the space that everybody's memberships may name
+SHARED_OWNER = ""  # the blank owner id: the space that everybody's memberships may name
 
 
-def ceiling(user: Any) -> Role:
+def max_role(user: Any) -> Role:
     """The highest role the caller may act with: a key may be cut below its user."""
     key: ApiKey | None = getattr(user, "api_key", None)
     return Role(key.role) if key and key.role else Role.MANAGER
 
 
-def may_all(user: Any, role: Role) -> bool:
+def has_role_everywhere(user: Any, role: Role) -> bool:
     """Whether the caller has the role for every owner there is."""
-    return bool(user.is_active and user.is_superuser and ceiling(user).covers(role))
+    return bool(user.is_active and user.is_superuser and max_role(user).covers(role))
 
 
-def may_anything(user: Any, role: Role) -> bool:
+def can_have_role(user: Any, role: Role) -> bool:
     """Whether the caller could have the role anywhere at all."""
-    return bool(user.is_authenticated and user.is_active and ceiling(user).covers(role))
+    return bool(user.is_authenticated and user.is_active and max_role(user).covers(role))
 
 
-def owners(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
+def owner_ids_for(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
     """The owner ids for which the caller has at least the role, as a subquery. Superusers are asked by `may_all`."""
     from access_app.models import Membership  # the model's field needs Role
 
-    if not may_anything(user, role):
+    if not can_have_role(user, role):
         return Membership.objects.none().values_list("owner_id", flat=True)
     granted = Membership.objects.filter(user_id=user.pk, role__in=Role.at_least(role))
     return granted.values_list("owner_id", flat=True)
@@ -54,22 +54,22 @@ def granted_role(user: Any, owner_column: str) -> models.Subquery:
 
 def effective_role(user: Any, granted: str | None) -> Role | None:
     """The role a caller acts with where this was granted: cut to its key, and a superuser's everywhere."""
-    if not may_anything(user, Role.VIEWER):
+    if not can_have_role(user, Role.VIEWER):
         return None
     if user.is_superuser:
-        return ceiling(user)
-    return min(Role(granted), ceiling(user), key=lambda role: role.rank) if granted else None
+        return max_role(user)
+    return min(Role(granted), max_role(user), key=lambda role: role.rank) if granted else None
 
 
-def covers(user: Any, role: Role, granted: str | None) -> bool:
+def granted_covers(user: Any, role: Role, granted: str | None) -> bool:
     """Whether a caller may do what needs the role where this was granted."""
     effective = effective_role(user, granted)
     return effective is not None and effective.covers(role)
 
 
-def require_granted(user: Any, role: Role, row: Any, hint: str = "") -> None:
+def require_granted_role(user: Any, role: Role, row: Any, hint: str = "") -> None:
     """`require_role` for a row that carries what its owner granted, as `granted`, so that nothing is asked again."""
-    if not covers(user, role, row.granted):
+    if not granted_covers(user, role, row.granted):
         raise RoleRequired(role, row.owner_id, hint)
 
 
@@ -77,7 +77,7 @@ def role_for(user: Any, owner_id: str) -> Role | None:
     """The caller's role for an owner, cut to its key, or None."""
     from access_app.models import Membership
 
-    if not may_anything(user, Role.VIEWER) or user.is_superuser:
+    if not can_have_role(user, Role.VIEWER) or user.is_superuser:
         return effective_role(user, None)
     granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()
     return effective_role(user, granted)

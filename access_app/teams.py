@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from access_app.models import Membership
-from access_app.permissions import SHARED, effective_role, may_all, owners
+from access_app.permissions import SHARED_OWNER, effective_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 
 
@@ -16,14 +16,16 @@ def known_owners(user: Any, role: Role) -> list[str]:
 
     For superusers these are all that have members.
     """
-    if may_all(user, role):
-        return sorted({SHARED, *Membership.objects.order_by("owner_id").values_list("owner_id", flat=True).distinct()})
-    return sorted(owners(user, role))
+    if has_role_everywhere(user, role):
+        return sorted(
+            {SHARED_OWNER, *Membership.objects.order_by("owner_id").values_list("owner_id", flat=True).distinct()}
+        )
+    return sorted(owner_ids_for(user, role))
 
 
 def highest_role(user: Any) -> Role | None:
     """The highest role that the person has for any owner at all."""
-    if may_all(user, Role.VIEWER):
+    if has_role_everywhere(user, Role.VIEWER):
         return effective_role(user, None)
     granted = Membership.objects.filter(user=user.pk).values_list("role", flat=True)
     return effective_role(user, max(granted, key=lambda role: Role(role).rank, default=None))

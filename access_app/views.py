@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
-from access_app.permissions import may_all, require_role
+from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import Role
 from access_app.teams import can_be_owner, managed_owners, orphans_team
 
@@ -104,7 +104,7 @@ def show_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: lis
         "form": form,
         "owner_id": owner_id,
         "owners": sorted({*owners, owner_id}),
-        "may_name": may_all(request.user, Role.MANAGER),
+        "may_name": has_role_everywhere(request.user, Role.MANAGER),
         "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
         "elsewhere": elsewhere(request, owners),
         "roles": Role,
@@ -127,7 +127,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     form = RoleForm(request.POST, instance=membership)
     role = "" if "remove" in request.POST else request.POST.get("role", "")
 
-    if not may_all(request.user, Role.MANAGER) and orphans_team(membership, role):
+    if not has_role_everywhere(request.user, Role.MANAGER) and orphans_team(membership, role):
         messages.error(request, "A team keeps at least one manager. Make somebody else one first.")
     elif not role:
         membership.delete()

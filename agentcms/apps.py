@@ -13,4 +13,4 @@ class AgentCMSConfig(AppConfig):
         from agentcms import celery, checks  # noqa: F401  importing checks registers them
         from agentcms.observability import metrics
 
-        metrics.listen()
+        metrics.connect_signals()

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
-class Kept(Generic[V]):
+class SizeLimitedCache(Generic[V]):
     """Values up to so many characters in all; the oldest go first, and what is very long is not kept."""
 
     LONG = 100  # a value may take this part of all

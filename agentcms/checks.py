@@ -21,7 +21,7 @@ SERVING: dict[str, Callable[[], Any]] = {
     "WEB_WORKERS": lambda: environment.number("WEB_WORKERS", 2, minimum=1),
     "WEB_THREADS": lambda: environment.number("WEB_THREADS", 16, minimum=1),
     "WORKER_THREADS": lambda: environment.number("WORKER_THREADS", 4, minimum=1),
-    "DEMO_DATA": lambda: environment.flag("DEMO_DATA", default=True),
+    "DEMO_DATA": lambda: environment.read_bool("DEMO_DATA", default=True),
 }
 
 

@@ -14,12 +14,12 @@ TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off", ""}
 
 
-def text(name: str, default: str = "") -> str:
+def read_text(name: str, default: str = "") -> str:
     """The variable as it stands, or the default where it is unset or empty."""
     return os.environ.get(name) or default
 
 
-def flag(name: str, default: bool) -> bool:
+def read_bool(name: str, default: bool) -> bool:
     """The variable as a yes or a no."""
     value = os.environ.get(name, "yes" if default else "no").strip().lower()
     if value in TRUE:
@@ -45,7 +45,7 @@ def number(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) 
 
 def choice(name: str, *choices: str) -> str:
     """The variable as one of these words, the first where it is unset."""
-    value = text(name, choices[0]).lower()
+    value = read_text(name, choices[0]).lower()
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
     return value
@@ -53,7 +53,7 @@ def choice(name: str, *choices: str) -> str:
 
 def url(name: str, *schemes: str) -> str:
     """The variable as an address of one of these schemes, or nothing; its errors do not quote the password in it."""
-    value = text(name)
+    value = read_text(name)
     scheme, separator, rest = value.partition("://")
     if value and (not separator or not rest or scheme not in schemes):
         raise ImproperlyConfigured(f"{name} must begin with one of {', '.join(f'{each}://' for each in schemes)}.")
@@ -71,17 +71,17 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
 def rate(name: str, default: str) -> Rate | None:
     """The variable as so many calls in a time, or None for `off`."""
     try:
-        return Rate.read(text(name, default))
+        return Rate.read(read_text(name, default))
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
 def words(name: str, default: str = "") -> list[str]:
     """The variable as a list, split at commas."""
-    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+    return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
 
 
-def kept_secret(path: Path) -> str:
+def load_or_create_secret(path: Path) -> str:
     """A random secret that is made once and then read from its file."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

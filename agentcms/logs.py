@@ -16,14 +16,14 @@ from redis.exceptions import ConnectionError as RedisAway
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
+is_valid_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
 SECRET = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
 # What these say is about the machine. The text of any other error may quote a caller.
 ABOUT_THE_MACHINE = (OperationalError, InterfaceError, RedisAway, OSError, ImproperlyConfigured)
 FRAMES = 12
 
 
-class Lines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """A line for people; where an exception is logged, the places it went through below it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -31,11 +31,11 @@ class Lines(logging.Formatter):
         if number := request_id.get():
             said += f" [{number}]"
         if record.exc_info and (error := record.exc_info[1]):
-            said = "\n  ".join([said, describe(error), *places(error)])
+            said = "\n  ".join([said, describe_exception(error), *places(error)])
         return said
 
 
-class JSONLines(logging.Formatter):
+class JSONFormatter(logging.Formatter):
     """A JSON object on a line, for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -46,7 +46,7 @@ class JSONLines(logging.Formatter):
             line["requestId"] = number
         line |= getattr(record, "facts", {})
         if record.exc_info and (error := record.exc_info[1]):
-            line |= {"error": describe(error), "places": places(error)}
+            line |= {"error": describe_exception(error), "places": places(error)}
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -58,7 +58,7 @@ def message(record: logging.LogRecord) -> str:
     return SECRET.sub("***", record.getMessage())
 
 
-def describe(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """The kind of an error, and what it says where that can only be about the machine."""
     if isinstance(error, ABOUT_THE_MACHINE):
         return SECRET.sub("***", f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}")

@@ -13,16 +13,16 @@ from agentcms import environment
 from agentcms.middleware.csp import NONCE, NONE, SELF
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = Path(environment.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 CENTURY = 36_500  # days; the calendar does not go back much further than some would keep things
 
 # --- Security
 
-DEBUG = environment.flag("DEBUG", default=False)
-SECRET_KEY = environment.text("SECRET_KEY") or environment.kept_secret(DATA_DIR / "secret_key")
+DEBUG = environment.read_bool("DEBUG", default=False)
+SECRET_KEY = environment.read_text("SECRET_KEY") or environment.load_or_create_secret(DATA_DIR / "secret_key")
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
-HTTPS = environment.flag("HTTPS", default=False)
+HTTPS = environment.read_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
@@ -68,12 +68,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "agentcms.observability.middleware.ObserveMiddleware",
+    "agentcms.observability.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
     "access_app.middleware.CorsMiddleware",
     "agents_app.middleware.ChangeMiddleware",
-    "agentcms.middleware.api_fast_path.ProgramsMiddleware",
+    "agentcms.middleware.api_fast_path.ApiFastPathMiddleware",
     # What stands below is for pages.
     "agentcms.middleware.compression.PageGZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -84,7 +84,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "agentcms.middleware.method_not_allowed.ButtonsMiddleware",
+    "agentcms.middleware.method_not_allowed.MethodNotAllowedPageMiddleware",
 ]
 
 ROOT_URLCONF = "agentcms.urls"
@@ -111,7 +111,7 @@ TEMPLATES = [
 
 DATABASE_URL = environment.url("DATABASE_URL", "postgres", "postgresql", "sqlite")
 DATABASE_POOL_SIZE = environment.number("DATABASE_POOL_SIZE", 16, minimum=1)
-DATABASE_PREPARE = environment.flag("DATABASE_PREPARE", default=True)
+DATABASE_PREPARE = environment.read_bool("DATABASE_PREPARE", default=True)
 DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)
 
 
@@ -184,7 +184,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "jobs_app.scheduler:NotedScheduler"
+CELERY_BEAT_SCHEDULER = "jobs_app.scheduler:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, JOB_LEASE / 4)},
@@ -228,11 +228,11 @@ FILE_UPLOAD_HANDLERS: list[str] = []  # no page takes a file but those that say 
 
 # --- Logs and figures
 
-LOG_REQUESTS = environment.flag("LOG_REQUESTS", default=False)
+LOG_REQUESTS = environment.read_bool("LOG_REQUESTS", default=False)
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"text": {"()": "agentcms.logs.Lines"}, "json": {"()": "agentcms.logs.JSONLines"}},
+    "formatters": {"text": {"()": "agentcms.logs.TextFormatter"}, "json": {"()": "agentcms.logs.JSONFormatter"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": environment.choice("LOG_FORMAT", "text", "json")}
     },
@@ -297,10 +297,10 @@ RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1, maximum=CENTURY)
 THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1, maximum=CENTURY)
 # The keys of the built-in providers of models, and where each listens if not at home.
 MODEL_KEYS = {
-    "openai": environment.text("OPENAI_API_KEY"),
-    "anthropic": environment.text("ANTHROPIC_API_KEY"),
-    "google": environment.text("GOOGLE_API_KEY"),
-    "mistral": environment.text("MISTRAL_API_KEY"),
+    "openai": environment.read_text("OPENAI_API_KEY"),
+    "anthropic": environment.read_text("ANTHROPIC_API_KEY"),
+    "google": environment.read_text("GOOGLE_API_KEY"),
+    "mistral": environment.read_text("MISTRAL_API_KEY"),
 }
 MODEL_URLS = {
     "openai": environment.url("OPENAI_BASE_URL", "http", "https"),
@@ -311,4 +311,4 @@ MODEL_URLS = {
 # Models behind private addresses are refused unless their network is named here.
 MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
 # Encrypts the keys of providers; with another one they cannot be read any more.
-PROVIDER_KEY_SECRET = environment.text("PROVIDER_KEY_SECRET") or SECRET_KEY
+PROVIDER_KEY_SECRET = environment.read_text("PROVIDER_KEY_SECRET") or SECRET_KEY

@@ -18,13 +18,13 @@ SIGNALS = {signal.SIGTERM, signal.SIGINT}
 _acts: list[Callable[[], None]] = []
 
 
-def on_stop(act: Callable[[], None]) -> Callable[[], None]:
+def on_shutdown(act: Callable[[], None]) -> Callable[[], None]:
     """Register what is to be done, in the order of registration."""
     _acts.append(act)
     return act
 
 
-def listen() -> None:
+def install_signal_listener() -> None:
     """Notice the signals beside whoever handles them; once in a process."""
     if threading.current_thread() is not threading.main_thread():
         return  # there it is a guest, who has no say in signals

@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 from access_app.views import SignIn
 from agentcms.api.views import NoSuchRoute
-from agentcms.observability.metrics_view import FiguresView
+from agentcms.observability.metrics_view import MetricsView
 from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 
 handler400 = "agentcms.web.error_handlers.handler400"
@@ -31,7 +31,7 @@ api_urlpatterns: list[Any] = [
 
 urlpatterns = [
     path("api/", include(api_urlpatterns)),
-    path("metrics", FiguresView.as_view(), name="metrics"),
+    path("metrics", MetricsView.as_view(), name="metrics"),
     path("sign-in", SignIn.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),  # one door, one throttle

@@ -14,9 +14,9 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from agentcms import shutdown
 from agentcms.middleware.wsgi_charset import in_utf8
-from agentcms.middleware.wsgi_chunked import measured
+from agentcms.middleware.wsgi_chunked import with_content_length
 
-application = in_utf8(measured(get_wsgi_application()))
+application = in_utf8(with_content_length(get_wsgi_application()))
 
 from agentcms.observability import metrics  # noqa: E402  its models are there now
 
@@ -34,4 +34,4 @@ gc.freeze()
 gc.set_threshold(10_000, 20, 20)
 
 metrics.reserve()
-shutdown.listen()
+shutdown.install_signal_listener()

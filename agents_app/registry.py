@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
 
-from agents_app.configuration.schema import read_agent
+from agents_app.configuration.schema import validate_config
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
@@ -66,7 +66,7 @@ class Registry:
         self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
         self._fingerprint = ""
         # What staff keep of a kind, by every name of it; it changes while we run, so it is asked for each time.
-        self.kept: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
+        self.staff_entries: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
 
     def add(self, entry: Entry) -> Entry:
         """Register an entry; one key of a kind belongs to one thing."""
@@ -92,14 +92,16 @@ class Registry:
         """The entries of a kind, by title."""
         return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
 
-    def offered(self, kind: Kind) -> list[Entry]:
+    def selectable(self, kind: Kind) -> list[Entry]:
         """The entries of a kind and those that staff keep, which replace a registered one of the same key."""
-        kept = {entry.key: entry for entry in self.kept[kind]().values()} if kind in self.kept else {}
+        kept = (
+            {entry.key: entry for entry in self.staff_entries[kind]().values()} if kind in self.staff_entries else {}
+        )
         return [*(entry for entry in self.entries(kind) if entry.key not in kept), *kept.values()]
 
-    def is_kept(self, kind: Kind, key: str) -> bool:
+    def is_staff_entry(self, kind: Kind, key: str) -> bool:
         """Whether staff keep something under a key or another name of it."""
-        return kind in self.kept and key in self.kept[kind]()
+        return kind in self.staff_entries and key in self.staff_entries[kind]()
 
     @property
     def fingerprint(self) -> str:
@@ -141,7 +143,7 @@ def processor(key: str = "", *, title: str = "", description: str = "", id: str 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
     """Register an agent that lives in code: read-only, and usable as a sub-agent. Takes the fields of an agent."""
-    fields = read_agent(configuration)
+    fields = validate_config(configuration)
     return registry.add(Entry(Kind.AGENT, key, fields["name"], fields.get("description", ""), target=fields))
 
 

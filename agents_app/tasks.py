@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from agents_app.models import KeptAnswer
-from jobs_app.cleanup import cleaned
+from agents_app.models import IdempotencyRecord
+from jobs_app.cleanup import expired_rows
 
 
-@cleaned("kept answers")
+@expired_rows("kept answers")
 def old_answers() -> QuerySet[Any]:
     """Answers kept for repeats, past their days."""
-    return KeptAnswer.objects.old()
+    return IdempotencyRecord.objects.old()

@@ -10,7 +10,7 @@ app_name = "agents"
 AGENT = "agents/<str:agent_id>"
 
 urlpatterns = [
-    path("", views_list.list, name="list"),
+    path("", views_list.agent_list, name="list"),
     path("selected-agents", bulk.act, name="selected"),
     path("new-agent", edit.create, name="create"),
     path(AGENT, edit.edit, name="edit"),

@@ -88,9 +88,11 @@ def do(job: Job) -> dict[str, Any]:
 
 
 def do_here(job_id: str) -> None:
-    runner.run("00000000-0000-0000-0000-000000000000")  # opens the connection, which is not the job's to answer for
+    runner.run_claimed(
+        "00000000-0000-0000-0000-000000000000"
+    )  # opens the connection, which is not the job's to answer for
     before, began, busy = peak(), time.perf_counter(), time.process_time()
-    runner.run(job_id)
+    runner.run_claimed(job_id)
     seconds, of_cpu = time.perf_counter() - began, time.process_time() - busy
     print(json.dumps({"seconds": seconds, "cpu": of_cpu, "before": before, "peak": peak()}))
 

@@ -74,7 +74,7 @@ class JobAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         if (offer := runner.offers.get(name)) is None:
             raise Http404
-        job = runner.start(offer.kind, offer.parameters, requested_by=request.user)
+        job = runner.enqueue(offer.kind, offer.parameters, requested_by=request.user)
         messages.success(request, f"{offer.title}: started. This page shows how far it is.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
@@ -86,7 +86,7 @@ class JobAdmin(ReadOnlyAdmin):
     def again(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
         failed = [job for job in jobs if job.state == Job.State.FAILED]
         for job in failed:
-            job.again()
+            job.requeue()
         level = messages.SUCCESS if failed else messages.WARNING
         self.message_user(request, f"Queued {len(failed)} of {len(jobs)} jobs again.", level)
 

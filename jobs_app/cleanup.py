@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs_app.models import Job
-from jobs_app.runner import offer, work
+from jobs_app.runner import job_handler, offer_to_staff
 
 CLEAN_UP = "clean_up"
 BATCH = 1000
@@ -27,10 +27,10 @@ OldRows = Callable[[], QuerySet[Any]]
 _old: dict[str, OldRows] = {}
 _chores: list[Callable[[], None]] = []
 
-offer("clean-up", "Clean up now", CLEAN_UP)
+offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
 
 
-def cleaned(name: str) -> Callable[[OldRows], OldRows]:
+def expired_rows(name: str) -> Callable[[OldRows], OldRows]:
     """Register the function that answers with the rows that may go."""
 
     def register(old: OldRows) -> OldRows:
@@ -40,44 +40,44 @@ def cleaned(name: str) -> Callable[[OldRows], OldRows]:
     return register
 
 
-def chore(do: Callable[[], None]) -> Callable[[], None]:
+def cleanup_step(do: Callable[[], None]) -> Callable[[], None]:
     """Register what else is to be cleaned up, such as files."""
     _chores.append(do)
     return do
 
 
-@work(CLEAN_UP)
+@job_handler(CLEAN_UP)
 def clean_up(job: Job) -> dict[str, Any]:
     """Delete what is old enough, a thousand rows in a transaction."""
     removed: dict[str, int] = job.cursor or {}
     for name, old in sorted(_old.items()):
         removed.setdefault(name, 0)
-        while count := delete_some(old):
+        while count := delete_batch(old):
             removed[name] += count
-            job.advance(done=sum(removed.values()), cursor=removed)
+            job.report_progress(done=sum(removed.values()), cursor=removed)
     for do in _chores:
         do()
     return {"removed": removed}
 
 
-def delete_some(old: OldRows) -> int:
+def delete_batch(old: OldRows) -> int:
     """Delete the next rows that are still old when they go; returns how many went."""
     # The oldest first: in another order each batch would begin by passing over all that is young.
     keys = list(old().order_by("pk").values_list("pk", flat=True)[:BATCH])
     return old().filter(pk__in=keys).delete()[0] if keys else 0
 
 
-@cleaned("sessions")
+@expired_rows("sessions")
 def ended_sessions() -> QuerySet[Any]:
     return Session.objects.filter(expire_date__lt=timezone.now())
 
 
-@cleaned("jobs")
+@expired_rows("jobs")
 def old_jobs() -> QuerySet[Any]:
     return Job.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.JOB_DAYS))
 
 
-@cleaned("admin log")
+@expired_rows("admin log")
 def old_log_entries() -> QuerySet[Any]:
     """Who did what in the admin."""
     return LogEntry.objects.filter(action_time__lt=timezone.now() - timedelta(days=settings.ADMIN_LOG_DAYS))

@@ -20,7 +20,7 @@ def lease() -> timedelta:
     return timedelta(seconds=settings.JOB_LEASE)
 
 
-class Lost(Exception):
+class LeaseLost(Exception):
     """The job belongs to another worker now, because this one was silent for longer than its lease."""
 
 
@@ -106,12 +106,12 @@ class Job(models.Model):
             return timezone.now() - self.created_at > lease()
         return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
 
-    def again(self) -> None:
+    def requeue(self) -> None:
         """Queue a job that failed once more; it goes on where it stopped."""
         failed = Job.objects.filter(pk=self.pk, state=Job.State.FAILED)
         failed.update(state=Job.State.QUEUED, attempts=0, error="", finished_at=None, created_at=timezone.now())
 
-    def advance(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
+    def report_progress(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
         """Note how far the work is and keep the lease. Raises Lost where another worker took over."""
         said = {"done": done, "total": total, "cursor": cursor, "result": result}
         self._write(
@@ -129,7 +129,7 @@ class Job(models.Model):
         claim = {"attempts": self.attempts, "started_at": self.started_at}
         mine = Job.objects.filter(pk=self.pk, state=self.State.RUNNING, **claim)
         if not mine.update(**values):
-            raise Lost(f"Job {self.pk} was taken over by another worker.")
+            raise LeaseLost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():
             setattr(self, name, value)
 

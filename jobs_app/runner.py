@@ -3,7 +3,7 @@
     @work("prune_versions")
     def prune(job: Job) -> dict[str, Any]: ...
 
-The function notes its progress with `job.advance()`, goes on from `job.cursor` when an earlier worker died, and
+The function reports progress with `job.report_progress()`, continues from `job.cursor` after a worker died, and
 returns what the job came to.
 """
 
@@ -20,7 +20,7 @@ from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from jobs_app.models import MOST_ATTEMPTS, Job, Lost
+from jobs_app.models import MOST_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ Handler = Callable[[Job], Any]
 _handlers: dict[str, Handler] = {}
 
 
-class Offer(NamedTuple):
+class StaffJob(NamedTuple):
     """A job that changes nothing of what users made, for staff to start by hand."""
 
     title: str
@@ -40,10 +40,10 @@ class Offer(NamedTuple):
     parameters: dict[str, Any]
 
 
-offers: dict[str, Offer] = {}
+offers: dict[str, StaffJob] = {}
 
 
-def work(kind: str) -> Callable[[Handler], Handler]:
+def job_handler(kind: str) -> Callable[[Handler], Handler]:
     """Register the function that does a kind of job."""
 
     def register(handler: Handler) -> Handler:
@@ -53,19 +53,19 @@ def work(kind: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def offer(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
+def offer_to_staff(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
     """Let superusers start such a job from the admin."""
-    offers[name] = Offer(title, kind, parameters or {})
+    offers[name] = StaffJob(title, kind, parameters or {})
 
 
-def start(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
+def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
     """Store a job and send it to a worker once it is committed; a broker that is away only delays it."""
     job = Job.objects.create(kind=kind, parameters=parameters or {}, requested_by=requested_by)
     transaction.on_commit(lambda: send(job), robust=True)
     return job
 
 
-def start_once(kind: str, period: timedelta) -> Job | None:
+def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     """Store a job of the schedule, once in a period of the clock however many beats there are."""
     slot = int((timezone.now().timestamp() - QUARTER) // period.total_seconds())
     # The key is the same for everybody, so that the database lets one of them win.
@@ -81,7 +81,7 @@ def send(job: Job) -> None:
     current_app.send_task("jobs_app.tasks.run_job", [str(job.pk)])  # by name: tasks stand above
 
 
-def run(job_id: str) -> Job | None:
+def run_claimed(job_id: str) -> Job | None:
     """Do a due job, once: a second message for it finds it taken. A kind of the next release waits for its workers."""
     job = Job.objects.filter(kind__in=_handlers).claim(job_id)
     return job and _do(job)
@@ -95,10 +95,10 @@ def run_here(kind: str, parameters: dict[str, Any]) -> Job:
 def _do(job: Job) -> Job:
     try:
         job.finish(_handlers[job.kind](job))
-    except Lost:
+    except LeaseLost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
     except Exception as error:
-        if is_passing(error):  # the lease runs out and the job is sent again
+        if is_transient(error):  # the lease runs out and the job is sent again
             log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
         else:
             log.exception("Job %s (%s) failed.", job.pk, job.kind)
@@ -106,7 +106,7 @@ def _do(job: Job) -> Job:
     return job
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the machine is to blame, and not the job: the database went away, or a disk is full."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)

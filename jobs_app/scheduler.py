@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 EVERY = 10.0  # seconds
 
 
-class NotedScheduler(PersistentScheduler):
+class HeartbeatScheduler(PersistentScheduler):
     """Celery's own scheduler, seen from /readyz."""
 
     noted_at = float("-inf")
@@ -24,11 +24,11 @@ class NotedScheduler(PersistentScheduler):
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         if time.monotonic() - self.noted_at >= EVERY:
             self.noted_at = time.monotonic()
-            note()
+            write_heartbeat()
         return super().tick(*args, **kwargs)
 
 
-def note() -> None:
+def write_heartbeat() -> None:
     """Write the heartbeat; a database that is away must not stop the clock."""
     try:
         Heartbeat.note(Heartbeat.BEAT)

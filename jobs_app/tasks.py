@@ -13,7 +13,7 @@ from jobs_app.cleanup import CLEAN_UP
 @shared_task
 def run_job(job_id: str) -> None:
     """Do one job."""
-    runner.run(job_id)
+    runner.run_claimed(job_id)
 
 
 @shared_task
@@ -25,4 +25,4 @@ def send_due_jobs() -> None:
 @shared_task
 def clean_up() -> None:
     """Start the nightly clean-up, once however many beats there are."""
-    runner.start_once(CLEAN_UP, timedelta(hours=12))
+    runner.enqueue_once_per(CLEAN_UP, timedelta(hours=12))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 from django.conf import settings
 
-from agents_app.forms.fields import KeptText
+from agents_app.forms.fields import RawTextField
 
 MOST_INPUTS = 50  # that one person keeps for one agent
 
@@ -13,7 +13,7 @@ MOST_INPUTS = 50  # that one person keeps for one agent
 class MessageForm(forms.Form):
     """What is asked. Line breaks and blanks stay as they were typed."""
 
-    message = KeptText(
+    message = RawTextField(
         widget=forms.Textarea(
             attrs={
                 "rows": 3,

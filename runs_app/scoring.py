@@ -29,7 +29,7 @@ def start(run: AgentRun) -> Job | None:
         chosen = [key for key, said in asked.items() if is_chosen(run, key, (said or {}).get("sampling") or {})]
         if not chosen:
             return None
-        return runner.start(SCORE, {"run": str(run.pk), "scorers": chosen}, requested_by=run.requested_by)
+        return runner.enqueue(SCORE, {"run": str(run.pk), "scorers": chosen}, requested_by=run.requested_by)
 
 
 def is_chosen(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
@@ -57,7 +57,7 @@ def next_count(run: AgentRun, key: str) -> int:
     return mine.values_list("seen", flat=True).get()
 
 
-@runner.work(SCORE)
+@runner.job_handler(SCORE)
 def score_run(job: Job) -> dict[str, Any]:
     """Score one answer; a scorer that scored it before is not asked again."""
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
@@ -68,7 +68,7 @@ def score_run(job: Job) -> dict[str, Any]:
     for done, key in enumerate(left, 1):
         score, error = scored(run, key)
         Score.objects.get_or_create(run=run, scorer=key, defaults={"score": score, "error": error})
-        job.advance(done=done, total=len(left))
+        job.report_progress(done=done, total=len(left))
     return {"scored": len(left)}
 
 

@@ -15,7 +15,7 @@ from runs_app.providers import table
 @receiver([post_save, post_delete], sender=ModelProvider)
 def forget_providers(**said: Any) -> None:
     """Let this process believe a change of the providers at once; the others do within a second."""
-    table.forget()
+    table.invalidate()
 
 
 @receiver(pre_delete, sender=Agent)

@@ -10,7 +10,7 @@ RUN = "runs/<uuid:run_id>"
 TRY = "agents/<str:agent_id>/try"
 
 urlpatterns = [
-    path("runs", runs.list, name="list"),
+    path("runs", runs.run_list, name="list"),
     path(RUN, runs.view, name="view"),
     path(f"{RUN}/answer", runs.answer, name="answer"),
     path(f"{RUN}/stream", actions.stream, name="stream"),

@@ -166,7 +166,7 @@ def versions() -> list[dict[str, Any]]:
     named = {
         "pinned": True,
         "name": "Before the price change",
-        "own_message": "Legal asked for the 200 € limit to be said plainly.",
+        "custom_message": "Legal asked for the 200 € limit to be said plainly.",
     }
     return [
         version(9, 4, "Maren Holt", "page", "Instructions +12 −3 · Tools +search · Model a, now b", draft=True),

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from access_app.role import Role
-from agents_app.forms.edit import OpenedForm
+from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
 from tests.factories import AgentFactory, member
 
@@ -20,7 +20,7 @@ def browser(user: Any, **headers: str) -> Client:
 
 def typed(agent: Agent, **changed: Any) -> dict[str, Any]:
     """What a browser sends from the editor of this agent, with some fields typed anew."""
-    form = OpenedForm.opening(Agent.objects.with_versions().get(pk=agent.pk), None)
+    form = ExistingAgentForm.opening(Agent.objects.with_versions().get(pk=agent.pk), None)
     sent = {field.html_name: field.field.prepare_value(field.initial) for field in form}
     for scorer in form.scorer_rows:
         sent[f"scorers-{scorer['key']}-type"] = scorer["type"]

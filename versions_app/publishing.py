@@ -7,32 +7,34 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agentcms.db import write_batch
-from agentcms.wire.canonical import digest
+from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import refuse_circle
-from agents_app.editing.change_context import current
+from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.editing.change_context import current_change
 from agents_app.models import Agent
-from agents_app.models.search_index import keep
+from agents_app.models.search_index import update_index
 from versions_app.models.activation import Activation
-from versions_app.retention import push_out
+from versions_app.retention import prune_in_batch
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
 
 
-def goes_live(row: Agent) -> bool:
+def should_publish(row: Agent) -> bool:
     """Whether a save of this row is released: as the change says, else when no draft is ahead; the first always."""
-    publish = current().publish
+    publish = current_change().publish
     return row.head_version is None or (not row.has_draft if publish is None else publish)
 
 
-def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = "") -> None:
+def move_pointers(
+    row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = ""
+) -> None:
     """Move the pointers of a locked row, to versions that are written too where they are new; nothing else does.
 
     The row becomes its head's picture, and a move of live is noted. Raises Circle before anything changed.
     """
     refuse_new_circle(row, head, live)
-    at = moment(head, live)
+    at = change_time(head, live)
     before = row.active_version
     said = row.head_version.snapshot if row.head_version and not row.has_draft else None
     newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
@@ -40,24 +42,24 @@ def move(row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | N
     if live is not None:
         values["active_version"] = live
     if head is not None:
-        values |= {"head_version": head, **picture(row, head)}
+        values |= {"head_version": head, **row_values(row, head)}
     for name, value in values.items():
         setattr(row, name, value)
-    columns = sorted({*row.unwritten, *(f"{name}_id" if name.endswith("_version") else name for name in values)})
-    row.unwritten = ()
-    writes = write_batch.Writes().update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
-    keep(row, said, writes)
+    columns = sorted({*row.deferred_fields, *(f"{name}_id" if name.endswith("_version") else name for name in values)})
+    row.deferred_fields = ()
+    writes = write_batch.WriteBatch().update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
+    update_index(row, said, writes)
     if live is not None and live != before:
         writes.insert(activation(row, before, live, reason, at))
-    for version in new(head, live):
+    for version in unsaved_versions(head, live):
         writes.insert(version)
-        push_out(row, writes)
+        prune_in_batch(row, writes)
     writes.send()
 
 
-def picture(row: Agent, head: AgentVersion) -> dict[str, Any]:
+def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
     """What the row has to be written to be its head's picture: nothing, where the head was made of it."""
-    if row.unwritten or digest(row.snapshot_text) == head.snapshot_hash:
+    if row.deferred_fields or sha256_hex(row.snapshot_text) == head.snapshot_hash:
         return {}
     snapshot = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
     return {name: snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
@@ -72,16 +74,16 @@ def refuse_new_circle(row: Agent, head: AgentVersion | None, live: AgentVersion 
     there = [row.active_version] if live else [row.active_version, row.head_version]
     known = {key for version in there if version for key in version.references.get("agents", ())}
     keys = becomes.references.get("agents", ())
-    if not known.issuperset(keys) and (actor := current().actor):
-        refuse_circle(actor, row.pk, keys)
+    if not known.issuperset(keys) and (actor := current_change().actor):
+        reject_circular_reference(actor, row.pk, keys)
 
 
-def moment(*moved: AgentVersion | None) -> datetime:
+def change_time(*moved: AgentVersion | None) -> datetime:
     """When the pointers move: making a version and its going live are one change, and have one time."""
-    return next((version.created_at for version in new(*moved)), current().time)
+    return next((version.created_at for version in unsaved_versions(*moved)), current_change().time)
 
 
-def new(*moved: AgentVersion | None) -> list[AgentVersion]:
+def unsaved_versions(*moved: AgentVersion | None) -> list[AgentVersion]:
     """Those of the versions that are not saved yet, each once."""
     return [version for version in dict.fromkeys(moved) if version and version._state.adding]
 
@@ -96,14 +98,14 @@ def activation(
         from_version_number=before.version_number if before else None,
         to_version_id=live.pk,
         to_version_number=live.version_number,
-        source=current().source,
-        created_at=at or current().time,
-        reason=current().message or reason or live.change_message,
-        **author(),
+        source=current_change().source,
+        created_at=at or current_change().time,
+        reason=current_change().message or reason or live.change_message,
+        **author_fields(),
     )
 
 
-def author() -> dict[str, Any]:
+def author_fields() -> dict[str, Any]:
     """Who makes the change: a link that may become null, beside a name that stays."""
-    actor = current().actor
+    actor = current_change().actor
     return {"author": actor, "author_name": actor.get_username() if actor else ""}

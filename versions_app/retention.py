@@ -12,7 +12,7 @@ from django.db import connection
 from django.dispatch import Signal
 from django.utils import timezone
 
-from agentcms.db.write_batch import Writes
+from agentcms.db.write_batch import WriteBatch
 from agents_app.models import Agent
 from versions_app.models.retention_rule import RetentionRule
 
@@ -21,7 +21,7 @@ pruned = Signal()  # count: so many versions went, in the transaction at hand
 
 # Why a version stays, as SQL over the agent `a` and its version `v`; the only definition.
 # The version live before this one stays so that undo has a target.
-REASONS = {
+PROTECTION_REASONS = {
     "live": "v.id = a.active_version_id",
     "head": "v.id = a.head_version_id",
     "previously live": """v.id = (
@@ -29,7 +29,7 @@ REASONS = {
     )""",
     "pinned": "v.pinned",
 }
-SPARED = f"COALESCE({' OR '.join(REASONS.values())}, false)"
+IS_PROTECTED = f"COALESCE({' OR '.join(PROTECTION_REASONS.values())}, false)"
 # How many versions an agent keeps: its owner's rule, else the limit.
 ALLOWED = "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
 
@@ -41,21 +41,23 @@ LATERAL = f"""
     CROSS JOIN LATERAL (SELECT count(*) AS total FROM versions_app_agentversion WHERE agent_id = a.id) counted
     CROSS JOIN LATERAL (
         SELECT v.id FROM versions_app_agentversion v
-        WHERE v.agent_id = a.id AND counted.total > rule.allowed AND NOT {SPARED}
+        WHERE v.agent_id = a.id AND counted.total > rule.allowed AND NOT {IS_PROTECTED}
         ORDER BY v.version_number LIMIT GREATEST(counted.total - rule.allowed, 0)
     ) surplus
     WHERE a.id = """  # noqa: S608  no input in it
 
+_REASON_CASES = " ".join(f"WHEN {condition} THEN '{reason}'" for reason, condition in PROTECTION_REASONS.items())
 RANKED = f"""
     SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED} AS allowed,
-        CASE {" ".join(f"WHEN {condition} THEN '{reason}'" for reason, condition in REASONS.items())} END AS spared,
+        CASE {_REASON_CASES} END AS spared,
         {{aged}} AS aged, count(*) OVER (PARTITION BY v.agent_id) AS total,
-        sum(CASE WHEN {SPARED} THEN 0 ELSE 1 END) OVER (PARTITION BY v.agent_id ORDER BY v.version_number) AS place
+        sum(CASE WHEN {IS_PROTECTED} THEN 0 ELSE 1 END)
+            OVER (PARTITION BY v.agent_id ORDER BY v.version_number) AS place
     FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
     WHERE v.agent_id IN ({{agents}})"""  # noqa: S608  no input in it
 
 
-def push_out(agent: Agent, writes: Writes) -> None:
+def prune_in_batch(agent: Agent, writes: WriteBatch) -> None:
     """Let a new version push out the oldest over the limit, together with the writes that make it.
 
     Waiting for it alone would cost as much as the deletion does.
@@ -84,11 +86,11 @@ def delete_aged(agent_ids: Sequence[str]) -> int:
     agents, ids = _among(agent_ids)
     aged = f"""
         SELECT v.id FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
-        WHERE v.agent_id IN ({agents}) AND NOT {SPARED} AND ({condition})"""  # noqa: S608
+        WHERE v.agent_id IN ({agents}) AND NOT {IS_PROTECTED} AND ({condition})"""  # noqa: S608
     return _deleted(aged, [ids, *cutoffs])
 
 
-def verdicts(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, str]]:
+def explain_retention(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, str]]:
     """Agent, version number and `surplus`, `too old` or why it stays, for every version of these agents."""
     ranked, parameters = _ranked(agent_ids, limit, *_aged())
     with connection.cursor() as cursor:
@@ -112,7 +114,7 @@ def _surplus(agent_ids: Sequence[str], limit: int) -> tuple[str, list[Any]]:
 
 def _deleted(chosen: str, parameters: Sequence[Any]) -> int:
     counts = list[int]()
-    Writes().execute(_deletion(chosen), parameters, counts.append).send()
+    WriteBatch().execute(_deletion(chosen), parameters, counts.append).send()
     _tell(counts[0])
     return counts[0]
 

@@ -13,13 +13,13 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from agents_app.models import Agent
-from jobs_app.cleanup import chore, cleaned
+from jobs_app.cleanup import cleanup_step, expired_rows
 from jobs_app.models import Job
-from jobs_app.runner import offer, start_once, work
+from jobs_app.runner import enqueue_once_per, job_handler, offer_to_staff
 from versions_app.exchange import jobs
 from versions_app.integrity import check
 from versions_app.models import Activation
-from versions_app.retention import delete_aged, delete_surplus, verdicts
+from versions_app.retention import delete_aged, delete_surplus, explain_retention
 
 PRUNE = "prune_versions"
 CHECK = check.CHECK
@@ -31,28 +31,28 @@ GOING = ("surplus", "too old")
 @shared_task
 def prune_versions() -> None:
     """Start the sweep of the schedule, once however many beats there are."""
-    start_once(PRUNE, timedelta(hours=12))
+    enqueue_once_per(PRUNE, timedelta(hours=12))
 
 
 @shared_task
 def check_history() -> None:
     """Start the nightly check, once however many beats there are."""
-    start_once(CHECK, timedelta(hours=12))
+    enqueue_once_per(CHECK, timedelta(hours=12))
 
 
-work(CHECK)(check.check)
-offer("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
-offer("export-agents", "Export all agents", jobs.EXPORT, {"role": ""})
-offer("check-history", "Check the history", CHECK)
+job_handler(CHECK)(check.check)
+offer_to_staff("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
+offer_to_staff("export-agents", "Export all agents", jobs.EXPORT, {"role": ""})
+offer_to_staff("check-history", "Check the history", CHECK)
 
 
-@chore
+@cleanup_step
 def old_files() -> None:
     """Exports and uploads go with their jobs."""
     jobs.sweep_files(settings.JOB_DAYS)
 
 
-@cleaned("activations")
+@expired_rows("activations")
 def old_activations() -> QuerySet[Any]:
     """Moves of live past their age; the newest of each agent always stays, because undo and retention read it."""
     newer = Activation.objects.filter(agent=OuterRef("agent"), pk__gt=OuterRef("pk"))
@@ -60,13 +60,13 @@ def old_activations() -> QuerySet[Any]:
     return Activation.objects.filter(Exists(newer), created_at__lt=limit)
 
 
-@work(PRUNE)
+@job_handler(PRUNE)
 def sweep(job: Job) -> dict[str, Any]:
     """Prune every agent to the limit, a thousand in a transaction; or, as a dry run, say what would go."""
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
     if job.parameters.get("dryRun"):
         return forecast(job, limit)
-    job.advance(done=job.done, total=Agent.objects.count())
+    job.report_progress(done=job.done, total=Agent.objects.count())
     state: dict[str, Any] = job.cursor or {"after": None, "removed": 0}
     while batch := next_batch(state["after"]):
         with transaction.atomic():
@@ -75,7 +75,7 @@ def sweep(job: Job) -> dict[str, Any]:
                 Agent.objects.filter(pk__in=batch).select_for_update(skip_locked=True).values_list("pk", flat=True)
             )
             state = {"after": batch[-1], "removed": state["removed"] + delete_surplus(free, limit) + delete_aged(free)}
-            job.advance(done=job.done + len(batch), cursor=state)
+            job.report_progress(done=job.done + len(batch), cursor=state)
     return {"removed": state["removed"], "limit": limit}
 
 
@@ -86,12 +86,12 @@ def forecast(job: Job, limit: int) -> dict[str, Any]:
     listed: list[dict[str, Any]] = []
     after = None
     while batch := next_batch(after):
-        for agent_id, number, verdict in verdicts(batch, limit):
+        for agent_id, number, verdict in explain_retention(batch, limit):
             why[verdict] += 1
             if verdict in GOING and len(listed) < MOST_LISTED:
                 listed.append({"agentId": agent_id, "versionNumber": number})
         after, done = batch[-1], done + len(batch)
-        job.advance(done=done, total=total)
+        job.report_progress(done=done, total=total)
     going = sum(why.pop(verdict, 0) for verdict in GOING)
     return {"limit": limit, "removed": 0, "surplus": going, "versions": listed, "kept": dict(why)}
 

@@ -11,7 +11,7 @@ VERSIONS = f"{AGENT}/versions"
 VERSION = f"{VERSIONS}/<int:number>"
 
 urlpatterns = [
-    path(VERSIONS, history.list, name="list"),
+    path(VERSIONS, history.version_list, name="list"),
     path(f"{VERSIONS}/recent", history.recent, name="recent"),
     path(f"{VERSIONS}/compare", compare.compare, name="compare"),
     path(f"{VERSIONS}/review", review.review, name="review"),

@@ -9,7 +9,7 @@ app_name = "exchange"
 JOB = "exchange/<uuid:job_id>"
 
 urlpatterns = [
-    path("exchange", exchange.list, name="list"),
+    path("exchange", exchange.job_list, name="list"),
     path("exchange/export", exchange.export, name="export"),
     path("exchange/import", exchange.upload, name="upload"),
     path(JOB, exchange.job, name="job"),

@@ -25,7 +25,7 @@ class CallThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         key = request.auth
-        self.seconds = calls.take(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{address(request)}")
+        self.seconds = calls.hit(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{address(request)}")
         return not self.seconds
 
     def wait(self) -> float:

@@ -20,7 +20,7 @@ CACHE_IS_AWAY = (RedisError, OSError)
 SHARES = 20  # how often in a window a process tells the others
 MOST_CALLERS = 10_000  # kept in mind by one process
 
-alone = Signal()  # throttle: what this process counted could not be told to the others
+counting_alone = Signal()  # throttle: what this process counted could not be told to the others
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Limiter:
     windows: dict[str, _Window] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
-    def take(self, caller: str) -> int:
+    def hit(self, caller: str) -> int:
         """Count a call; the seconds to wait where there were too many, else 0."""
         rate = self.rate()
         if rate is None:
@@ -70,4 +70,4 @@ class Limiter:
             pass
         except CACHE_IS_AWAY:
             log.warning("The cache is away: each process counts calls alone.")
-            alone.send(None, throttle=self.name)
+            counting_alone.send(None, throttle=self.name)

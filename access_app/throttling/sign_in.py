@@ -18,7 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from access_app.models import SignInTries
+from access_app.models import SignInAttempt
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,13 @@ CACHE_IS_AWAY = (RedisError, OSError)
 
 
 @dataclass(frozen=True)
-class Throttle:
+class SignInThrottle:
     """The tries from one address for one username."""
 
     address: str
     username: str
 
-    def take(self) -> int:
+    def hit(self) -> int:
         """Count a try; the seconds to wait where there were too many, else 0.
 
         A try that is refused by one bound does not count for the next: nobody locks a name for others by going on.
@@ -52,13 +52,13 @@ class Throttle:
     def pair(self) -> str:
         return key("pair", f"{network(self.address)} {self.username}")
 
-    def forgive(self) -> None:
+    def reset(self) -> None:
         """Forget the tries of this address for a username whose password was right; the other bounds still count."""
         name = self.pair
         try:
             cache.delete(name)
         except CACHE_IS_AWAY:
-            SignInTries.objects.filter(key=name).delete()
+            SignInAttempt.objects.filter(key=name).delete()
 
 
 def network(address: str) -> str:
@@ -101,9 +101,9 @@ def count_in_cache(name: str) -> tuple[int, float]:
 def count_in_database(name: str) -> tuple[int, float]:
     now = timezone.now()
     with transaction.atomic():
-        SignInTries.objects.filter(ends_at__lte=now).delete()
+        SignInAttempt.objects.filter(ends_at__lte=now).delete()
         ends_at = now + timedelta(seconds=WINDOW)
-        tries, _ = SignInTries.objects.select_for_update().get_or_create(key=name, defaults={"ends_at": ends_at})
+        tries, _ = SignInAttempt.objects.select_for_update().get_or_create(key=name, defaults={"ends_at": ends_at})
         tries.count += 1
         tries.save(update_fields=["count"])
     return tries.count, tries.ends_at.timestamp()

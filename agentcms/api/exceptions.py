@@ -16,8 +16,8 @@ from rest_framework.response import Response
 
 from agentcms import errors
 from agentcms.errors import ApiError, BadRequest
-from agentcms.logs import describe
-from agentcms.wire.names import join, to_wire, wire_path
+from agentcms.logs import describe_exception
+from agentcms.wire.names import join_path, to_wire, wire_path
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def _own(exception: ApiError) -> ApiError:
 
 @api_error.register
 def _drf(exception: drf.APIException) -> ApiError:
-    return ApiError(exception.status_code, sentence(str(exception.detail)), exception.default_code)
+    return ApiError(exception.status_code, with_full_stop(str(exception.detail)), exception.default_code)
 
 
 @api_error.register(drf.NotAuthenticated)
@@ -76,7 +76,7 @@ def _flat(detail: Any, path: str) -> Iterator[tuple[str, str]]:
     """DRF's nested details as issues with wire paths."""
     if isinstance(detail, dict):
         for key, value in detail.items():
-            yield from _flat(value, path if key == "non_field_errors" else join(path, to_wire(str(key))))
+            yield from _flat(value, path if key == "non_field_errors" else join_path(path, to_wire(str(key))))
     elif isinstance(detail, list):
         for index, value in enumerate(detail):
             yield from _flat(value, path if isinstance(value, str) else f"{path}[{index}]")
@@ -91,7 +91,7 @@ def _unreadable(exception: drf.ParseError) -> ApiError:
 
 @api_error.register
 def _method(exception: drf.MethodNotAllowed) -> ApiError:
-    return ApiError(405, sentence(str(exception.detail)), "method_not_allowed")
+    return ApiError(405, with_full_stop(str(exception.detail)), "method_not_allowed")
 
 
 @api_error.register
@@ -113,12 +113,12 @@ def _throttled(exception: drf.Throttled) -> ApiError:
 @api_error.register(django.PermissionDenied)
 def _forbidden(exception: Exception) -> ApiError:
     message = str(exception) or "You may not do this."
-    return errors.Forbidden(sentence(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
+    return errors.Forbidden(with_full_stop(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
 
 
 @api_error.register
 def _missing(exception: drf.NotFound) -> ApiError:
-    return errors.NotFound(sentence(str(exception.detail)))
+    return errors.NotFound(with_full_stop(str(exception.detail)))
 
 
 @api_error.register(Http404)
@@ -169,7 +169,7 @@ def _database(exception: Exception) -> ApiError | None:
         return _unstorable(exception)
     if not _is_passing(exception):
         return None
-    logger.warning("The database could not be had in time: %s", describe(exception))
+    logger.warning("The database could not be had in time: %s", describe_exception(exception))
     return errors.Unavailable()
 
 
@@ -188,6 +188,6 @@ def _is_passing(exception: Exception) -> bool:
     return word is None or word.startswith(passing)
 
 
-def sentence(text: str) -> str:
+def with_full_stop(text: str) -> str:
     """A message with its full stop."""
     return text if text.endswith((".", "!", "?")) else f"{text}."

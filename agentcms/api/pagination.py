@@ -23,7 +23,7 @@ class Paging:
         return self.start + self.per_page
 
 
-def page_body(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> dict[str, Any]:
+def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> dict[str, Any]:
     """The answer of every list."""
     return {
         key: rows,
@@ -34,13 +34,13 @@ def page_body(key: str, rows: Sequence[Any], total: int, page: int, per_page: in
     }
 
 
-def walk_text(key: str, rows: Iterable[str], per_page: int, following: str | None) -> str:
+def cursor_page_json(key: str, rows: Iterable[str], per_page: int, following: str | None) -> str:
     """The answer of a list that is walked by cursor."""
     tail = f'"nextCursor":"{following}"' if following else '"nextCursor":null'
     return f'{{"{key}":[{",".join(rows)}],"perPage":{per_page},"hasMore":{"true" if following else "false"},{tail}}}'
 
 
-def page_text(key: str, rows: Iterable[str], total: int, page: int, per_page: int) -> str:
+def page_json(key: str, rows: Iterable[str], total: int, page: int, per_page: int) -> str:
     """`page_body` for rows that are JSON texts already."""
     more = "true" if (page + 1) * per_page < total else "false"
     return f'{{"{key}":[{",".join(rows)}],"total":{total},"page":{page},"perPage":{per_page},"hasMore":{more}}}'

@@ -26,7 +26,7 @@ class StrictJSONParser(BaseParser):
     ) -> Any:
         request: Request = (parser_context or {})["request"]
         refuse_other_encodings(request)
-        body = read_body(request, stream)
+        body = read_limited_body(request, stream)
         try:
             return parse(body)
         except InvalidJSON as error:
@@ -42,7 +42,7 @@ def refuse_other_encodings(request: Request) -> None:
         raise errors.UnsupportedMediaType()
 
 
-def read_body(request: Request, stream: IO[bytes]) -> bytes:
+def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
     """The body, refused by its declared length, or after one byte too many where that lied."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
@@ -58,7 +58,7 @@ def read_body(request: Request, stream: IO[bytes]) -> bytes:
     return bytes(body)
 
 
-def body_object(request: Request) -> dict[str, Any]:
+def json_object_body(request: Request) -> dict[str, Any]:
     """The members of the request's JSON object; an empty body has none."""
     if not isinstance(request.data, dict):
         raise BadRequest("request body", [("", "The body must be a JSON object.")])

@@ -12,10 +12,10 @@ from urllib.parse import unquote_to_bytes
 
 from agentcms.api.pagination import Paging
 from agentcms.errors import BadRequest
-from agentcms.wire.names import join, shown
+from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.parser import InvalidJSON, parse
-from agentcms.wire.timestamps import read_time
-from agentcms.wire.validation import Fault, faults
+from agentcms.wire.timestamps import parse_timestamp
+from agentcms.wire.validation import JSONFault, find_faults
 
 MAX_PER_PAGE = 1000
 MAX_NUMBER = 2**31 - 1  # a page of this number still begins within 64 bits
@@ -42,7 +42,7 @@ class OrderBy:
     direction: Direction = "DESC"
 
 
-class Query:
+class QueryParams:
     """The parameters of one request; each method reads one, and leaving the block refuses every fault at once.
 
     `with Query(request) as query: paging = query.paging(100)`. Parameters that nobody reads are ignored; one that is
@@ -50,14 +50,14 @@ class Query:
     """
 
     def __init__(self, request: HasMeta) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[JSONFault] = []
         self.values: dict[str, list[str]] = {}
         # Not request.GET: it turns broken UTF-8 into other characters without a word.
         raw: bytes = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
         for pair in filter(None, raw.split(b"&")):
             self._keep(*pair.replace(b"+", b" ").partition(b"=")[::2])
 
-    def __enter__(self) -> Query:
+    def __enter__(self) -> QueryParams:
         return self
 
     def __exit__(
@@ -73,15 +73,15 @@ class Query:
         try:
             value = unquote_to_bytes(raw_value).decode()
         except UnicodeDecodeError:
-            self.refuse(shown(name), "The value is not valid UTF-8.")
+            self.refuse(printable_key(name), "The value is not valid UTF-8.")
             return
-        for fault in (*faults(name, shown(name)), *faults(value, shown(name))):
+        for fault in (*find_faults(name, printable_key(name)), *find_faults(value, printable_key(name))):
             self.refuse(*fault)
         self.values.setdefault(name, []).append(value)
 
     def refuse(self, field: str, message: str) -> None:
         """Note a fault; the block's end raises it."""
-        self.faults.append(Fault(field, message))
+        self.faults.append(JSONFault(field, message))
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """The parameter as it stands, or the default where it is absent."""
@@ -119,7 +119,7 @@ class Query:
         """A wire time, or None where it is absent."""
         text = self.text(name)
         try:
-            return None if text is None else read_time(text)
+            return None if text is None else parse_timestamp(text)
         except ValueError as error:
             self.refuse(name, str(error))
             return None
@@ -167,7 +167,7 @@ class Query:
             value = parse(text.encode())
         except InvalidJSON as error:
             for field, message in error.faults:
-                self.refuse(join(name, field) if field else name, message)
+                self.refuse(join_path(name, field) if field else name, message)
             return {}
         if isinstance(value, dict):
             return value
@@ -178,10 +178,10 @@ class Query:
         result: dict[str, Any] = {}
         for key, texts in brackets:
             if not _BRACKETS.fullmatch(key, len(name)):
-                self.refuse(shown(key), f"Write brackets as {name}[key] or {name}[key][key].")
+                self.refuse(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
             elif len(texts) > 1 or not _place(result, key[len(name) + 1 : -1].split("]["), texts[0]):
-                self.refuse(shown(key), "Give this parameter once.")
-        for fault in faults(result, name):
+                self.refuse(printable_key(key), "Give this parameter once.")
+        for fault in find_faults(result, name):
             self.refuse(*fault)
         return result
 

@@ -14,11 +14,11 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from agentcms.wire.timestamps import wire_time
+from agentcms.wire.timestamps import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class RawJSON:
+class PreEncodedJSON:
     """Response data that is JSON text already, in UTF-8: `Response(RawJSON(text.encode()))`."""
 
     content: bytes
@@ -32,7 +32,7 @@ def encode(data: Any) -> bytes:
 
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
-        return wire_time(value)
+        return format_timestamp(value)
     if isinstance(value, UUID | Promise):
         return str(value)
     raise TypeError(f"A {type(value).__name__} has no form in JSON.")
@@ -48,7 +48,7 @@ class JSONRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        if isinstance(data, RawJSON):
+        if isinstance(data, PreEncodedJSON):
             return data.content
         return b"" if data is None else encode(data)
 

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from agentcms.api.renderers import encode
 
 
-def reply(text: str, status: int = 200, etag: str = "") -> HttpResponse:
+def json_text_response(text: str, status: int = 200, etag: str = "") -> HttpResponse:
     """An answer that is JSON text already."""
     response = HttpResponse(text.encode(), "application/json", status)
     if etag:
@@ -18,5 +18,5 @@ def reply(text: str, status: int = 200, etag: str = "") -> HttpResponse:
     return response
 
 
-def json_reply(data: Any, status: int = 200) -> HttpResponse:
+def json_response(data: Any, status: int = 200) -> HttpResponse:
     return HttpResponse(encode(data), "application/json", status)

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from agentcms.errors import BadRequest, NotFound
 from agentcms.wire.names import to_wire
-from agentcms.wire.validation import faults
+from agentcms.wire.validation import find_faults
 
 
 class JSONView(APIView):
@@ -45,7 +45,9 @@ class JSONView(APIView):
 
 def check_path(arguments: Mapping[str, Any]) -> None:
     """Refuse a NUL or half of a surrogate pair in what the path captured."""
-    found = [fault for name, value in arguments.items() if isinstance(value, str) for fault in faults(value, name)]
+    found = [
+        fault for name, value in arguments.items() if isinstance(value, str) for fault in find_faults(value, name)
+    ]
     if found:
         raise BadRequest("path parameters", [(to_wire(name), message) for name, message in found])
 

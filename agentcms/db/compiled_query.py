@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 Converters = list[tuple[int, Any, Any]]  # of a column: its place, its converters, and what they ask for
 
 
-class Prepared:
+class CompiledQuery:
     """A query of values, written with the ORM, whose SQL is kept; each run fills in its parameters only.
 
     `build` takes the variant and then the parameters, by name, and gives a `values_list()`; the variant decides what
@@ -45,16 +45,16 @@ class Prepared:
         self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any
     ) -> list[Row]:
         """The rows; `limit` is the WINDOW: how many, after how many."""
-        asked = self.asked(variant, limit=limit, **values)
+        asked = self.bind(variant, limit=limit, **values)
         rows: list[Row] = connection.rows(asked.sql, asked.parameters)  # type: ignore[attr-defined]
         return asked.converted(rows)
 
-    def asked(self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any) -> Asked:
+    def bind(self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any) -> BoundQuery:
         """What a call would ask, to go with others by `at_once`."""
         sql, template, converters = self._compiled(variant)
         if limit is not None:
             values["limit"], values["offset"] = limit
-        return Asked(sql, [each.of(values) if isinstance(each, _Slot) else each for each in template], converters)
+        return BoundQuery(sql, [each.of(values) if isinstance(each, _Slot) else each for each in template], converters)
 
     def _compiled(self, variant: Hashable) -> tuple[str, list[Any], Converters]:
         key = (connection.vendor, variant)
@@ -78,7 +78,7 @@ class Prepared:
         return sql, template, [(index, calls, column) for index, (calls, column) in converters.items()]
 
 
-class Asked(NamedTuple):
+class BoundQuery(NamedTuple):
     """A prepared query with its parameters."""
 
     sql: str
@@ -89,7 +89,7 @@ class Asked(NamedTuple):
         return [_converted(row, self.converters) for row in rows] if self.converters else rows
 
 
-def at_once(*asked: Asked) -> list[list[Row]]:
+def run_together(*asked: BoundQuery) -> list[list[Row]]:
     """The rows of each query, in order, all sent at once, inside a transaction.
 
     Each sees what was committed when its turn came: one that follows a wait for a lock sees what was waited for.
@@ -99,12 +99,12 @@ def at_once(*asked: Asked) -> list[list[Row]]:
 
 
 @cache
-def columns(model: type[Model], path: str = "") -> list[str]:
+def model_columns(model: type[Model], path: str = "") -> list[str]:
     """What to ask for by `values_list` so that `from_db` makes the model's objects of it."""
     return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
 
 
-def items(text: str, kind: str = "text") -> RawSQL:
+def json_array_items(text: str, kind: str = "text") -> RawSQL:
     """The items of a JSON list, for `__in`: one parameter however many, where PostgreSQL takes no more than 65,535."""
     if connection.vendor == "postgresql":
         return RawSQL(f"SELECT jsonb_array_elements_text(%s::jsonb)::{kind}", [text])  # noqa: S611  no input in it

@@ -23,7 +23,7 @@ PLAIN = (models.CharField, models.TextField, models.IntegerField, models.Boolean
 PLAIN_ON_POSTGRESQL = (*PLAIN, models.DateTimeField, models.UUIDField)
 
 
-class Writes:
+class WriteBatch:
     """Writes that need nothing of one another, sent in order, at once, inside a transaction.
 
     What follows a write, as its signal does, comes when all are written.
@@ -72,24 +72,24 @@ class Writes:
             then(answer)
 
 
-def insert(row: Any) -> None:
+def insert_row(row: Any) -> None:
     """What `row.save(force_insert=True)` does."""
-    Writes().insert(row).send()
+    WriteBatch().insert(row).send()
 
 
-def save(row: Any, names: Iterable[str]) -> None:
+def update_row(row: Any, names: Iterable[str]) -> None:
     """What `row.save(force_update=True, update_fields=names)` does. No expressions.
 
     Raises the model's DoesNotExist where the row vanished.
     """
     model, names = type(row), tuple(names)
-    with announced(row, names):
-        if not update(model, model._meta.pk.attname, row.pk, {name: getattr(row, name) for name in names}):
+    with send_save_signals(row, names):
+        if not update_where(model, model._meta.pk.attname, row.pk, {name: getattr(row, name) for name in names}):
             raise model.DoesNotExist(f"{model.__name__} {row.pk} was deleted meanwhile.")
 
 
 @contextmanager
-def announced(row: Any, names: Iterable[str]) -> Iterator[None]:
+def send_save_signals(row: Any, names: Iterable[str]) -> Iterator[None]:
     """Around what writes these fields of a row: the signals of a save."""
     told: dict[str, Any] = {
         "instance": row,
@@ -102,10 +102,10 @@ def announced(row: Any, names: Iterable[str]) -> Iterator[None]:
     post_save.send(type(row), created=False, **told)
 
 
-def update(model: Model, column: str, key: Any, values: Values) -> int:
+def update_where(model: Model, column: str, key: Any, values: Values) -> int:
     """Write values, by attribute, to the rows whose column is the key; how many there were. Sends no signal."""
     counts: list[int] = []
-    Writes().update(model, column, key, values, counts.append).send()
+    WriteBatch().update(model, column, key, values, counts.append).send()
     return counts[0]
 
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 View = Callable[[HttpRequest], HttpResponse]
 
 
-class ProgramsMiddleware:
+class ApiFastPathMiddleware:
     """Leads a call of the API that brings no cookie past every middleware named below this one.
 
     Those are sessions, messages, CSRF and the like: a seventh of what reading an agent costs. A call with a cookie,
@@ -19,7 +19,7 @@ class ProgramsMiddleware:
 
     def __init__(self, get_response: View) -> None:
         self.get_response = get_response
-        self.view = innermost(get_response)
+        self.view = innermost_view(get_response)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.META.get("HTTP_COOKIE") or not request.path_info.startswith("/api/"):
@@ -32,7 +32,7 @@ class ProgramsMiddleware:
         return response
 
 
-def innermost(handler: Any) -> View:
+def innermost_view(handler: Any) -> View:
     """What the last middleware wraps: the views with their hooks."""
     while further := getattr(getattr(handler, "__wrapped__", handler), "get_response", None):
         handler = further

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 
-class ButtonsMiddleware:
+class MethodNotAllowedPageMiddleware:
     """Shows a page that says so, where Django answers a person with an empty 405."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

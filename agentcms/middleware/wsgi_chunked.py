@@ -16,7 +16,7 @@ Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
-def measured(application: Application) -> Application:
+def with_content_length(application: Application) -> Application:
     """Wrap a WSGI application so that a chunked body reaches it as one with a length."""
 
     def wrapper(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -53,21 +53,21 @@ class Readiness:
     def look(self) -> dict[str, str]:
         with self.lock:
             if time.monotonic() - self.looked_at > FRESH:
-                self.found = findings()
+                self.found = run_checks()
                 self.looked_at = time.monotonic()
             return self.found
 
 
-def findings() -> dict[str, str]:
+def run_checks() -> dict[str, str]:
     """What every check says. A database that is away is waited for once: a probe has not much time."""
     found: dict[str, str] = {}
     for name, check in CHECKS.items():
         is_hopeless = name in ASK_THE_DATABASE and found.get("database") != OK
-        found[name] = FAILING if is_hopeless else said_by(check)
+        found[name] = FAILING if is_hopeless else check_status(check)
     return found
 
 
-def said_by(check: Callable[[], str]) -> str:
+def check_status(check: Callable[[], str]) -> str:
     """What a check says; one that raises says no more than that, because anybody may ask."""
     try:
         return check()

@@ -24,8 +24,8 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
 
 from prometheus_client import Counter, Histogram  # noqa: E402  it reads the folder as it loads
 
-from access_app.throttling.limiter import alone  # noqa: E402
-from runs_app.engine.leases import ended  # noqa: E402
+from access_app.throttling.limiter import counting_alone  # noqa: E402
+from runs_app.engine.leases import run_ended  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
@@ -39,14 +39,16 @@ REQUESTS = Counter("agentcms_requests", "Requests answered.", ["method", "route"
 SECONDS = Histogram("agentcms_request_seconds", "Time to answer.", ["method", "route"], buckets=BUCKETS)
 CONFLICTS = Counter("agentcms_conflicts", "Requests refused because somebody else was there first.", ["status"])
 THROTTLED = Counter("agentcms_throttled", "Requests refused because there were too many.", ["route"])
-ALONE = Counter("agentcms_throttles_alone", "Counts of calls that one process keeps to itself.", ["throttle"])
+UNSHARED_THROTTLES = Counter(
+    "agentcms_throttles_alone", "Counts of calls that one process keeps to itself.", ["throttle"]
+)
 VERSIONS = Counter("agentcms_versions", "Versions made.", ["source"])
 ACTIVATIONS = Counter("agentcms_activations", "Moves of what is live.", ["source"])
 RUNS = Counter("agentcms_runs_ended", "Runs that are over.", ["status"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
-def count_kept(counter: Counter, instance: Any, created: bool, **kwargs: Any) -> None:
+def count_created(counter: Counter, instance: Any, created: bool, **kwargs: Any) -> None:
     """Count a new row once it is committed."""
     if created:
         transaction.on_commit(counter.labels(instance.source).inc)
@@ -56,21 +58,21 @@ def count_pruned(count: int, **kwargs: Any) -> None:
     transaction.on_commit(partial(PRUNED.labels("versions").inc, count))
 
 
-def count_alone(throttle: str, **kwargs: Any) -> None:
-    ALONE.labels(throttle).inc()
+def count_unshared_throttle(throttle: str, **kwargs: Any) -> None:
+    UNSHARED_THROTTLES.labels(throttle).inc()
 
 
 def count_run(status: str, **kwargs: Any) -> None:
     RUNS.labels(status).inc()
 
 
-def listen() -> None:
+def connect_signals() -> None:
     """Count what the history makes and removes, how runs end, and throttles that do without the cache."""
-    post_save.connect(partial(count_kept, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
-    post_save.connect(partial(count_kept, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
+    post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
+    post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
-    alone.connect(count_alone, dispatch_uid="count-alone")
-    ended.connect(count_run, dispatch_uid="count-runs")
+    counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
+    run_ended.connect(count_run, dispatch_uid="count-runs")
 
 
 def reserve() -> None:

@@ -25,7 +25,7 @@ from versions_app.integrity.check import CHECK
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Asked:
+class DatabaseCollector:
     """What the database knows."""
 
     def collect(self) -> Iterator[Metric]:
@@ -68,14 +68,14 @@ def gauge(name: str, text: str, value: float) -> Metric:
     return family
 
 
-def figures() -> bytes:
+def render_metrics() -> bytes:
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(FOLDER))
-    registry.register(Asked())
+    registry.register(DatabaseCollector())
     return generate_latest(registry)
 
 
-class MayReadFigures(BasePermission):
+class CanReadMetrics(BasePermission):
     """Staff, and the addresses that METRICS_ALLOW names where no proxy stands between."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -92,11 +92,11 @@ def comes_from(request: Request, networks: Iterable[Any]) -> bool:
     return any(address in network for network in networks)
 
 
-class FiguresView(APIView):
+class MetricsView(APIView):
     """`GET /metrics`."""
 
-    permission_classes = (MayReadFigures,)
+    permission_classes = (CanReadMetrics,)
     schema = None
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(figures(), TEXT)
+        return HttpResponse(render_metrics(), TEXT)

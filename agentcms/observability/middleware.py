@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from agentcms.logs import SANE_ID, request_id
+from agentcms.logs import is_valid_request_id, request_id
 from agentcms.observability import health, metrics
 
 log = logging.getLogger("agentcms.requests")
@@ -23,7 +23,7 @@ PROBES = {"/healthz": health.alive, "/readyz": health.ready}
 Key = tuple[str, str, int]
 
 
-class ObserveMiddleware:
+class RequestLogMiddleware:
     """The outermost middleware; measured at about a hundredth of a millisecond per request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -33,7 +33,7 @@ class ObserveMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         began = perf_counter()
         given = request.META.get("HTTP_X_REQUEST_ID", "")
-        number = given if SANE_ID(given) else token_hex(8)
+        number = given if is_valid_request_id(given) else token_hex(8)
         request_id.set(number)
         probe = PROBES.get(request.path_info)
         response = probe(request) if probe else self.get_response(request)

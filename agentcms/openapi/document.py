@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from agentcms.openapi.json_schema import ANY, FLAG, ID, JSON, TEXT, TIME, WHOLE, closed, many, maybe, page, ref
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATES, runs
-from agents_app.api.schemas import Copy, Identity, Ownership, Said
-from agents_app.configuration.schema import AgentCreate, AgentShape, partial
+from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
+from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, Undo
 
@@ -133,13 +133,13 @@ def schemas() -> dict[str, JSON]:
     """The shapes of bodies and answers by name."""
     found = answers() | pages() | runs()
     add(found, "CallOptions", CallOptions)
-    add(found, "AgentCreate", AgentCreate, Said)
-    add(found, "AgentChange", partial(AgentShape), Ownership, Said)
-    add(found, "Duplicate", Identity, Copy, Ownership)
-    add(found, "Said", Said)
-    add(found, "Undo", Undo, Said)
+    add(found, "AgentCreate", AgentCreate, ChangeOptions)
+    add(found, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
+    add(found, "Duplicate", Identity, DuplicateOptions, Ownership)
+    add(found, "Said", ChangeOptions)
+    add(found, "Undo", Undo, ChangeOptions)
     add(found, "VersionDescription", Description)
-    add(found, "Configuration", AgentShape)
+    add(found, "Configuration", AgentConfig)
     found["Agent"] = agent(found["Configuration"])
     return found
 

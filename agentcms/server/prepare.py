@@ -56,7 +56,7 @@ def static_files() -> Iterator[str]:
 
 
 def seed_demo_data() -> bool:
-    if "seed_demo" not in get_commands() or not environment.flag("DEMO_DATA", default=True):
+    if "seed_demo" not in get_commands() or not environment.read_bool("DEMO_DATA", default=True):
         return False
     call_command("seed_demo")
     call_command("seed_demo_runs")

@@ -31,7 +31,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServerConfig:
     """What the environment asks for."""
 
     data: Path
@@ -42,10 +42,10 @@ class Plan:
     streams: int
 
     @classmethod
-    def from_environment(cls) -> "Plan":
+    def from_environment(cls) -> "ServerConfig":
         return cls(
-            data=Path(environment.text("DATA_DIR", str(PROJECT / "var"))).resolve(),
-            host=environment.text("HOST", "127.0.0.1"),
+            data=Path(environment.read_text("DATA_DIR", str(PROJECT / "var"))).resolve(),
+            host=environment.read_text("HOST", "127.0.0.1"),
             port=environment.number("PORT", 8000, minimum=1),
             workers=environment.number("WEB_WORKERS", 2, minimum=1),
             threads=environment.number("WEB_THREADS", 16, minimum=1),
@@ -67,7 +67,7 @@ def main() -> int:
     if "--stop-with-parent" in sys.argv[1:]:
         end_with_parent(os.getppid())()
     try:
-        return run(Plan.from_environment())
+        return run(ServerConfig.from_environment())
     except (CannotStart, ImproperlyConfigured) as error:
         print(error, file=sys.stderr)
     except OSError as error:
@@ -75,9 +75,9 @@ def main() -> int:
     return 1
 
 
-def run(plan: Plan) -> int:
+def run(plan: ServerConfig) -> int:
     plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(plan.data) as lock, Watchdog(keep_open=[lock]) as guard:
+    with data_dir_lock(plan.data) as lock, Watchdog(keep_open=[lock]) as guard:
         check_port(plan)
         supervisor = Supervisor(guard, Log(sys.stdout))
         try:
@@ -91,7 +91,7 @@ def run(plan: Plan) -> int:
     return 0
 
 
-def serve(plan: Plan, supervisor: Supervisor) -> None:
+def serve(plan: ServerConfig, supervisor: Supervisor) -> None:
     """Start one thing after the other, then keep them running until somebody asks to stop."""
     variables = {**os.environ, "DATA_DIR": str(plan.data), "PYTHONUNBUFFERED": "1"}
     with broker(plan, supervisor, variables) as address:
@@ -113,7 +113,7 @@ def serve(plan: Plan, supervisor: Supervisor) -> None:
 # --- Before anything starts
 
 
-def check_port(plan: Plan) -> None:
+def check_port(plan: ServerConfig) -> None:
     """Say so now if the port is taken, in words that help."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(plan.host, plan.port, type=socket.SOCK_STREAM)[0]
@@ -128,7 +128,7 @@ def check_port(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def locked(data: Path) -> Iterator[int]:
+def data_dir_lock(data: Path) -> Iterator[int]:
     """Have the data folder to ourselves; the lock is held until the last of our processes has ended."""
     lock = os.open(data / "run.pid", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -169,7 +169,7 @@ def runs(process: str) -> bool:
 
 
 @contextlib.contextmanager
-def broker(plan: Plan, supervisor: Supervisor, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def broker(plan: ServerConfig, supervisor: Supervisor, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """What the others need in their environment to reach the broker: ours, unless somebody brought one."""
     note = plan.data / "valkey.url"
     if variables.get("REDIS_URL") or variables.get("CELERY_BROKER_URL"):
@@ -196,7 +196,7 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def web(plan: Plan, variables: Mapping[str, str]) -> Child:
+def web(plan: ServerConfig, variables: Mapping[str, str]) -> Child:
     options = {
         "--interface": "wsgi",
         "--host": plan.host,
@@ -217,7 +217,7 @@ def worker(variables: Mapping[str, str]) -> Child:
     return Child("worker", python("-W", "ignore:You're running the worker", "-m", "agentcms.server.worker"), variables)
 
 
-def first_page_answers(plan: Plan, supervisor: Supervisor, longest: float) -> bool:
+def first_page_answers(plan: ServerConfig, supervisor: Supervisor, longest: float) -> bool:
     """Wait until the first page really answers, at most so many seconds."""
     deadline = time.monotonic() + longest
     while (status := first_page(plan)) is None or status >= 500:
@@ -230,7 +230,7 @@ def first_page_answers(plan: Plan, supervisor: Supervisor, longest: float) -> bo
     return True
 
 
-def first_page(plan: Plan) -> int | None:
+def first_page(plan: ServerConfig) -> int | None:
     """The status of the first page, or None where nobody answers. By hand: a client of HTTP is 4 MB that stay."""
     try:
         with socket.create_connection((plan.reachable_host, plan.port), timeout=5) as connection:
@@ -240,7 +240,7 @@ def first_page(plan: Plan) -> int | None:
         return None
 
 
-def welcome(plan: Plan) -> Iterator[str]:
+def welcome(plan: ServerConfig) -> Iterator[str]:
     yield f"Agent CMS is at {plan.address}"
     for user in demo_users(plan.data / "demo_passwords.json"):
         yield f"  sign in as {user['username']} ({user['role']}), password {user['password']}"

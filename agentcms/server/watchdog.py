@@ -33,16 +33,16 @@ def main() -> None:
 
 def end(groups: Iterable[int]) -> None:
     """Ask the groups to end, and force those that do not."""
-    left = {group for group in groups if told(group, signal.SIGTERM)}
+    left = {group for group in groups if signal_group(group, signal.SIGTERM)}
     deadline = time.monotonic() + PATIENCE
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
-        left = {group for group in left if told(group, 0)}
+        left = {group for group in left if signal_group(group, 0)}
     for group in left:
-        told(group, signal.SIGKILL)
+        signal_group(group, signal.SIGKILL)
 
 
-def told(group: int, number: int) -> bool:
+def signal_group(group: int, number: int) -> bool:
     """Whether there was anybody in the group to send the signal to."""
     try:
         os.killpg(group, number)

@@ -15,7 +15,7 @@ class Chip(NamedTuple):
     without: str
 
 
-class Asking:
+class ListState:
     """A list that is searched, filtered and sorted by its address."""
 
     asked: QueryDict
@@ -34,6 +34,6 @@ class Asking:
         return self.address()[1:]
 
 
-def number_of(text: str) -> int:
+def parse_number(text: str) -> int:
     """The whole number that an address names, such as a version's, or 0 for what is none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

@@ -25,7 +25,7 @@ class Bounded(TemporaryFileUploadHandler):
         super().receive_data_chunk(raw_data, start)
 
 
-def takes_file(view: View) -> View:
+def accepts_upload(view: View) -> View:
     """Let a view read one uploaded file. Innermost, so that nobody's file is read who may not send one."""
     protected = csrf_protect(view)
 

@@ -24,12 +24,12 @@ def canonical(value: Any) -> str:
     return _encode(normalise(value))
 
 
-def digest(canonical_text: str) -> str:
+def sha256_hex(canonical_text: str) -> str:
     """The SHA-256 of a canonical text, in hexadecimal."""
     return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
-def same(before: Any, after: Any) -> bool:
+def json_equal(before: Any, after: Any) -> bool:
     """Whether two values are the same JSON: `true` is not `1`, and the order of keys does not count."""
     # What is equal may still be `true` and `1`, what is not may be one number to JSON; but not texts, nor nothing.
     if type(before) is type(after) and (isinstance(before, str) or not (before or after)):
@@ -66,7 +66,7 @@ def _integral(value: float) -> int | float:
     return whole if MIN_INTEGER <= whole <= MAX_INTEGER else value
 
 
-def splice(*objects: str) -> str:
+def merge_json_objects(*objects: str) -> str:
     """One JSON object with the members of several object texts, in order and without parsing them.
 
     The texts are canonical (no space around them) and share no key: `splice(before, snapshot, after)`.

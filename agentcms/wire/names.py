@@ -8,15 +8,15 @@ from functools import lru_cache
 _SHOWN_KEY = 100
 
 
-def shown(key: str) -> str:
+def printable_key(key: str) -> str:
     """A caller's key as it may stand in an answer: short, without NUL, and always UTF-8."""
     clipped = key if len(key) <= _SHOWN_KEY else key[:_SHOWN_KEY] + "…"
     return clipped.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
 
 
-def join(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     """The path of a member: `a` and `b` make `a.b`."""
-    return f"{path}.{shown(key)}" if path else shown(key)
+    return f"{path}.{printable_key(key)}" if path else printable_key(key)
 
 
 @lru_cache(maxsize=1024)

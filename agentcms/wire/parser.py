@@ -14,10 +14,10 @@ from agentcms.wire.validation import (
     NOT_FINITE,
     TOO_BIG,
     TOO_DEEP,
-    Fault,
-    Refused,
-    Repeated,
-    faults,
+    DuplicateKeys,
+    InvalidValue,
+    JSONFault,
+    find_faults,
 )
 
 MAX_FAULTS = 100
@@ -28,7 +28,7 @@ _TOO_SMALL = "A number must not be so small that a double turns it into zero."
 class InvalidJSON(ValueError):
     """A text that is not our JSON; its message is a sentence, `faults` are its places, a hundred at most."""
 
-    def __init__(self, faults: list[Fault]) -> None:
+    def __init__(self, faults: list[JSONFault]) -> None:
         first = faults[0]
         super().__init__(f"{first.field}: {first.message}" if first.field else first.message)
         self.faults = faults
@@ -40,7 +40,7 @@ def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
     Raises InvalidJSON with line and column for a fault of syntax, and with the path of every other fault.
     """
     value = _read(_text(data))
-    found = list(islice(faults(value, levels=levels), MAX_FAULTS))
+    found = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
     if found:
         raise InvalidJSON(found)
     return value
@@ -48,14 +48,14 @@ def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
 
 def _text(data: bytes) -> str:
     if data.startswith(b"\xef\xbb\xbf"):
-        raise InvalidJSON([Fault("", "The JSON must not begin with a byte order mark.")])
+        raise InvalidJSON([JSONFault("", "The JSON must not begin with a byte order mark.")])
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         message = f"The JSON is not valid UTF-8 at line {line}, column {column}."
-        raise InvalidJSON([Fault("", message)]) from None
+        raise InvalidJSON([JSONFault("", message)]) from None
 
 
 def _read(text: str) -> Any:
@@ -64,9 +64,9 @@ def _read(text: str) -> Any:
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" at").rstrip(":")
         message = f"The JSON cannot be read at line {error.lineno}, column {error.colno}: {reason}."
-        raise InvalidJSON([Fault("", message)]) from None
+        raise InvalidJSON([JSONFault("", message)]) from None
     except RecursionError:
-        raise InvalidJSON([Fault("", TOO_DEEP)]) from None
+        raise InvalidJSON([JSONFault("", TOO_DEEP)]) from None
 
 
 # The hooks leave a marker where the value stands, so that `faults` can name its path.
@@ -76,31 +76,31 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
-    repeated = Repeated(members)
+    repeated = DuplicateKeys(members)
     repeated.names = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
     return repeated
 
 
-def _integer(digits: str) -> int | Refused:
+def _integer(digits: str) -> int | InvalidValue:
     # By length first: Python refuses to convert thousands of digits, and takes its time over hundreds.
     if len(digits) <= _SAFE_DIGITS:
         return int(digits)
     if len(digits) > _MOST_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
-        return Refused(TOO_BIG)
+        return InvalidValue(TOO_BIG)
     return int(digits)
 
 
-def _float(digits: str) -> float | Refused:
+def _float(digits: str) -> float | InvalidValue:
     number = float(digits)
     if number - number != 0:
-        return Refused(NOT_FINITE)
+        return InvalidValue(NOT_FINITE)
     if number == 0 and digits.lower().partition("e")[0].strip("-0."):
-        return Refused(_TOO_SMALL)
+        return InvalidValue(_TOO_SMALL)
     return number
 
 
-def _constant(name: str) -> Refused:
-    return Refused(f"{name} is not JSON.")
+def _constant(name: str) -> InvalidValue:
+    return InvalidValue(f"{name} is not JSON.")
 
 
 _DECODER = json.JSONDecoder(

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 
 
-def wire_time(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """A time as the wire has it: ISO 8601 in UTC, cut to milliseconds, with a Z. A naive time is a ValueError."""
     if moment.tzinfo is not UTC:  # what a database gives is
         if moment.tzinfo is None:
@@ -18,7 +18,7 @@ def wire_time(moment: datetime) -> str:
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 
-def read_time(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime:
     """A wire time as an aware datetime in UTC; any offset is understood, none is a ValueError."""
     try:
         if _TIME.fullmatch(text):

@@ -8,7 +8,7 @@ from itertools import repeat
 from types import NoneType
 from typing import Any, NamedTuple
 
-from agentcms.wire.names import join, shown
+from agentcms.wire.names import join_path, printable_key
 
 MAX_DEPTH = 64
 
@@ -41,14 +41,14 @@ NOT_TEXT = "A key must be text."
 _NEVER_WRONG = frozenset({bool, NoneType})
 
 
-class Fault(NamedTuple):
+class JSONFault(NamedTuple):
     """What is wrong, and the path of where: `metadata.a[3].b`, or "" for the value itself."""
 
     field: str
     message: str
 
 
-class Refused:
+class InvalidValue:
     """Stands in a parsed value where the text held something that is not our JSON; `faults` names its place."""
 
     __slots__ = ("message",)
@@ -57,13 +57,13 @@ class Refused:
         self.message = message
 
 
-class Repeated(dict[str, Any]):
+class DuplicateKeys(dict[str, Any]):
     """An object whose text named a key more than once."""
 
     names: list[str]
 
 
-def faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[Fault]:
+def find_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
     """Every place where a value is not JSON that both databases keep exactly.
 
     A value with a path already stands one level down. An integer beyond 64 bits passes only where it is a double that
@@ -82,7 +82,7 @@ def _is_sound(value: Any, room: int) -> bool:
     if kind in _NEVER_WRONG:
         return True
     if isinstance(value, dict):
-        return room > 0 and not isinstance(value, Repeated) and _are_sound_members(value, room - 1)
+        return room > 0 and not isinstance(value, DuplicateKeys) and _are_sound_members(value, room - 1)
     if isinstance(value, (list, tuple)):
         return room > 0 and all(map(_is_sound, value, repeat(room - 1)))
     return not (_text_fault(value) if isinstance(value, str) else _scalar_fault(value))
@@ -97,28 +97,28 @@ def _are_sound_members(members: dict[Any, Any], room: int) -> bool:
     return True
 
 
-def _walk(value: Any, path: str, room: int) -> Iterator[Fault]:
+def _walk(value: Any, path: str, room: int) -> Iterator[JSONFault]:
     if isinstance(value, dict | list | tuple):
         if room:
             yield from _walk_members(value, path, room - 1)
         else:
-            yield Fault(path, TOO_DEEP)
+            yield JSONFault(path, TOO_DEEP)
     elif message := _text_fault(value) if isinstance(value, str) else _scalar_fault(value):
-        yield Fault(path, message)
+        yield JSONFault(path, message)
 
 
-def _walk_members(value: Any, path: str, room: int) -> Iterator[Fault]:
+def _walk_members(value: Any, path: str, room: int) -> Iterator[JSONFault]:
     if not isinstance(value, dict):
         for index, item in enumerate(value):
             yield from _walk(item, f"{path}[{index}]", room)
         return
-    if isinstance(value, Repeated):
+    if isinstance(value, DuplicateKeys):
         for name in value.names:
-            yield Fault(join(path, name), f"The key {shown(name)!r} stands twice in one object.")
+            yield JSONFault(join_path(path, name), f"The key {printable_key(name)!r} stands twice in one object.")
     for key, item in value.items():
-        where = join(path, str(key))
+        where = join_path(path, str(key))
         if message := _text_fault(key) if isinstance(key, str) else NOT_TEXT:
-            yield Fault(where, message.replace("Text", "A key", 1))
+            yield JSONFault(where, message.replace("Text", "A key", 1))
         yield from _walk(item, where, room)
 
 
@@ -140,7 +140,7 @@ def _scalar_fault(value: Any) -> str | None:
         return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG
     if isinstance(value, float):
         return None if value - value == 0 else NOT_FINITE
-    return value.message if isinstance(value, Refused) else NOT_JSON
+    return value.message if isinstance(value, InvalidValue) else NOT_JSON
 
 
 def _is_double(value: int) -> bool:

@@ -16,10 +16,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import path
 
-from access_app.admin_access import asking
+from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.sub_agents import Circle
+from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing import bulk
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DiscardForm, DuplicateForm, SnapshotForm
@@ -70,7 +70,7 @@ class AgentActs(admin.ModelAdmin):
         try:
             with transaction.atomic():
                 return agent.duplicate(said["id"], said["owner_id"], live, said["name"])
-        except Circle as refusal:
+        except CircularReference as refusal:
             form.add_error(None, refusal.sentence)
         except ValidationError as refusal:
             form.add_error(None, refusal.messages)
@@ -96,7 +96,7 @@ class AgentActs(admin.ModelAdmin):
         """Editing starts from live again, unless the draft moved since it was asked."""
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
-        row: Any = Agent.objects.locked(agent.pk)
+        row: Any = Agent.objects.get_locked(agent.pk)
         number = row.head_version.version_number
         if not row.has_draft:
             return self.done(request, agent, f"{agent.name} has no draft to discard.", messages.WARNING)
@@ -120,7 +120,7 @@ class AgentActs(admin.ModelAdmin):
     def ask(self, request: HttpRequest, agent: Agent, form: forms.Form, act: str, sentence: str) -> HttpResponse:
         verb = TITLES[act]
         said = {"form": form, "agent": agent, "verb": verb, "sentence": sentence}
-        return asking(self, request, "agents_app/act", f"{verb}: {agent.name}", **said)
+        return confirmation_page(self, request, "agents_app/act", f"{verb}: {agent.name}", **said)
 
     @admin.action(description="Make the drafts of the selected agents live …")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
@@ -133,7 +133,7 @@ class AgentActs(admin.ModelAdmin):
             return self.ask_to_publish(request, chosen)
         publish = partial(bulk.publish, asked=set(request.POST.getlist("draft")))
         with change(message=request.POST.get("reason", "")[:500]):
-            results = bulk.each(
+            results = bulk.apply_to_each(
                 Agent.objects.for_user(request.user), request.user, [agent.pk for agent in chosen], publish
             )
         done = sum(result.done for result in results)
@@ -145,13 +145,13 @@ class AgentActs(admin.ModelAdmin):
 
     def ask_to_publish(self, request: HttpRequest, agents: list[Any]) -> HttpResponse | None:
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
-        drafts = [(agent, bulk.standing(agent)) for agent in allowed if agent.has_draft]
+        drafts = [(agent, bulk.live_and_draft(agent)) for agent in allowed if agent.has_draft]
         if not drafts:
             self.message_user(request, "None of them has a draft that you may make live.", messages.WARNING)
             return None
         title = f"Make {len(drafts)} draft{'' if len(drafts) == 1 else 's'} live"
         said = {"drafts": drafts, "left_alone": len(agents) - len(drafts), "verb": "Make live"}
-        return asking(self, request, "agents_app/publish_drafts", title, **said)
+        return confirmation_page(self, request, "agents_app/publish_drafts", title, **said)
 
     @admin.action(description="Export the selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
@@ -161,6 +161,6 @@ class AgentActs(admin.ModelAdmin):
             self.message_user(request, f"Select at most {bulk.MOST} agents, or export all.", messages.ERROR)
             return None
         offer = runner.offers["export-agents"]
-        job = runner.start(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)
+        job = runner.enqueue(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)
         self.message_user(request, "The export was started. This page shows how far it is.")
         return redirect("admin:jobs_app_job_change", job.pk)

@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from access_app.admin_access import StaffOnly
-from access_app.permissions import has_role, may_anything
+from access_app.admin_access import StaffAccessMixin
+from access_app.permissions import can_have_role, has_role
 from access_app.role import Role
 from agents_app.admin.actions import TITLES, AgentActs
 from agents_app.admin.forms import AgentAdminForm
@@ -54,7 +54,7 @@ class DraftFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(StaffOnly, AgentActs):
+class AgentAdmin(StaffAccessMixin, AgentActs):
     """Every agent that a member of staff may see."""
 
     form = AgentAdminForm
@@ -107,7 +107,7 @@ class AgentAdmin(StaffOnly, AgentActs):
     def _may(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
         if not self.has_module_permission(request):
             return False
-        return may_anything(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
+        return can_have_role(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
         with saying(message=form.cleaned_data["change_message"]):

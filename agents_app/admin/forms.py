@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import refuse_circle
-from agents_app.forms.fields import KeptText, OptionalKey, StrictJSON
+from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.forms.fields import OptionalKey, RawTextField, StrictJSONField
 from agents_app.models import Agent
 
 LISTS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
@@ -22,17 +22,17 @@ class AgentForm(forms.ModelForm):
     """The configuration of an agent. It knows the revision it was opened with, and saves only what was changed."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
-    change_message = KeptText(required=False, max_length=500, label="Message", help_text="What changed, and why.")
+    change_message = RawTextField(required=False, max_length=500, label="Message", help_text="What changed, and why.")
 
-    name = KeptText(max_length=200)
-    description = KeptText(required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    instructions = KeptText(required=False, widget=forms.Textarea(attrs={"rows": 20}))
+    name = RawTextField(max_length=200)
+    description = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20}))
     memory = OptionalKey(required=False, max_length=256)
 
     class Meta:
         model = Agent
         fields = list(schema.FIELDS)
-        field_classes: ClassVar = dict.fromkeys((*LISTS, *OBJECTS), StrictJSON)
+        field_classes: ClassVar = dict.fromkeys((*LISTS, *OBJECTS), StrictJSONField)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -62,8 +62,8 @@ class AgentAdminForm(AgentForm):
     user: Any = None  # who fills it in; set on the subclass that each request makes
     row: Agent
 
-    id = KeptText(max_length=128, help_text="Cannot be changed later.")
-    owner_id = KeptText(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
+    id = RawTextField(max_length=128, help_text="Cannot be changed later.")
+    owner_id = RawTextField(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
     publish = forms.BooleanField(
         required=False,
         label="Make it live",
@@ -98,7 +98,7 @@ class AgentAdminForm(AgentForm):
         if self.instance._state.adding:
             self.refuse_circle(cleaned)
             return cleaned
-        self.row = Agent.objects.locked(self.instance.pk)  # held until the admin's transaction ends
+        self.row = Agent.objects.get_locked(self.instance.pk)  # held until the admin's transaction ends
         if self.is_stale_for(self.row):
             raise ValidationError(
                 "Somebody saved this agent since you opened it. Copy your text, reload the page and apply it there.",
@@ -115,7 +115,7 @@ class AgentAdminForm(AgentForm):
         """Ask before the save does: the admin cannot say at a field what a save refused."""
         named = cleaned.get("agents")
         if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
-            refuse_circle(self.user, cleaned.get("id", self.instance.pk), named)
+            reject_circular_reference(self.user, cleaned.get("id", self.instance.pk), named)
 
     @property
     def may_publish(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from agentcms.errors import PreconditionFailed
-from agentcms.wire.timestamps import wire_time
+from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
 from agents_app.models import Agent
 
@@ -30,9 +30,9 @@ def last_change(agent: Agent) -> str:
     activation: Any = agent.activations.first()
     # A save that went live has one time for both, and is told as a save.
     newest = max(filter(None, (version, activation)), key=lambda each: each.created_at)
-    who, at = newest.author_name or "The system", wire_time(newest.created_at)
+    who, at = newest.author_name or "The system", format_timestamp(newest.created_at)
     if agent.updated_at > newest.created_at:
-        done = f"Somebody handed the agent over or dropped its draft at {wire_time(agent.updated_at)}"
+        done = f"Somebody handed the agent over or dropped its draft at {format_timestamp(agent.updated_at)}"
     elif newest is version:
         done = f"{who} saved version {version.version_number} at {at}{how_saved(agent, version)}"
     else:
@@ -46,7 +46,7 @@ def how_saved(agent: Agent, version: Any) -> str:
     return f"{state}, changing {', '.join(version.changed_fields)}" if version.changed_fields else state
 
 
-def known_already(request: Request, etag: str) -> bool:
+def is_not_modified(request: Request, etag: str) -> bool:
     """Whether `If-None-Match` names this state."""
     header = request.META.get("HTTP_IF_NONE_MATCH", "").strip()
     return bool(header) and (header == "*" or etag.strip('"') in _TAG.findall(header))

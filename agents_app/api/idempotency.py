@@ -13,11 +13,11 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from agentcms.api.exceptions import api_error
-from agentcms.api.responses import reply
+from agentcms.api.responses import json_text_response
 from agentcms.errors import ApiError, Conflict, Forbidden, NotFound, Unprocessable
 from agentcms.wire.canonical import canonical
-from agents_app.api.lookups import visible
-from agents_app.models import KeptAnswer
+from agents_app.api.lookups import visible_agents
+from agents_app.models import IdempotencyRecord
 
 Post = Callable[..., HttpResponse]
 
@@ -28,7 +28,7 @@ class _Undone(Exception):
     """Takes back what was tried only to see whether it is still allowed."""
 
 
-def once(post: Post) -> Post:
+def idempotent(post: Post) -> Post:
     """Let a POST with an `Idempotency-Key` happen once: its repeats get the first answer."""
 
     @wraps(post)
@@ -38,29 +38,29 @@ def once(post: Post) -> Post:
 
         if "HTTP_IDEMPOTENCY_KEY" not in request.META:
             return act()
-        return answered(
+        return run_idempotently(
             request, f"{request.get_full_path()}\n{canonical(request.data)}", act, arguments.get("agent_id")
         )
 
     return wrapper
 
 
-def answered(
+def run_idempotently(
     request: Request, said: str, act: Callable[[], HttpResponse], agent_id: str | None = None
 ) -> HttpResponse:
     """Act, or answer what was answered when the key came first; `said` is the request's path and body."""
-    key = key_of(request)
+    key = idempotency_key(request)
     if key is None:
         return act()
     mark = hashlib.sha256(said.encode()).hexdigest()
     with transaction.atomic():
-        kept = claim(request, key, mark)
+        kept = claim_key(request, key, mark)
         if kept is not None:
-            return keep(kept, act())
-    return repeated(request, key, mark, act, agent_id)
+            return store_response(kept, act())
+    return replay_response(request, key, mark, act, agent_id)
 
 
-def key_of(request: Request) -> str | None:
+def idempotency_key(request: Request) -> str | None:
     """The `Idempotency-Key` of a request, checked, or None where it has none."""
     key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is not None and (not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable())):
@@ -68,11 +68,11 @@ def key_of(request: Request) -> str | None:
     return key
 
 
-def claim(request: Request, key: str, mark: str) -> KeptAnswer | None:
+def claim_key(request: Request, key: str, mark: str) -> IdempotencyRecord | None:
     """Take the key, or None where an answer is there; a request in progress is waited for, but not for long."""
     try:
-        with transaction.atomic(), waiting():
-            return KeptAnswer.objects.claim(request.user, key, mark)
+        with transaction.atomic(), short_lock_timeout():
+            return IdempotencyRecord.objects.claim(request.user, key, mark)
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", "") != "55P03":  # lock_not_available
             raise
@@ -80,7 +80,7 @@ def claim(request: Request, key: str, mark: str) -> KeptAnswer | None:
         raise Conflict(said, "in_progress", {"Retry-After": "1"}) from None
 
 
-class waiting:
+class short_lock_timeout:
     """Wait for locks no longer than PATIENCE; SQLite's writers wait in line for each other anyway."""
 
     def __enter__(self) -> None:
@@ -100,7 +100,7 @@ class waiting:
                 cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
 
 
-def keep(kept: KeptAnswer, answer: HttpResponse) -> HttpResponse:
+def store_response(kept: IdempotencyRecord, answer: HttpResponse) -> HttpResponse:
     """Store an answer beside what it answers, in one transaction."""
     kept.status, kept.content = answer.status_code, answer.content.decode()
     kept.etag = answer.headers.get("ETag", "")
@@ -108,21 +108,21 @@ def keep(kept: KeptAnswer, answer: HttpResponse) -> HttpResponse:
     return answer
 
 
-def repeated(
+def replay_response(
     request: Request, key: str, mark: str, act: Callable[[], HttpResponse], agent_id: str | None
 ) -> HttpResponse:
     """The first answer again, once the caller may still do what it did."""
     user: Any = request.user
-    kept = KeptAnswer.objects.filter(user=user, key=key).first()
+    kept = IdempotencyRecord.objects.filter(user=user, key=key).first()
     if kept is None or kept.fingerprint != mark:
         raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
-    refuse_what_is_forbidden_now(request, act, agent_id)
-    answer = reply(kept.content, kept.status, kept.etag)
+    check_still_allowed(request, act, agent_id)
+    answer = json_text_response(kept.content, kept.status, kept.etag)
     answer.headers["Idempotent-Replayed"] = "true"
     return answer
 
 
-def refuse_what_is_forbidden_now(request: Request, act: Callable[[], HttpResponse], agent_id: str | None) -> None:
+def check_still_allowed(request: Request, act: Callable[[], HttpResponse], agent_id: str | None) -> None:
     """Try it again, take it back, and let only a refusal count: the rights may have changed since."""
     try:
         with transaction.atomic():
@@ -131,7 +131,7 @@ def refuse_what_is_forbidden_now(request: Request, act: Callable[[], HttpRespons
     except (Forbidden, PermissionDenied):
         raise
     except NotFound:
-        if agent_id is not None and not visible(request).filter(pk=agent_id).exists():
+        if agent_id is not None and not visible_agents(request).filter(pk=agent_id).exists():
             raise
     except Exception as error:
         if not isinstance(error, _Undone) and api_error(error) is None:

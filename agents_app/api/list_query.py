@@ -12,15 +12,15 @@ from typing import Any
 
 from django.db.models import Q
 
-from access_app.caller_params import CALLER, CallerKind, asked_by, stand_in
-from access_app.permissions import may_all
+from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
+from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 from agentcms.api.pagination import Paging
-from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, Query
-from agentcms.db.compiled_query import WINDOW, Prepared
-from agentcms.wire.timestamps import read_time
+from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
+from agentcms.db.compiled_query import WINDOW, CompiledQuery
+from agentcms.wire.timestamps import parse_timestamp
 from agents_app.api import representation
-from agents_app.api.representation_cache import Key
+from agents_app.api.representation_cache import AgentKey
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 NEWEST = OrderBy("createdAt")
@@ -35,7 +35,7 @@ _totals: dict[Any, tuple[float, int]] = {}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AgentListParams:
     """What the query string of a list asks for."""
 
     paging: Paging
@@ -61,7 +61,7 @@ class Wanted:
         return self.owner_id is None and not self.metadata and not self.search and self.cursor is None
 
 
-def read(query: Query) -> Wanted:
+def parse_params(query: QueryParams) -> AgentListParams:
     """The parameters of a list; `authorId` is another name of `ownerId`."""
     order = query.order_by(tuple(ORDER), NEWEST)
     owner_id, author_id = query.text("ownerId"), query.text("authorId")
@@ -69,7 +69,7 @@ def read(query: Query) -> Wanted:
         query.refuse("authorId", "This is another name of ownerId. Give one of them.")
     status = query.choice("status", tuple(STATES), "published")
     cursor = query.text("cursor")
-    return Wanted(
+    return AgentListParams(
         paging=query.paging(100),
         order=order,
         status=status,
@@ -81,7 +81,7 @@ def read(query: Query) -> Wanted:
     )
 
 
-def matching(user: Any, wanted: Wanted) -> AgentQuerySet:
+def filter_agents(user: Any, wanted: AgentListParams) -> AgentQuerySet:
     """The agents that the caller may see and that the filters let pass, by the state that `status` names."""
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
     if wanted.owner_id is not None:
@@ -89,12 +89,12 @@ def matching(user: Any, wanted: Wanted) -> AgentQuerySet:
     state = STATES[wanted.status][0]
     if wanted.metadata or wanted.search:
         index = AgentIndex.objects.filter(**{state: True})
-        index = index.with_metadata(wanted.metadata).matching(wanted.search)
+        index = index.with_metadata(wanted.metadata).search(wanted.search)
         agents = agents.filter(pk__in=index.values("agent"))
     return agents
 
 
-def ordered(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE) -> AgentQuerySet:
+def order_agents(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE) -> AgentQuerySet:
     """By a column and then by id, from a place on; a name is that of the state shown."""
     if column.endswith("index__name"):
         # In one filter with the place: in two, the second would be about the name of either state.
@@ -102,60 +102,60 @@ def ordered(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE)
     return agents.filter(after).order_by(column, "id")
 
 
-def page(user: Any, wanted: Wanted) -> tuple[list[Key], int]:
+def fetch_page(user: Any, wanted: AgentListParams) -> tuple[list[AgentKey], int]:
     """The agents of one page, and how many there are in all."""
     paging = wanted.paging
     if wanted.is_plain:
         variant = (CallerKind.of(user), STATES[wanted.status][0], wanted.column)
-        found: Iterable[Any] = MANY(variant, limit=(paging.per_page, paging.start), **asked_by(user))
+        found: Iterable[Any] = PAGE_QUERY(variant, limit=(paging.per_page, paging.start), **caller_params(user))
     else:
-        agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column)
-        found = agents.values_list(*Key._fields)[paging.start : paging.stop]
-    return [Key(*row) for row in found], total(user, wanted)
+        agents = order_agents(filter_agents(user, wanted), STATES[wanted.status][0], wanted.column)
+        found = agents.values_list(*AgentKey._fields)[paging.start : paging.stop]
+    return [AgentKey(*row) for row in found], total(user, wanted)
 
 
-def total(user: Any, wanted: Wanted) -> int:
+def total(user: Any, wanted: AgentListParams) -> int:
     """How many agents there are; where they are many, the count of a moment ago will do."""
-    everything = may_all(user, Role.VIEWER)
+    everything = has_role_everywhere(user, Role.VIEWER)
     key = (user.pk, everything, wanted.status, wanted.owner_id, json.dumps(wanted.metadata), wanted.search)
     until, count = _totals.get(key, (0.0, 0))
     if until > time.monotonic():
         return count
     if wanted.is_plain:
-        rows = representation.TOTAL(CallerKind.of(user), **asked_by(user))
+        rows = representation.COUNT_QUERY(CallerKind.of(user), **caller_params(user))
         count = rows[0][0] if rows else 0
     else:
-        count = matching(user, wanted).count()
+        count = filter_agents(user, wanted).count()
     if count > ROUGH_FROM:
         _totals.clear() if len(_totals) > 1000 else None
         _totals[key] = (time.monotonic() + ROUGH_FOR, count)
     return count
 
 
-def walk(user: Any, wanted: Wanted) -> tuple[list[Key], str | None]:
+def fetch_cursor_page(user: Any, wanted: AgentListParams) -> tuple[list[AgentKey], str | None]:
     """The agents after a cursor, and the cursor of what follows, None at the end."""
     size = min(wanted.paging.per_page, MAX_PER_PAGE)
     after = _after(wanted, *wanted.after) if wanted.after else ANYWHERE
-    agents = ordered(matching(user, wanted), STATES[wanted.status][0], wanted.column, after)
-    found = list(agents.values_list(*Key._fields, ORDER[wanted.order.field])[: size + 1])
+    agents = order_agents(filter_agents(user, wanted), STATES[wanted.status][0], wanted.column, after)
+    found = list(agents.values_list(*AgentKey._fields, ORDER[wanted.order.field])[: size + 1])
     following = write_cursor(wanted, found[size - 1]) if len(found) > size else None
-    return [Key(*row[:-1]) for row in found[:size]], following
+    return [AgentKey(*row[:-1]) for row in found[:size]], following
 
 
-def _after(wanted: Wanted, value: Any, agent_id: str) -> Q:
+def _after(wanted: AgentListParams, value: Any, agent_id: str) -> Q:
     column = ORDER[wanted.order.field]
     way = "lt" if wanted.order.direction == "DESC" else "gt"
     # The first part is what an index walks; the second drops what was shown of those that are equal.
     return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(id__gt=agent_id))
 
 
-def write_cursor(wanted: Wanted, row: tuple[Any, ...]) -> str:
+def write_cursor(wanted: AgentListParams, row: tuple[Any, ...]) -> str:
     value = row[-1].isoformat() if isinstance(row[-1], datetime) else row[-1]
     text = json.dumps([wanted.order.field, wanted.order.direction, value, row[0]])
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
+def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | None:
     """The value and the id after which the list goes on."""
     try:
         field, direction, value, agent_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
@@ -164,7 +164,7 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
         if "\0" in agent_id + value:
             raise ValueError
         (agent_id + value).encode()
-        return [value if field == "name" else read_time(value), agent_id]
+        return [value if field == "name" else parse_timestamp(value), agent_id]
     except (ValueError, TypeError, RecursionError):
         query.refuse("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
         return None
@@ -172,12 +172,12 @@ def read_cursor(query: Query, cursor: str, order: OrderBy) -> list[Any] | None:
 
 def _many(variant: tuple[CallerKind, str, str], **caller: Any) -> Any:
     kind, state, column = variant
-    seen = ordered(
-        Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False), state, column
+    seen = order_agents(
+        Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(active_version__isnull=False), state, column
     )
     # The page is found first, in an index alone; a deep one would read all the agents before it.
     found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])
-    return ordered(found, state, column).values_list(*Key._fields)
+    return order_agents(found, state, column).values_list(*AgentKey._fields)
 
 
-MANY = Prepared(_many, **CALLER)
+PAGE_QUERY = CompiledQuery(_many, **CALLER_PARAMS)

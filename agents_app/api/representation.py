@@ -12,16 +12,16 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.caller_params import CALLER, CallerKind, stand_in
-from agentcms.db.compiled_query import Prepared
-from agentcms.wire.canonical import splice
-from agentcms.wire.timestamps import wire_time
-from agents_app.configuration.references import Warning, unregistered, warnings
+from access_app.caller_params import CALLER_PARAMS, CallerKind, placeholder_caller
+from agentcms.db.compiled_query import CompiledQuery
+from agentcms.wire.canonical import merge_json_objects
+from agentcms.wire.timestamps import format_timestamp
+from agents_app.configuration.references import MissingReference, unregistered, warnings
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import registry
 
 
-class Row(NamedTuple):
+class AgentRow(NamedTuple):
     """The columns that an answer is made of; `snapshot` and `references` are those of the version it shows."""
 
     id: str
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 OWN = ("id", "owner_id", "row_key", "revision", "created_at", "updated_at")
 
 
-class Spelled(Func):
+class UUIDText(Func):
     """An id as the wire has it, so that no driver reads and nobody writes it again: a tenth of a list's time."""
 
     output_field = TextField()
@@ -73,32 +73,32 @@ class Spelled(Func):
 
 def pointer(side: str) -> tuple[Any, ...]:
     """The columns of a version that an agent points to."""
-    return Spelled(f"{side}__pk"), f"{side}__version_number", f"{side}__snapshot_hash"
+    return UUIDText(f"{side}__pk"), f"{side}__version_number", f"{side}__snapshot_hash"
 
 
-def rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
+def agent_rows(agents: AgentQuerySet, shown: str = "active_version") -> Any:
     """The agents as Rows, in one query; `shown` is the relation whose snapshot they show."""
     pointers = (*pointer("active_version"), *pointer("head_version"))
     # As text: most rows need no parsing of it.
     references = Cast(f"{shown}__references", TextField())
     return agents.filter(active_version__isnull=False).values_list(
-        *OWN, *pointers, Spelled(f"{shown}__pk"), f"{shown}__snapshot_text", references
+        *OWN, *pointers, UUIDText(f"{shown}__pk"), f"{shown}__snapshot_text", references
     )
 
 
 def _total(kind: CallerKind, **caller: Any) -> Any:
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(active_version__isnull=False)
+    agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(active_version__isnull=False)
     return agents.order_by().values(one=Value(1)).annotate(total=Count("pk")).values_list("total")
 
 
-TOTAL = Prepared(_total, **CALLER)
+COUNT_QUERY = CompiledQuery(_total, **CALLER_PARAMS)
 
 
-def at_version(user: Any, agent_id: str, **version: Any) -> Row | None:
+def at_version(user: Any, agent_id: str, **version: Any) -> AgentRow | None:
     """An agent that the caller may see, as one of its versions has it."""
     named = {f"versions__{column}": value for column, value in version.items()}
-    found = rows(Agent.objects.for_user(user).filter(pk=agent_id, **named).order_by(), "versions").first()
-    return Row(*found) if found else None
+    found = agent_rows(Agent.objects.for_user(user).filter(pk=agent_id, **named).order_by(), "versions").first()
+    return AgentRow(*found) if found else None
 
 
 def etag(row_key: str, revision: int) -> str:
@@ -106,7 +106,7 @@ def etag(row_key: str, revision: int) -> str:
     return f'"{row_key}.{revision}.{registry.fingerprint}"'
 
 
-class Told(NamedTuple):
+class AgentText(NamedTuple):
     """What an answer says of an agent but for its warnings, which other agents and staff change too."""
 
     id: str
@@ -117,16 +117,16 @@ class Told(NamedTuple):
     text: str  # JSON, up to the warnings
 
     @classmethod
-    def of(cls, row: Row) -> Self:
+    def of(cls, row: AgentRow) -> Self:
         draft = "true" if row.head_hash != row.live_hash else "false"
         rest = (
             f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
             f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}",'
             f'"headVersionNumber":{row.head_number},"resolvedVersionId":"{row.shown_id}","hasDraft":{draft},'
-            f'"revision":{row.revision},"createdAt":"{wire_time(row.created_at)}",'
-            f'"updatedAt":"{wire_time(row.updated_at)}","warnings":}}'
+            f'"revision":{row.revision},"createdAt":"{format_timestamp(row.created_at)}",'
+            f'"updatedAt":"{format_timestamp(row.updated_at)}","warnings":}}'
         )
-        text = splice(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
+        text = merge_json_objects(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
         return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])
 
     @property
@@ -134,19 +134,19 @@ class Told(NamedTuple):
         return etag(self.row_key, self.revision)
 
 
-def texts(shown: Sequence[Told]) -> list[str]:
+def agents_json(shown: Sequence[AgentText]) -> list[str]:
     """Each agent as JSON text; one more query where any of them names sub-agents."""
     known = known_agents(shown)
     registered = registry.fingerprint
-    return [f"{told.text}{warning_text(told.references, registered, known.get(told.id, ()))}}}" for told in shown]
+    return [f"{told.text}{warnings_json(told.references, registered, known.get(told.id, ()))}}}" for told in shown]
 
 
-def text(row: Row) -> str:
+def agent_json(row: AgentRow) -> str:
     """One agent as JSON text."""
-    return texts([Told.of(row)])[0]
+    return agents_json([AgentText.of(row)])[0]
 
 
-def warning_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+def warnings_json(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
     """The warnings of a version as JSON; `fingerprint` is the registry's."""
     text = unregistered_text(references, fingerprint, known)
     if '"field":"model"' in text:  # staff may keep the provider, since a moment ago or until one
@@ -160,11 +160,11 @@ def unregistered_text(references: str, fingerprint: str, known: tuple[str, ...])
     return warnings_text(unregistered(json.loads(references), known))
 
 
-def warnings_text(found: Iterable[Warning]) -> str:
+def warnings_text(found: Iterable[MissingReference]) -> str:
     return json.dumps([warning._asdict() for warning in found], ensure_ascii=False, separators=(",", ":"))
 
 
-def known_agents(shown: Iterable[Told | Row]) -> dict[str, tuple[str, ...]]:
+def known_agents(shown: Iterable[AgentText | AgentRow]) -> dict[str, tuple[str, ...]]:
     """By agent that names any, the stored agents among them that it may use."""
     named = {
         each.id: (each.owner_id, json.loads(each.references)["agents"])

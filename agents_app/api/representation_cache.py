@@ -6,17 +6,17 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from access_app.caller_params import CALLER, CallerKind, asked_by, stand_in
-from agentcms.cache import Kept
-from agentcms.db.compiled_query import Prepared
+from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
+from agentcms.cache import SizeLimitedCache
+from agentcms.db.compiled_query import CompiledQuery
 from agents_app.api import representation
-from agents_app.api.representation import Row, Told
+from agents_app.api.representation import AgentRow, AgentText
 from agents_app.models import Agent
 
 CHARACTERS = 8_000_000  # some thousands of agents
 
 
-class Key(NamedTuple):
+class AgentKey(NamedTuple):
     """What an agent is at a revision never changes; an id that was deleted and made again has another row key."""
 
     id: str
@@ -24,7 +24,7 @@ class Key(NamedTuple):
     revision: int
 
     @classmethod
-    def of(cls, told: Told) -> Self:
+    def of(cls, told: AgentText) -> Self:
         return cls(told.id, told.row_key, told.revision)
 
     @property
@@ -33,61 +33,65 @@ class Key(NamedTuple):
 
 
 # By how it is shown, and its id.
-_told: Kept[Told] = Kept(CHARACTERS)
+_told: SizeLimitedCache[AgentText] = SizeLimitedCache(CHARACTERS)
 
 
-def one(user: Any, agent_id: str, shown: str) -> Key | Told | None:
+def get_one(user: Any, agent_id: str, shown: str) -> AgentKey | AgentText | None:
     """What an agent is now, if the caller may see it.
 
     With all there is to say of it, where this process has told nothing of it: among very many agents that is the rule.
     Where nothing is found both are asked, or the time would say that others are told of the agent.
     """
     if _told.get((shown, agent_id)) is None:
-        return read(user, [agent_id], shown).get(agent_id) or key(user, agent_id)
-    return key(user, agent_id) or read(user, [agent_id], shown).get(agent_id)
+        return load(user, [agent_id], shown).get(agent_id) or key(user, agent_id)
+    return key(user, agent_id) or load(user, [agent_id], shown).get(agent_id)
 
 
-def key(user: Any, agent_id: str) -> Key | None:
-    found = ONE(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
-    return Key(*found[0]) if found else None
+def key(user: Any, agent_id: str) -> AgentKey | None:
+    found = KEY_QUERY(CallerKind.of(user), agent_id=agent_id, **caller_params(user))
+    return AgentKey(*found[0]) if found else None
 
 
-def told(user: Any, keys: Sequence[Key], shown: str) -> list[Told]:
+def get_many(user: Any, keys: Sequence[AgentKey], shown: str) -> list[AgentText]:
     """What there is to say of each agent; one query where this process has not told it of all of them before.
 
     An agent that changed or went since its key was read is shown as it is now, or left out.
     """
-    found = {key.id: told for key in keys if (told := _told.get((shown, key.id))) and Key.of(told) == key}
+    found = {key.id: told for key in keys if (told := _told.get((shown, key.id))) and AgentKey.of(told) == key}
     if missing := [key.id for key in keys if key.id not in found]:
-        found |= read(user, missing, shown)
+        found |= load(user, missing, shown)
     return [found[key.id] for key in keys if key.id in found]
 
 
-def texts(user: Any, keys: Sequence[Key], shown: str) -> list[str]:
+def get_many_json(user: Any, keys: Sequence[AgentKey], shown: str) -> list[str]:
     """Each agent as JSON text."""
-    return representation.texts(told(user, keys, shown))
+    return representation.agents_json(get_many(user, keys, shown))
 
 
-def read(user: Any, agent_ids: list[str], shown: str) -> dict[str, Told]:
+def load(user: Any, agent_ids: list[str], shown: str) -> dict[str, AgentText]:
     """Those of the agents that the caller may see, by id."""
     variant = (CallerKind.of(user), shown)
     found = {}
-    for columns in THESE(variant, ids=json.dumps(agent_ids), **asked_by(user)):
-        row = Row(*columns)
-        found[row.id] = now = Told.of(row)
+    for columns in TEXT_QUERY(variant, ids=json.dumps(agent_ids), **caller_params(user)):
+        row = AgentRow(*columns)
+        found[row.id] = now = AgentText.of(row)
         _told.keep((shown, row.id), now, len(now.text) + len(now.references))
     return found
 
 
 def _one(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id, active_version__isnull=False)
-    return agents.order_by().values_list(*Key._fields)
+    agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(
+        pk=agent_id, active_version__isnull=False
+    )
+    return agents.order_by().values_list(*AgentKey._fields)
 
 
 def _these(variant: tuple[CallerKind, str], ids: str, **caller: Any) -> Any:
     kind, shown = variant
-    return representation.rows(Agent.objects.for_user(stand_in(kind, **caller)).among_json(ids).order_by(), shown)
+    return representation.agent_rows(
+        Agent.objects.for_user(placeholder_caller(kind, **caller)).with_ids_json(ids).order_by(), shown
+    )
 
 
-ONE = Prepared(_one, agent_id=str, **CALLER)
-THESE = Prepared(_these, ids=str, **CALLER)
+KEY_QUERY = CompiledQuery(_one, agent_id=str, **CALLER_PARAMS)
+TEXT_QUERY = CompiledQuery(_these, ids=str, **CALLER_PARAMS)

@@ -10,23 +10,23 @@ from pydantic import BaseModel, Field
 
 from agents_app.configuration.schema import (
     WIRE,
+    AgentConfig,
     AgentId,
-    AgentShape,
+    ConfigError,
     Issue,
     JSONObject,
     Name,
     OwnerId,
-    ShapeError,
-    gathering,
-    partial,
-    read,
+    as_partial,
+    collecting_issues,
+    validate_fields,
 )
 from agents_app.editing.change_context import Change, change
 
 Message = Annotated[str, Field(max_length=500)]
 
 
-class Said(BaseModel):
+class ChangeOptions(BaseModel):
     """Why a change is made, and whether it goes live."""
 
     model_config = WIRE
@@ -51,7 +51,7 @@ class Identity(BaseModel):
     id: AgentId
 
 
-class Copy(BaseModel):
+class DuplicateOptions(BaseModel):
     """What a duplicate may change."""
 
     model_config = WIRE
@@ -60,27 +60,27 @@ class Copy(BaseModel):
     version_id: str | None = None
 
 
-def read_parts(body: Any, *parts: type[BaseModel]) -> list[JSONObject]:
+def validate_schemas(body: Any, *parts: type[BaseModel]) -> list[JSONObject]:
     """What a body says in each of several shapes; ShapeError with the faults of all of them at once."""
     values: list[JSONObject] = []
     issues: list[Issue] = []
     for part in parts:
-        with gathering(issues):
-            values.append(read(part, body))
+        with collecting_issues(issues):
+            values.append(validate_fields(part, body))
     if issues:
-        raise ShapeError(dict.fromkeys(issues))
+        raise ConfigError(dict.fromkeys(issues))
     return values
 
 
-def read_new(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
+def parse_create(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
     """The configuration, id, owner and reason of a new agent."""
-    identity, fields, ownership, said = read_parts(body, Identity, AgentShape, Ownership, Said)
+    identity, fields, ownership, said = validate_schemas(body, Identity, AgentConfig, Ownership, ChangeOptions)
     return fields, identity["id"], ownership.get("owner_id"), said
 
 
-def read_edit(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
+def parse_patch(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
     """The fields, the new owner and the reason of a PATCH."""
-    fields, ownership, said = read_parts(body, partial(AgentShape), Ownership, Said)
+    fields, ownership, said = validate_schemas(body, as_partial(AgentConfig), Ownership, ChangeOptions)
     return fields, ownership.get("owner_id"), said
 
 
@@ -90,7 +90,7 @@ def publishes(said: JSONObject) -> bool:
 
 
 @contextmanager
-def saying(said: JSONObject, **more: Any) -> Iterator[Change]:
+def change_from_options(said: JSONObject, **more: Any) -> Iterator[Change]:
     """The change context of a write, as its body describes it."""
     with change(message=said.get("change_message") or "", publish=publishes(said), **more) as context:
         yield context

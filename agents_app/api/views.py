@@ -8,27 +8,36 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.authentication import look_again_if_nothing, with_recalled_key
-from access_app.permissions import SHARED, owners, require_role
+from access_app.authentication import allow_cached_key, verify_key_if_empty
+from access_app.permissions import SHARED_OWNER, owner_ids_for, require_role
 from access_app.role import Role
-from agentcms.api.pagination import page_text, walk_text
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import Query
-from agentcms.api.responses import json_reply, reply
+from agentcms.api.pagination import cursor_page_json, page_json
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
 from agentcms.ids import read_id
 from agents_app.api import list_query, representation, representation_cache
-from agents_app.api.conditional import known_already
-from agents_app.api.idempotency import once
+from agents_app.api.conditional import is_not_modified
+from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
-from agents_app.api.lookups import hold, missing, visible
-from agents_app.api.representation import Row, Told
-from agents_app.api.representation_cache import Key
-from agents_app.api.responses import agent_reply, is_strict, refuse_warnings
-from agents_app.api.schemas import Copy, Identity, Ownership, publishes, read_edit, read_new, read_parts, saying
-from agents_app.configuration.sub_agents import dependents_body, in_use
-from agents_app.editing.write_queue import in_turn
+from agents_app.api.lookups import agent_not_found, lock_agent, visible_agents
+from agents_app.api.representation import AgentRow, AgentText
+from agents_app.api.representation_cache import AgentKey
+from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.schemas import (
+    DuplicateOptions,
+    Identity,
+    Ownership,
+    change_from_options,
+    parse_create,
+    parse_patch,
+    publishes,
+    validate_schemas,
+)
+from agents_app.configuration.sub_agents import dependents_body, dependents_message
+from agents_app.editing.write_queue import agent_write_slot
 from agents_app.models import Agent
 
 DRAFT_HINT = "Send autoPublish: false to save a draft."
@@ -37,106 +46,106 @@ DRAFT_HINT = "Send autoPublish: false to save a draft."
 class AgentsView(JSONView):
     """The agents that the caller may see, and new ones."""
 
-    @with_recalled_key
+    @allow_cached_key
     def get(self, request: Request) -> HttpResponse:
-        with Query(request) as query:
-            asked = list_query.read(query)
+        with QueryParams(request) as query:
+            asked = list_query.parse_params(query)
         paging = asked.paging
         if asked.cursor is not None:
-            found, following = list_query.walk(request.user, asked)
-            look_again_if_nothing(request, found)
-            shown = representation_cache.texts(request.user, found, asked.shown)
-            return reply(walk_text("agents", shown, paging.per_page, following))
+            found, following = list_query.fetch_cursor_page(request.user, asked)
+            verify_key_if_empty(request, found)
+            shown = representation_cache.get_many_json(request.user, found, asked.shown)
+            return json_text_response(cursor_page_json("agents", shown, paging.per_page, following))
 
-        found, total = list_query.page(request.user, asked)
-        look_again_if_nothing(request, found)
-        shown = representation_cache.texts(request.user, found, asked.shown)
-        return reply(page_text("agents", shown, total, paging.page, paging.per_page))
+        found, total = list_query.fetch_page(request.user, asked)
+        verify_key_if_empty(request, found)
+        shown = representation_cache.get_many_json(request.user, found, asked.shown)
+        return json_text_response(page_json("agents", shown, total, paging.page, paging.per_page))
 
-    @once
+    @idempotent
     def post(self, request: Request) -> HttpResponse:
         strict = is_strict(request)
-        fields, agent_id, owner_id, said = read_new(body_object(request))
+        fields, agent_id, owner_id, said = parse_create(json_object_body(request))
         owner_id = owner_for_new(request.user, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
-        with transaction.atomic(), saying(said):
+        with transaction.atomic(), change_from_options(said):
             create(agent)
             if strict:
-                refuse_warnings(agent, agent.active_version)
-            return agent_reply(agent, agent.active_version, 201)
+                reject_warnings(agent, agent.active_version)
+            return agent_response(agent, agent.active_version, 201)
 
 
 class AgentView(JSONView):
     """One agent."""
 
-    @with_recalled_key
+    @allow_cached_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             status = query.choice("status", tuple(STATES), "published")
             version_id, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
         shown = STATES[status][1]
-        found: Told | Key | None
+        found: AgentText | AgentKey | None
         if version_id or number:
             row = at_version(request.user, agent_id, version_id, number)
-            found = Told.of(row) if row else None
+            found = AgentText.of(row) if row else None
         else:
-            found = representation_cache.one(request.user, agent_id, shown)
+            found = representation_cache.get_one(request.user, agent_id, shown)
         if found is None:
-            raise missing(agent_id)
-        if known_already(request, found.etag):
-            return reply("", 304, found.etag)
-        told = representation_cache.told(request.user, [found], shown) if isinstance(found, Key) else [found]
+            raise agent_not_found(agent_id)
+        if is_not_modified(request, found.etag):
+            return json_text_response("", 304, found.etag)
+        told = representation_cache.get_many(request.user, [found], shown) if isinstance(found, AgentKey) else [found]
         if not told:  # it went this very moment
-            raise missing(agent_id)
-        return reply(representation.texts(told)[0], etag=told[0].etag)
+            raise agent_not_found(agent_id)
+        return json_text_response(representation.agents_json(told)[0], etag=told[0].etag)
 
-    @with_recalled_key
+    @allow_cached_key
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
-        fields, owner_id, said = read_edit(body_object(request))
+        fields, owner_id, said = parse_patch(json_object_body(request))
         strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
-        with in_turn(agent_id), transaction.atomic(), saying(said) as context:
-            agent = hold(request, agent_id, role, hint)
+        with agent_write_slot(agent_id), transaction.atomic(), change_from_options(said) as context:
+            agent = lock_agent(request, agent_id, role, hint)
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
                 agent.hand_over(owner_id)
             version = agent.edit_locked(fields) or (agent.active_version if context.publish else agent.head_version)
             if strict:
-                refuse_warnings(agent, version)
-            return agent_reply(agent, version)
+                reject_warnings(agent, version)
+            return agent_response(agent, version)
 
     def delete(self, request: Request, agent_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             force = query.flag("force")
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.PUBLISHER)
-            if not force and (reason := in_use(request.user, agent)):
+            agent = lock_agent(request, agent_id, Role.PUBLISHER)
+            if not force and (reason := dependents_message(request.user, agent)):
                 raise Conflict(reason, "in_use")
             agent.delete()
-            return json_reply({"success": True, "message": f"Agent {agent_id} was deleted"})
+            return json_response({"success": True, "message": f"Agent {agent_id} was deleted"})
 
 
 class DependentsView(JSONView):
     """The agents that name this one as a sub-agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        agent = visible(request).filter(pk=agent_id).first()
+        agent = visible_agents(request).filter(pk=agent_id).first()
         if agent is None:
-            raise missing(agent_id)
-        return json_reply(dependents_body(request.user, agent))
+            raise agent_not_found(agent_id)
+        return json_response(dependents_body(request.user, agent))
 
 
 class DuplicateView(JSONView):
     """A copy of an agent."""
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        identity, copy, ownership = read_parts(body_object(request), Identity, Copy, Ownership)
+        identity, copy, ownership = validate_schemas(json_object_body(request), Identity, DuplicateOptions, Ownership)
         strict = is_strict(request)
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.VIEWER)
+            agent = lock_agent(request, agent_id, Role.VIEWER)
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")
@@ -146,11 +155,11 @@ class DuplicateView(JSONView):
             except IntegrityError:
                 raise taken(identity["id"]) from None
             if strict:
-                refuse_warnings(duplicate, duplicate.active_version)
-            return agent_reply(duplicate, duplicate.active_version, 201)
+                reject_warnings(duplicate, duplicate.active_version)
+            return agent_response(duplicate, duplicate.active_version, 201)
 
 
-def at_version(user: Any, agent_id: str, text: str | None, number: int) -> Row | None:
+def at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
     """The agent as a version has it that is named by id, by number or by both."""
     version_id = read_id(text) if text else None
     named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
@@ -177,13 +186,13 @@ def taken(agent_id: str) -> Conflict:
 def owner_for_new(user: Any, named: str | None) -> str:
     """The owner of a new agent: the one named, else the only one for which the caller may create."""
     if named is None and not user.is_superuser:
-        able = list(owners(user, Role.EDITOR)[:2])
+        able = list(owner_ids_for(user, Role.EDITOR)[:2])
         if len(able) > 1:
             raise BadRequest("request body", [("ownerId", "You may create for several owners. Name one of them.")])
         if not able:
             raise Forbidden("This needs the role editor for some owner.")
         return able[0]
-    owner_id = SHARED if named is None else named
+    owner_id = SHARED_OWNER if named is None else named
     require_role(user, Role.EDITOR, owner_id)
     return owner_id
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agents_app.configuration.references import KINDS, Warning
+from agents_app.configuration.references import KINDS, MissingReference
 from agents_app.registry import registry
 
 LABELS = {
@@ -27,7 +27,7 @@ LABELS = {
 }
 
 
-class Key(NamedTuple):
+class ReferencedKey(NamedTuple):
     """Something that is named by key; the title is blank where nobody registered one."""
 
     key: str
@@ -35,7 +35,7 @@ class Key(NamedTuple):
     is_missing: bool
 
 
-class Part(NamedTuple):
+class ConfigSection(NamedTuple):
     """One field that is set; its kind says how it is shown: text, words, keys, facts or json."""
 
     field: str
@@ -44,27 +44,27 @@ class Part(NamedTuple):
     value: Any
 
 
-def parts(snapshot: Mapping[str, Any], warned: Iterable[Warning] = ()) -> list[Part]:
+def config_sections(snapshot: Mapping[str, Any], warned: Iterable[MissingReference] = ()) -> list[ConfigSection]:
     """What a configuration says, under its wire names; `warned` are the references that are broken."""
     missing = {(warning.field, warning.key) for warning in warned}
     return [part(field, snapshot[field], missing) for field in LABELS if snapshot.get(field)]
 
 
-def part(field: str, value: Any, missing: Collection[tuple[str, str]]) -> Part:
+def part(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
     if isinstance(value, str):
-        return Part(field, LABELS[field], "text" if field == "instructions" else "words", value)
+        return ConfigSection(field, LABELS[field], "text" if field == "instructions" else "words", value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return Part(field, LABELS[field], "keys", [named(field, key, missing) for key in value])
+        return ConfigSection(field, LABELS[field], "keys", [named(field, key, missing) for key in value])
     if field == "model" and not any(isinstance(each, dict | list) for each in value.values()):
         first = {"provider": value.get("provider"), **value}
         facts = [(name, each if isinstance(each, str) else json.dumps(each)) for name, each in first.items()]
-        return Part(field, LABELS[field], "facts", facts)
-    return Part(field, LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
+        return ConfigSection(field, LABELS[field], "facts", facts)
+    return ConfigSection(field, LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def named(field: str, key: str, missing: Collection[tuple[str, str]]) -> Key:
+def named(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:
     entry = registry.get(KINDS[field], key)
-    return Key(key, entry.title if entry else "", (field, key) in missing)
+    return ReferencedKey(key, entry.title if entry else "", (field, key) in missing)
 
 
 def unset(snapshot: Mapping[str, Any]) -> list[str]:

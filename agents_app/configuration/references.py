@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-class Warning(NamedTuple):
+class MissingReference(NamedTuple):
     """Something that an agent names and nothing registered; the agent works without it."""
 
     field: str
@@ -54,7 +54,7 @@ def processor_key(processor: Mapping[str, Any]) -> Any:
     return processor.get("key", processor.get("id"))
 
 
-def find(kind: Kind, key: str) -> Entry | None:
+def find_entry(kind: Kind, key: str) -> Entry | None:
     """What is registered under a key; an integration tool is found through its provider."""
     if kind is not Kind.INTEGRATION_PROVIDER:
         return registry.get(kind, key)
@@ -63,7 +63,7 @@ def find(kind: Kind, key: str) -> Entry | None:
     return entry if entry is not None and tool in entry.names else None
 
 
-def place(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
+def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
     """The path at which a configuration names a key: `tools[2]`, `model.provider`, `scorers.tone`."""
     value = snapshot.get(field)
     if field == "model":
@@ -74,22 +74,22 @@ def place(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
     return f"{field}[{keys.index(key)}]"
 
 
-def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
+def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[MissingReference]:
     """A warning for each key that nothing registered and that staff do not keep.
 
     `known_agents` are the stored agents that the agent may use: those of its owner and of the shared space. Any other
     looks exactly like one that does not exist.
     """
     found = unregistered(references, known_agents)
-    return [warning for warning in found if not registry.is_kept(KINDS[warning.field], warning.key)]
+    return [warning for warning in found if not registry.is_staff_entry(KINDS[warning.field], warning.key)]
 
 
-def unregistered(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[Warning]:
+def unregistered(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[MissingReference]:
     """The same whatever staff keep: it changes with the code alone."""
     known = set(known_agents)
     return [
-        Warning(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
+        MissingReference(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
         for field, keys in references.items()
         for key in keys
-        if find(KINDS[field], key) is None and not (field == "agents" and key in known)
+        if find_entry(KINDS[field], key) is None and not (field == "agents" and key in known)
     ]

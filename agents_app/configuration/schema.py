@@ -19,7 +19,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_python, to_wire
-from agentcms.wire.validation import faults
+from agentcms.wire.validation import find_faults
 
 JSONObject = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Issue(NamedTuple):
     message: str
 
 
-class ShapeError(ValidationError):
+class ConfigError(ValidationError):
     """An input that is not an agent, with every fault at once.
 
     A `ValidationError` by Python field names, so that forms show each message at its field; `issues` has wire paths.
@@ -53,11 +53,11 @@ class ShapeError(ValidationError):
 
 
 @contextmanager
-def gathering(issues: list[Issue]) -> Iterator[None]:
+def collecting_issues(issues: list[Issue]) -> Iterator[None]:
     """Note the faults of what is read inside, so that all parts of an input are told of at once."""
     try:
         yield
-    except ShapeError as error:
+    except ConfigError as error:
         issues += error.issues
 
 
@@ -150,7 +150,7 @@ class ScorerChoice(BaseModel):
     sampling: Annotated[RatioSampling | CountSampling, Field(discriminator="type")] | None = None
 
 
-class AgentShape(BaseModel):
+class AgentConfig(BaseModel):
     """The configuration of an agent: what a snapshot holds."""
 
     model_config = WIRE
@@ -171,11 +171,11 @@ class AgentShape(BaseModel):
     metadata: Object = Field(default_factory=dict)
 
 
-FIELDS: tuple[str, ...] = tuple(AgentShape.model_fields)
+FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 
 
-class AgentCreate(AgentShape):
+class AgentCreate(AgentConfig):
     """What creating an agent takes beside its configuration."""
 
     id: AgentId
@@ -183,7 +183,7 @@ class AgentCreate(AgentShape):
 
 
 @cache
-def partial(shape: type[BaseModel]) -> type[BaseModel]:
+def as_partial(shape: type[BaseModel]) -> type[BaseModel]:
     """The shape of a change: the same fields with the same rules, none of them required."""
     fields: Any = {}
     for name, info in shape.model_fields.items():
@@ -201,43 +201,43 @@ def defaults() -> JSONObject:
 # Asked once: pydantic inspects each factory anew.
 _MAKERS: dict[str, Callable[[], Any]] = {
     name: cast(Callable[[], Any], info.default_factory or repeat(info.default).__next__)
-    for name, info in AgentShape.model_fields.items()
+    for name, info in AgentConfig.model_fields.items()
     if not info.is_required()
 }
 
 
-def read_change(body: Any) -> JSONObject:
+def validate_partial(body: Any) -> JSONObject:
     """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError."""
-    return read(partial(AgentShape), body)
+    return validate_fields(as_partial(AgentConfig), body)
 
 
-def read_agent(body: Any) -> JSONObject:
+def validate_config(body: Any) -> JSONObject:
     """The whole configuration that a body describes, by Python name."""
-    return {**defaults(), **read(AgentShape, body)}
+    return {**defaults(), **validate_fields(AgentConfig, body)}
 
 
-def read_new_agent(body: Any) -> JSONObject:
+def validate_new_agent(body: Any) -> JSONObject:
     """The whole configuration with `id` and `owner_id`, which is None where the body names no owner."""
-    return {**defaults(), "owner_id": None, **read(AgentCreate, body)}
+    return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
 
-def to_body(fields: Mapping[str, Any]) -> JSONObject:
+def to_wire_dict(fields: Mapping[str, Any]) -> JSONObject:
     """The configuration under its wire names, as a snapshot holds it."""
     return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
 
 
-def read(shape: type[BaseModel], body: Any) -> JSONObject:
+def validate_fields(shape: type[BaseModel], body: Any) -> JSONObject:
     """The fields of a shape that a body names, by Python name, as they were sent. Raises ShapeError."""
     if not isinstance(body, dict):
-        raise ShapeError([Issue("", "Send a JSON object.")])
+        raise ConfigError([Issue("", "Send a JSON object.")])
     named = {name: body[to_wire(name)] for name in shape.model_fields if to_wire(name) in body}
-    issues = [Issue(*fault) for name, value in named.items() for fault in faults(value, to_wire(name))]
+    issues = [Issue(*fault) for name, value in named.items() for fault in find_faults(value, to_wire(name))]
     if issues:  # such values may break the checks that follow
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     try:
         read = shape.model_validate(body)
     except PydanticValidationError as error:
-        raise ShapeError(Issue(_path(each["loc"]), _sentence(each)) for each in error.errors()) from None
+        raise ConfigError(Issue(_path(each["loc"]), _sentence(each)) for each in error.errors()) from None
     # What the caller sent is kept as it is, not as the model read it; a null becomes the field's default.
     return {name: getattr(read, name) if value is None else value for name, value in named.items()}
 

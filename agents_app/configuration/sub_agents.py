@@ -8,14 +8,14 @@ from typing import Any
 
 from django.db.models import Q
 
-from access_app.permissions import SHARED
-from agents_app.configuration.schema import Issue, ShapeError
+from access_app.permissions import SHARED_OWNER
+from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 MOST_NAMED = 100  # dependents that one answer names
 
 
-class Circle(ShapeError):
+class CircularReference(ConfigError):
     """Sub-agents that lead back to the agent, each with its place and the way."""
 
     @property
@@ -25,10 +25,10 @@ class Circle(ShapeError):
 
 def dependents(agent: Agent) -> AgentQuerySet:
     """The agents whose live or head configuration names this one, and for which the name means this one."""
-    naming = AgentIndex.objects.naming(agent.pk).values("agent")
+    naming = AgentIndex.objects.referencing(agent.pk).values("agent")
     found = Agent.objects.filter(pk__in=naming).exclude(pk=agent.pk)
     # A sub-agent resolves within its user's owner or the shared space only.
-    return found if agent.owner_id == SHARED else found.filter(owner_id=agent.owner_id)
+    return found if agent.owner_id == SHARED_OWNER else found.filter(owner_id=agent.owner_id)
 
 
 def dependents_body(user: Any, agent: Agent) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def dependents_body(user: Any, agent: Agent) -> dict[str, Any]:
     }
 
 
-def in_use(user: Any, agent: Agent) -> str | None:
+def dependents_message(user: Any, agent: Agent) -> str | None:
     """Who still names an agent, in a sentence, or None."""
     body = dependents_body(user, agent)
     if not body["total"]:
@@ -56,12 +56,12 @@ def in_use(user: Any, agent: Agent) -> str | None:
     return f"Agent {agent.pk} is a sub-agent of {names}. Send force=true to delete it all the same."
 
 
-def refuse_circle(user: Any, agent_id: str, keys: Sequence[str]) -> None:
+def reject_circular_reference(user: Any, agent_id: str, keys: Sequence[str]) -> None:
     """Refuse sub-agents that lead back to the agent, as far as the caller can see. Raises Circle."""
     if not keys:
         return
     issues = []
-    following = steps_to(agent_id, named_from(user, keys))
+    following = steps_to(agent_id, reference_graph(user, keys))
     for place, key in enumerate(keys):
         if key == agent_id:
             issues.append(Issue(f"agents[{place}]", "An agent cannot be its own sub-agent."))
@@ -69,17 +69,17 @@ def refuse_circle(user: Any, agent_id: str, keys: Sequence[str]) -> None:
             way = " → ".join([agent_id, *_way(key, following)])
             issues.append(Issue(f"agents[{place}]", f"This closes a circle: {way}."))
     if issues:
-        raise Circle(issues)
+        raise CircularReference(issues)
 
 
-def named_from(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
+def reference_graph(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
     """What each agent names that these lead to, as far as the caller can see, in live and head configurations."""
     named: dict[str, set[str]] = {}
     asked: set[str] = set()
     while wanted := {*starts} - asked:
         asked |= wanted
         starts = set()
-        seen = Agent.objects.for_user(user).among(wanted)
+        seen = Agent.objects.for_user(user).with_ids(wanted)
         states = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen)
         for agent_id, keys in states.values_list("agent_id", "agents"):
             named.setdefault(agent_id, set()).update(keys)

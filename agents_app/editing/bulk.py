@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
-from access_app.permissions import require_granted
+from access_app.permissions import require_granted_role
 from access_app.role import Role, RoleRequired
-from agents_app.configuration.sub_agents import Circle
+from agents_app.configuration.sub_agents import CircularReference
 from agents_app.models import Agent, AgentQuerySet
 
 MOST = 200
@@ -26,47 +26,47 @@ class Result(NamedTuple):
 
 def duplicate(user: Any, agent: Any) -> Result:
     """A copy of what is live, for the same owner, under an id that nobody has yet."""
-    require_granted(user, Role.EDITOR, agent)
+    require_granted_role(user, Role.EDITOR, agent)
     copy = agent.duplicate(free_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
     return Result(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
 
 
 def delete(user: Any, agent: Any) -> Result:
-    require_granted(user, Role.PUBLISHER, agent)
+    require_granted_role(user, Role.PUBLISHER, agent)
     agent.delete()
     return Result(agent.name, True, "Deleted with its history.")
 
 
 def publish(user: Any, agent: Any, asked: Collection[str]) -> Result:
     """The draft goes live, if it and live stand as they did when it was asked."""
-    require_granted(user, Role.PUBLISHER, agent)
+    require_granted_role(user, Role.PUBLISHER, agent)
     if not agent.has_draft:
         return Result(agent.name, False, "It has no draft.")
-    if standing(agent) not in asked:
+    if live_and_draft(agent) not in asked:
         return Result(agent.name, False, "Somebody moved live or the draft meanwhile.")
     agent.head_version.activate_locked(agent)
     return Result(agent.name, True, f"v{agent.head_version.version_number} is live.")
 
 
-def standing(agent: Agent) -> str:
+def live_and_draft(agent: Agent) -> str:
     """What is live of an agent and what is its draft, for a page that asks about them."""
     return f"{agent.pk} {agent.active_version_id} {agent.head_version_id}"
 
 
-def each(agents: AgentQuerySet, user: Any, ids: list[str], act: Callable[[Any, Any], Result]) -> list[Result]:
+def apply_to_each(agents: AgentQuerySet, user: Any, ids: list[str], act: Callable[[Any, Any], Result]) -> list[Result]:
     """Do it to each agent in a transaction of its own; where one cannot be done, the others still are."""
-    return [one(agents, user, agent_id, act) for agent_id in dict.fromkeys(ids[:MOST])]
+    return [apply_to_one(agents, user, agent_id, act) for agent_id in dict.fromkeys(ids[:MOST])]
 
 
-def one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any], Result]) -> Result:
+def apply_to_one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any], Result]) -> Result:
     try:
         with transaction.atomic():
-            return act(user, agents.with_role(user).locked(agent_id))
+            return act(user, agents.with_role(user).get_locked(agent_id))
     except Agent.DoesNotExist:
         return Result(agent_id, False, "It is no longer there.")
     except RoleRequired as refusal:
         return Result(agent_id, False, str(refusal))
-    except Circle as refusal:
+    except CircularReference as refusal:
         return Result(agent_id, False, refusal.sentence)
     except IntegrityError:
         return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")

@@ -25,7 +25,7 @@ class Source(models.TextChoices):
     TASK = "task", "Task"
 
 
-def nobody() -> Any:
+def no_actor() -> Any:
     return None
 
 
@@ -40,7 +40,7 @@ class Change:
     name: str = ""
     source: str = Source.CODE
     publish: bool | None = None
-    read_actor: Callable[[], Any] = nobody
+    read_actor: Callable[[], Any] = no_actor
     at: datetime | None = None
 
     @property
@@ -55,13 +55,13 @@ class Change:
         return user if user is not None and user.is_authenticated else None
 
 
-UNSAID = Change()
+NO_CHANGE_CONTEXT = Change()
 LONGEST = {"message": 500, "name": 100}
 
-_current: ContextVar[Change] = ContextVar("change", default=UNSAID)
+_current: ContextVar[Change] = ContextVar("change", default=NO_CHANGE_CONTEXT)
 
 
-def current() -> Change:
+def current_change() -> Change:
     return _current.get()
 
 

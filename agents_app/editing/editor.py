@@ -11,9 +11,9 @@ from agents_app.models import Agent
 def save_draft_locked(row: Agent, fields: dict[str, Any]) -> Any:
     """Put the fields on top of the head; live stays. Returns the version made, if any.
 
-    The row came from `locked()` in this very transaction.
+    The row came from `get_locked()` in this very transaction.
     """
-    if not row.differs(fields):
+    if not row.has_changes(fields):
         return None
     with change(publish=False):
         return row.edit_locked(fields)
@@ -25,7 +25,7 @@ def publish_locked(row: Agent, fields: dict[str, Any]) -> Any:
     Not `Agent.edit`: its publishing edit starts from live and leaves a draft behind. Returns what is live now, or
     None where that was live already.
     """
-    if row.differs(fields):
+    if row.has_changes(fields):
         for name, value in fields.items():
             setattr(row, name, value)
         with change(publish=True):

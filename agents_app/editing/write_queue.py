@@ -13,7 +13,7 @@ _turns = [Lock() for _ in range(509)]
 
 
 @contextmanager
-def in_turn(agent_id: str) -> Iterator[None]:
+def agent_write_slot(agent_id: str) -> Iterator[None]:
     """Around a transaction that takes an agent's lock: of each process one writer at a time asks the database for it.
 
     It spares the database the waking and looking again of all who wait: a fifth of its work where eight write at once,

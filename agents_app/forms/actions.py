@@ -9,14 +9,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration import schema
-from agents_app.forms.fields import KeptText, OwnerField
+from agents_app.forms.fields import OwnerField, RawTextField
 from agents_app.models import Agent
 
 
 class DeleteForm(forms.Form):
     """The agent's name, typed: what is deleted is gone with its history."""
 
-    typed = KeptText(label="Type its name to delete it", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    typed = RawTextField(label="Type its name to delete it", widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
     def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -32,8 +32,8 @@ class DeleteForm(forms.Form):
 class DuplicateForm(forms.Form):
     """The id, the name and the owner of a copy."""
 
-    id = KeptText(max_length=128, label="Identifier", help_text="Stands in addresses and cannot be changed later.")
-    name = KeptText(max_length=200, label="Name")
+    id = RawTextField(max_length=128, label="Identifier", help_text="Stands in addresses and cannot be changed later.")
+    name = RawTextField(max_length=200, label="Name")
     owner_id = OwnerField()
 
     def __init__(self, data: Any, *, agent: Agent, version: Any, owners: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ class DuplicateForm(forms.Form):
     def clean_id(self) -> str:
         agent_id: str = self.cleaned_data["id"]
         try:
-            schema.read(schema.partial(schema.AgentCreate), {"id": agent_id})
-        except schema.ShapeError as error:
+            schema.validate_fields(schema.as_partial(schema.AgentCreate), {"id": agent_id})
+        except schema.ConfigError as error:
             raise ValidationError([issue.message for issue in error.issues]) from error
         if Agent.objects.filter(pk=agent_id).exists():
             raise ValidationError(f"There is an agent with the id {agent_id} already.", code="taken")
@@ -56,8 +56,8 @@ class DuplicateForm(forms.Form):
 class SnapshotForm(forms.Form):
     """What is said of a version that is saved by hand."""
 
-    name = KeptText(required=False, max_length=100, label="Name")
-    change_message = KeptText(
+    name = RawTextField(required=False, max_length=100, label="Name")
+    change_message = RawTextField(
         required=False, max_length=500, label="Message", widget=forms.Textarea(attrs={"rows": 3})
     )
     pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
@@ -85,7 +85,7 @@ class HandOverForm(forms.Form):
     def __init__(self, *args: Any, owners: Sequence[str], free: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if free:
-            self.fields["owner_id"] = KeptText(
+            self.fields["owner_id"] = RawTextField(
                 required=False,
                 max_length=128,
                 label="New owner",
@@ -98,7 +98,7 @@ class HandOverForm(forms.Form):
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]
         try:
-            schema.read(schema.partial(schema.AgentCreate), {"ownerId": owner_id})
-        except schema.ShapeError as error:
+            schema.validate_fields(schema.as_partial(schema.AgentCreate), {"ownerId": owner_id})
+        except schema.ConfigError as error:
             raise ValidationError([issue.message for issue in error.issues]) from error
         return owner_id

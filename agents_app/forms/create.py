@@ -10,14 +10,14 @@ from django.utils.text import slugify
 
 from agents_app.configuration import schema
 from agents_app.editing.bulk import free_id
-from agents_app.forms.edit import EditForm
-from agents_app.forms.fields import KeptText, OwnerField
+from agents_app.forms.edit import AgentEditForm
+from agents_app.forms.fields import OwnerField, RawTextField
 
 
-class CreateForm(EditForm):
+class CreateForm(AgentEditForm):
     """The editor's form with what only a new agent is asked."""
 
-    id = KeptText(
+    id = RawTextField(
         required=False,
         max_length=128,
         label="Identifier",

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
 from agents_app.forms.field_values import SETTINGS, in_pieces, in_stored_order, plural, sampling_texts, with_sampling
-from agents_app.forms.fields import JSONNumber, KeptText, Keys, OptionalKey, Scorers, StrictJSON
+from agents_app.forms.fields import JSONNumber, Keys, OptionalKey, RawTextField, ScorersField, StrictJSONField
 from agents_app.forms.pickers import Picker, offered, offered_agents, offered_integration_tools
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
@@ -27,38 +27,38 @@ def text(kind: str, rows: int) -> forms.Textarea:
     return forms.Textarea(attrs={"data-editor": kind, "rows": rows, "spellcheck": "false"})
 
 
-class EditForm(forms.Form):
+class AgentEditForm(forms.Form):
     """What the editor sends. `base` is the configuration it was opened with: what differs from it was changed here."""
 
-    name = KeptText(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
-    description = KeptText(
+    name = RawTextField(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    description = RawTextField(
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What people read in the list."
     )
-    instructions = KeptText(required=False, widget=text("text", 20))
-    provider = KeptText(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
-    model_name = KeptText(
+    instructions = RawTextField(required=False, widget=text("text", 20))
+    provider = RawTextField(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
+    model_name = RawTextField(
         label="Model", max_length=256, widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"})
     )
     temperature = JSONNumber(required=False)
     top_p = JSONNumber(required=False, label="Top P")
     max_tokens = JSONNumber(required=False, label="Most tokens")
-    model_rest = StrictJSON(required=False, label="Other settings", widget=text("json", 4))
+    model_rest = StrictJSONField(required=False, label="Other settings", widget=text("json", 4))
     tools = Keys(required=False)
     workflows = Keys(required=False)
     agents = Keys(required=False, label="Sub-agents")
     integration_tools = Keys(required=False)
-    more_agents = KeptText(required=False, label="Another one by its id", max_length=128)
+    more_agents = RawTextField(required=False, label="Another one by its id", max_length=128)
     memory = OptionalKey(required=False, max_length=256, widget=forms.Select)
-    scorers = Scorers(required=False)
-    input_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
-    output_processors = StrictJSON(required=False, empty=list, widget=text("json", 6))
-    default_options = StrictJSON(required=False, widget=text("json", 6))
-    metadata = StrictJSON(required=False, widget=text("json", 6))
+    scorers = ScorersField(required=False)
+    input_processors = StrictJSONField(required=False, empty=list, widget=text("json", 6))
+    output_processors = StrictJSONField(required=False, empty=list, widget=text("json", 6))
+    default_options = StrictJSONField(required=False, widget=text("json", 6))
+    metadata = StrictJSONField(required=False, widget=text("json", 6))
 
-    version_name = KeptText(required=False, max_length=100, label="Name of this version")
-    message = KeptText(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
+    version_name = RawTextField(required=False, max_length=100, label="Name of this version")
+    message = RawTextField(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
 
-    shape: type[BaseModel] = schema.AgentShape
+    shape: type[BaseModel] = schema.AgentConfig
 
     def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
@@ -102,19 +102,19 @@ class EditForm(forms.Form):
     def ask_the_shape(self, cleaned: dict[str, Any]) -> None:
         """The one shape decides; each of its faults is shown at the field that is about it."""
         try:
-            schema.read(schema.partial(self.shape), self.body(cleaned))
-        except schema.ShapeError as error:
+            schema.validate_fields(schema.as_partial(self.shape), self.body(cleaned))
+        except schema.ConfigError as error:
             for issue in error.issues:
                 place, message = self.place_of(issue)
                 self.add_error(place, ValidationError(message, code="invalid"))
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        return schema.to_body(cleaned)
+        return schema.to_wire_dict(cleaned)
 
     def place_of(self, issue: schema.Issue) -> tuple[str | None, str]:
         if issue.field in WHERE:
             return WHERE[issue.field], issue.message
-        (name, messages), *_ = schema.ShapeError([issue]).message_dict.items()
+        (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name
         return (name if name in self.fields else None), messages[0]
 
@@ -157,7 +157,7 @@ class EditForm(forms.Form):
         }
 
     @property
-    def counted(self) -> str:
+    def length_hint(self) -> str:
         """Length of the instructions, in the words that static/js/fields.js writes while somebody types."""
         characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
         tokens = -(-characters // 4)
@@ -192,26 +192,26 @@ class EditForm(forms.Form):
 
     @property
     def providers(self) -> Sequence[Any]:
-        return registry.offered(Kind.MODEL_PROVIDER)
+        return registry.selectable(Kind.MODEL_PROVIDER)
 
     @property
     def processors(self) -> Sequence[Any]:
         return registry.entries(Kind.PROCESSOR)
 
 
-class OpenedForm(EditForm):
+class ExistingAgentForm(AgentEditForm):
     """The form of an agent that is there already. It knows which head and which live version it was opened on."""
 
     head = forms.UUIDField(required=False, widget=forms.HiddenInput)
     live = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     @classmethod
-    def opening(cls, agent: Agent, user: Any) -> OpenedForm:
+    def opening(cls, agent: Agent, user: Any) -> ExistingAgentForm:
         """The form as a page opens it: on the head."""
         return cls(base=configuration_of(agent), user=user, agent=agent)
 
     @classmethod
-    def sent(cls, data: Any, agent: Agent, user: Any) -> OpenedForm:
+    def sent(cls, data: Any, agent: Agent, user: Any) -> ExistingAgentForm:
         """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
         opened = found(agent, as_uuid(data.get("head")))
         base = agent.resolved(opened) if opened else configuration_of(agent)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agents_app.forms.fields import JSONNumber, Scorers
+from agents_app.forms.fields import JSONNumber, ScorersField
 
 # Settings of a model that have a field of their own, by form field; the rest is JSON.
 SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
@@ -45,5 +45,5 @@ def sampling_texts(choice: Any) -> tuple[str, str]:
     if isinstance(choice, tuple):
         return choice
     sampling = (choice or {}).get("sampling") or {}
-    amount = sampling.get(Scorers.AMOUNTS.get(str(sampling.get("type")), ""))
+    amount = sampling.get(ScorersField.AMOUNTS.get(str(sampling.get("type")), ""))
     return sampling.get("type", ""), "" if amount is None else json.dumps(amount)

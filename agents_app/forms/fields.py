@@ -13,7 +13,7 @@ from agentcms.wire.canonical import canonical
 from agentcms.wire.parser import InvalidJSON, parse
 
 
-class KeptText(forms.CharField):
+class RawTextField(forms.CharField):
     """A text as it was typed. Browsers send line ends as CR LF; they come back as they are stored, LF."""
 
     def __init__(self, **options: Any) -> None:
@@ -27,7 +27,7 @@ class KeptText(forms.CharField):
         return (self.to_python(initial) or "") != (self.to_python(data) or "")
 
 
-class OptionalKey(KeptText):
+class OptionalKey(RawTextField):
     """A key, or None where nothing is named."""
 
     def to_python(self, value: Any) -> str | None:
@@ -52,7 +52,7 @@ class OwnerField(forms.ChoiceField):
             raise ValidationError(self.error_messages["invalid_choice"], code="invalid_choice")
 
 
-class StrictJSON(forms.JSONField):
+class StrictJSONField(forms.JSONField):
     """JSON as the API reads it: a duplicate key or a number that would be rounded is an error with its place."""
 
     def __init__(self, *, empty: Any = dict, **options: Any) -> None:
@@ -81,7 +81,7 @@ class StrictJSON(forms.JSONField):
             return True
 
 
-class JSONNumber(KeptText):
+class JSONNumber(RawTextField):
     """A number as JSON writes it, kept digit by digit; None where nothing is set."""
 
     def __init__(self, **options: Any) -> None:
@@ -131,7 +131,7 @@ class ScorersWidget(forms.MultipleHiddenInput):
         }
 
 
-class Scorers(forms.Field):
+class ScorersField(forms.Field):
     """Scorers by key with their sampling, as two texts each: the type and the amount."""
 
     widget = ScorersWidget

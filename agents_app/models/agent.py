@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from agentcms.db import write_batch
 from agentcms.ids import random_key
-from agentcms.wire.canonical import canonical, same
+from agentcms.wire.canonical import canonical, json_equal
 from agents_app.configuration import schema
-from agents_app.editing.change_context import change, current
+from agents_app.editing.change_context import change, current_change
 from agents_app.models.querysets import AgentQuerySet
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Agent(models.Model):
     _stored_owner_id: str | None = None
     # What `edit_locked` leaves to the history to write, in one statement with the pointers. While there is any, the
     # object is the row under its lock, so that nobody need read it again.
-    unwritten: tuple[str, ...] = ()
+    deferred_fields: tuple[str, ...] = ()
 
     objects = AgentQuerySet.as_manager()
 
@@ -99,7 +99,7 @@ class Agent(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
         with transaction.atomic():
-            Agent.objects.filter(pk=self.pk).hold()
+            Agent.objects.filter(pk=self.pk).lock_ids()
             return super().delete(*args, **kwargs)
 
     def refresh_from_db(self, using: str | None = None, fields: Any = None, from_queryset: Any = None) -> None:
@@ -120,8 +120,8 @@ class Agent(models.Model):
         """
         super().clean()
         known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
-        body = {**schema.to_body(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
-        read = schema.read_new_agent if known.keys() >= set(schema.FIELDS) else schema.read_change
+        body = {**schema.to_wire_dict(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
+        read = schema.validate_new_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
         read(body)
 
     def _fields_to_save(self, named: Iterable[str] | None) -> list[str]:
@@ -145,7 +145,7 @@ class Agent(models.Model):
         self.clean()
         if using is None and not self._computed(fields):
             if fields:
-                write_batch.save(self, fields)
+                write_batch.update_row(self, fields)
             return
         try:
             super().save(force_update=True, update_fields=fields, using=using)
@@ -158,14 +158,16 @@ class Agent(models.Model):
     def _write_held(self, fields: Collection[str]) -> None:
         """Announce a save of a row under its lock, whose history writes it once, with the pointers that move."""
         self.clean()
-        self.unwritten = tuple(fields)
+        self.deferred_fields = tuple(fields)
         try:
-            with write_batch.announced(self, fields):
+            with write_batch.send_save_signals(self, fields):
                 pass
-            if self.unwritten:  # no history took it
-                write_batch.update(Agent, "id", self.pk, {name: getattr(self, name) for name in self.unwritten})
+            if self.deferred_fields:  # no history took it
+                write_batch.update_where(
+                    Agent, "id", self.pk, {name: getattr(self, name) for name in self.deferred_fields}
+                )
         finally:
-            self.unwritten = ()
+            self.deferred_fields = ()
 
     def _computed(self, names: Iterable[str]) -> list[str]:
         """Those that are expressions for the database."""
@@ -184,50 +186,50 @@ class Agent(models.Model):
         An edit equal to what it starts from writes nothing. Returns the version made, if any.
         """
         with transaction.atomic():
-            row = Agent.objects.locked(self.pk)
+            row = Agent.objects.get_locked(self.pk)
             version = row.edit_locked(fields)
-        self.become(row)
+        self.copy_state_from(row)
         return version
 
     def edit_locked(self, fields: dict[str, Any]) -> AgentVersion | None:
-        """`edit` for a row that came from `locked()` in this very transaction."""
-        if self.active_version and self.has_draft and current().publish:
+        """`edit` for a row that came from `get_locked()` in this very transaction."""
+        if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
-        if not self.differs(fields):
+        if not self.has_changes(fields):
             return None
         for name, value in fields.items():
             setattr(self, name, value)
         self._write_held(fields)
         return self.head_version
 
-    def pair_versions(self) -> None:
+    def share_live_head(self) -> None:
         """Let a head that is live be one object, read once."""
         if self.head_version_id is not None and self.head_version_id == self.active_version_id:
             self.head_version = self.active_version
 
-    def become(self, row: Agent) -> None:
+    def copy_state_from(self, row: Agent) -> None:
         """Show what another object of the same row shows."""
         for field in self._meta.concrete_fields:
             setattr(self, field.attname, getattr(row, field.attname))
         self._state.fields_cache = dict(row._state.fields_cache)
         self._stored_owner_id = row._stored_owner_id
 
-    def differs(self, fields: dict[str, Any]) -> bool:
+    def has_changes(self, fields: dict[str, Any]) -> bool:
         """Whether any of the named values is another JSON value than the row's."""
-        return not all(same(value, getattr(self, name)) for name, value in fields.items())
+        return not all(json_equal(value, getattr(self, name)) for name, value in fields.items())
 
     def hand_over(self, owner_id: str) -> None:
         """Give the agent to another owner: no version, because a snapshot says nothing of owners."""
         with transaction.atomic():
-            row = Agent.objects.locked(self.pk)
+            row = Agent.objects.get_locked(self.pk)
             if row.owner_id != owner_id:
                 row.owner_id = owner_id
                 row.clean()
                 row.revision, row.updated_at = row.revision + 1, timezone.now()
-                Agent.objects.filter(pk=row.pk).write(
+                Agent.objects.filter(pk=row.pk).update_unguarded(
                     owner_id=owner_id, revision=row.revision, updated_at=row.updated_at
                 )
-                actor = current().actor
+                actor = current_change().actor
                 log.info("Agent %s was handed over by %s.", row.pk, actor.pk if actor else "the system")
         for name in ("owner_id", "revision", "updated_at"):
             setattr(self, name, getattr(row, name))
@@ -246,7 +248,7 @@ class Agent(models.Model):
     @property
     def snapshot_text(self) -> str:
         """The configuration as canonical JSON under wire names: what a version of this row holds."""
-        return canonical(schema.to_body(vars(self)))
+        return canonical(schema.to_wire_dict(vars(self)))
 
     @property
     def has_draft(self) -> bool:
@@ -268,7 +270,7 @@ class Agent(models.Model):
 POINTERS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
 
 
-def show(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELDS, *POINTERS)) -> None:
+def copy_fields(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELDS, *POINTERS)) -> None:
     """Let the object in hand show what was written to its row."""
     for name in fields:
         setattr(agent, name, getattr(row, name))

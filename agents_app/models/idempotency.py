@@ -17,24 +17,24 @@ def kept_since() -> datetime:
     return timezone.now() - timedelta(days=settings.IDEMPOTENCY_DAYS)
 
 
-class KeptAnswerQuerySet(models.QuerySet["KeptAnswer"]):
-    def claim(self, user: Any, key: str, fingerprint: str) -> KeptAnswer | None:
+class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
+    def claim(self, user: Any, key: str, fingerprint: str) -> IdempotencyRecord | None:
         """Take the key for this request, in the transaction that does the work; None where it is taken.
 
         While another request with the key is at work this waits for it.
         """
-        fresh = KeptAnswer(user_id=user.pk, key=key, fingerprint=fingerprint)
+        fresh = IdempotencyRecord(user_id=user.pk, key=key, fingerprint=fingerprint)
         with transaction.atomic():
             self.filter(user_id=user.pk, key=key, created_at__lt=kept_since()).delete()
-            KeptAnswer.objects.bulk_create([fresh], ignore_conflicts=True)
+            IdempotencyRecord.objects.bulk_create([fresh], ignore_conflicts=True)
         # A row that was there already keeps its own fingerprint and token.
         return self.filter(user_id=user.pk, key=key, token=fresh.token).first()
 
-    def old(self) -> models.QuerySet[KeptAnswer]:
+    def old(self) -> models.QuerySet[IdempotencyRecord]:
         return self.filter(created_at__lt=kept_since())
 
 
-class KeptAnswer(models.Model):
+class IdempotencyRecord(models.Model):
     """What a POST with an `Idempotency-Key` was answered; stored with the commit, so that a failed try leaves none."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
@@ -46,9 +46,10 @@ class KeptAnswer(models.Model):
     etag = models.CharField(max_length=64, default="")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
-    objects = KeptAnswerQuerySet.as_manager()
+    objects = IdempotencyRecordQuerySet.as_manager()
 
     class Meta:
+        db_table = "agents_app_keptanswer"
         constraints: ClassVar = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
 
     def __str__(self) -> str:

@@ -11,8 +11,8 @@ from django.db import connection, models
 from django.db.models.expressions import RawSQL
 
 from agentcms.db import write_batch
-from agentcms.wire.canonical import canonical, same
-from agents_app.search.tokenizer import Term, indexed, terms
+from agentcms.wire.canonical import canonical, json_equal
+from agents_app.search.tokenizer import Term, index_text, parse_search
 
 SEARCHED = ("name", "description", "instructions")
 TABLE = "agents_app_agentindex"
@@ -22,9 +22,9 @@ POSTGRESQL_WORDS = "array_to_tsvector(string_to_array(words, ' '))"
 
 
 class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
-    def matching(self, typed: str) -> Self:
+    def search(self, typed: str) -> Self:
         """Those that hold every word and phrase typed, the last word as a prefix."""
-        wanted = terms(typed)
+        wanted = parse_search(typed)
         return self.filter(pk__in=_holding(wanted)) if wanted else self
 
     def with_metadata(self, wanted: Mapping[str, Any]) -> Self:
@@ -44,7 +44,7 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
         holding = f"SELECT id FROM {TABLE} WHERE {same}"  # noqa: S608
         return found.filter(pk__in=RawSQL(holding, [*chain(*exact)]))  # noqa: S611
 
-    def naming(self, agent_id: str) -> Self:
+    def referencing(self, agent_id: str) -> Self:
         """Those that name an agent as a sub-agent."""
         if connection.vendor == "postgresql":
             return self.filter(agents__contains=[agent_id])
@@ -80,24 +80,24 @@ class AgentIndex(models.Model):
         return f"{self.agent_id}: {' and '.join(name for name in ('live', 'head') if getattr(self, f'is_{name}'))}"
 
 
-def columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+def index_columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """What the index keeps of a snapshot."""
     return {
         "name": snapshot["name"],
         "metadata": snapshot["metadata"],
         "agents": snapshot["agents"],
-        "words": indexed(agent_id, *(snapshot[field] for field in SEARCHED)),
+        "words": index_text(agent_id, *(snapshot[field] for field in SEARCHED)),
     }
 
 
-def keep(agent: Any, before: Mapping[str, Any] | None, writes: write_batch.Writes) -> None:
+def update_index(agent: Any, before: Mapping[str, Any] | None, writes: write_batch.WriteBatch) -> None:
     """Let the index follow an agent whose pointers move; `before` is what its only state said, if it had one."""
     head = agent.head_version
     if before is not None and not agent.has_draft:
         kept = ("metadata", "agents", *SEARCHED)
-        if all(same(before[name], head.snapshot[name]) for name in kept):
+        if all(json_equal(before[name], head.snapshot[name]) for name in kept):
             return
-        said = columns(agent.pk, head.snapshot)
+        said = index_columns(agent.pk, head.snapshot)
         writes.update(AgentIndex, "agent_id", agent.pk, said, lambda found: None if found else rebuild(agent))
         return
     fill(agent, writes)
@@ -108,19 +108,19 @@ def states(agent: Any) -> list[dict[str, Any]]:
     live, head = agent.active_version, agent.head_version
     shown = [(live, True, not agent.has_draft)] + ([(head, False, True)] if agent.has_draft else [])
     return [
-        {"is_live": is_live, "is_head": is_head, **columns(agent.pk, version.snapshot)}
+        {"is_live": is_live, "is_head": is_head, **index_columns(agent.pk, version.snapshot)}
         for version, is_live, is_head in shown
     ]
 
 
 def rebuild(agent: Any) -> None:
     """Write the rows of an agent anew; the caller holds its lock."""
-    writes = write_batch.Writes()
+    writes = write_batch.WriteBatch()
     fill(agent, writes)
     writes.send()
 
 
-def fill(agent: Any, writes: write_batch.Writes) -> None:
+def fill(agent: Any, writes: write_batch.WriteBatch) -> None:
     AgentIndex.objects.filter(agent_id=agent.pk).delete()
     for state in states(agent):
         writes.insert(AgentIndex(agent_id=agent.pk, **state))
@@ -144,7 +144,7 @@ def leaves(wanted: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[
     return found
 
 
-def holds(metadata: str, wanted: str) -> bool:
+def json_contains(metadata: str, wanted: str) -> bool:
     """Whether a JSON text holds what another asks for; SQLite calls it as `json_holds`."""
     value, asked = json.loads(metadata), json.loads(wanted)
     return all(_at(value, path) == canonical(expected) for path, expected in leaves(asked))

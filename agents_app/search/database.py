@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection, connections
 
-from agents_app.models.search_index import FTS, POSTGRESQL_WORDS, TABLE, holds
+from agents_app.models.search_index import FTS, POSTGRESQL_WORDS, TABLE, json_contains
 
 POSTGRESQL = (
     f"CREATE INDEX IF NOT EXISTS agent_index_words ON {TABLE} USING gin (({POSTGRESQL_WORDS}))",
@@ -65,4 +65,4 @@ def reinstall() -> None:
 def add_functions(connection: Any, **kwargs: Any) -> None:
     """Let a new connection to SQLite ask for metadata by path."""
     if connection.vendor == "sqlite":
-        connection.connection.create_function("json_holds", 2, holds, deterministic=True)
+        connection.connection.create_function("json_holds", 2, json_contains, deterministic=True)

@@ -49,7 +49,7 @@ def _ranges(wanted: Callable[[str], bool]) -> str:
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in runs)
 
 
-def words(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The words of a text in order, without case and in one spelling of each character."""
     if text.isascii():
         found = _PLAIN.findall(text.lower())
@@ -59,17 +59,17 @@ def words(text: str) -> list[str]:
     return [word[:LONGEST_WORD] for word in found]
 
 
-def indexed(*texts: str) -> str:
+def index_text(*texts: str) -> str:
     """The words of some texts as the index keeps them: separated by spaces, a boundary between two texts."""
-    kept = f" {BOUNDARY} ".join(" ".join(words(text)) for text in texts)
+    kept = f" {BOUNDARY} ".join(" ".join(tokenize(text)) for text in texts)
     if len(kept) * 4 > MOST_BYTES:
         kept = kept.encode()[:MOST_BYTES].decode(errors="ignore")
         kept = kept.rpartition(" ")[0] if " " in kept else ""
     return " ".join(kept.split())
 
 
-def terms(typed: str) -> list[Term]:
+def parse_search(typed: str) -> list[Term]:
     """What was typed into a search: words and quoted phrases. Nothing is an error; what holds no word is left out."""
     parts = list(_PARTS.finditer(typed[:MOST_TYPED]))
-    found = [Term(words(part[1] or part[3] or ""), prefix=part is parts[-1] and not part[2]) for part in parts]
+    found = [Term(tokenize(part[1] or part[3] or ""), prefix=part is parts[-1] and not part[2]) for part in parts]
     return [term for term in found if term.words]

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from access_app.permissions import covers, may_all, require_granted
+from access_app.permissions import granted_covers, has_role_everywhere, require_granted_role
 from access_app.role import Role
 from access_app.teams import highest_role, known_owners
 from agents_app.models import Agent, AgentQuerySet
@@ -18,34 +18,34 @@ GET_POST = ("GET", "HEAD", "POST")
 PICTURES = ("active_version__snapshot_text", "head_version__snapshot_text")
 
 
-def visible(request: HttpRequest) -> AgentQuerySet:
+def visible_agents(request: HttpRequest) -> AgentQuerySet:
     """The agents that the caller may see, each with the role that its owner granted."""
     return Agent.objects.for_user(request.user).with_role(request.user)
 
 
-def find(request: HttpRequest, agent_id: str) -> Agent:
+def get_agent(request: HttpRequest, agent_id: str) -> Agent:
     """The agent with its live and its head version; one that the caller may not see does not exist."""
-    return get_object_or_404(visible(request).with_versions().defer(*PICTURES), pk=agent_id)
+    return get_object_or_404(visible_agents(request).with_versions().defer(*PICTURES), pk=agent_id)
 
 
-def hold(request: HttpRequest, agent_id: str, role: Role) -> Agent:
+def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
     """The agent under its lock, once the caller may see it and has the role for it. Inside a transaction."""
     try:
-        agent = visible(request).locked(agent_id)
+        agent = visible_agents(request).get_locked(agent_id)
     except Agent.DoesNotExist:
         raise Http404 from None
-    require_granted(request.user, role, agent)
+    require_granted_role(request.user, role, agent)
     return agent
 
 
-def may(request: HttpRequest, agent: Any, role: Role) -> bool:
+def has_role_for(request: HttpRequest, agent: Any, role: Role) -> bool:
     """Whether the caller has the role for the agent, which came through `visible`."""
-    return covers(request.user, role, agent.granted)
+    return granted_covers(request.user, role, agent.granted)
 
 
-def why_not(request: HttpRequest, agent: Any, role: Role) -> str:
+def missing_role_message(request: HttpRequest, agent: Any, role: Role) -> str:
     """Why the caller may not do what needs a role; empty for those who may."""
-    if may(request, agent, role):
+    if has_role_for(request, agent, role):
         return ""
     return f"This {needs(agent, role)}"
 
@@ -55,9 +55,9 @@ def needs(agent: Any, role: Role) -> str:
     return f"needs the role {role.value} {where}. Ask a manager of the team for it."
 
 
-def rights(request: HttpRequest, agent: Any) -> dict[str, Any]:
+def permission_context(request: HttpRequest, agent: Any) -> dict[str, Any]:
     """What the caller may do with the agent, for its pages, and a sentence on what not."""
-    may_edit, may_publish = may(request, agent, Role.EDITOR), may(request, agent, Role.PUBLISHER)
+    may_edit, may_publish = has_role_for(request, agent, Role.EDITOR), has_role_for(request, agent, Role.PUBLISHER)
     limits = ""
     if not may_edit:
         limits = f"You may read this agent. Changing it {needs(agent, Role.EDITOR)}"
@@ -72,7 +72,7 @@ def rights(request: HttpRequest, agent: Any) -> dict[str, Any]:
 
 def may_copy(request: HttpRequest, agent: Any) -> bool:
     """Whether the caller may create agents for some owner, be it another one than this agent's."""
-    if may(request, agent, Role.EDITOR):
+    if has_role_for(request, agent, Role.EDITOR):
         return True
     highest = highest_role(request.user)
     return highest is not None and highest.covers(Role.EDITOR)
@@ -81,6 +81,6 @@ def may_copy(request: HttpRequest, agent: Any) -> bool:
 def owners_for(request: HttpRequest, role: Role) -> list[str]:
     """The owners for which the caller has the role; for superusers also those that own agents and have no members."""
     owners = known_owners(request.user, role)
-    if not may_all(request.user, role):
+    if not has_role_everywhere(request.user, role):
         return owners
     return sorted({*owners, *Agent.objects.order_by().values_list("owner_id", flat=True).distinct()})

@@ -13,28 +13,28 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
-from access_app.permissions import may_all, require_granted, require_role
+from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx, show_act
 from agents_app.configuration.sub_agents import dependents_body
 from agents_app.editing.presence import BEAT, note
 from agents_app.forms.actions import DeleteForm, HandOverForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, find, hold, owners_for, why_not
+from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owners_for
 
 
 @require_http_methods(GET_POST)
 @login_required
 def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Delete the agent with its history, once its name was typed."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     form = DeleteForm(request.POST or None, name=agent.name)
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
         used_by = dependents_body(request.user, agent)
         return ask(request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by)
     with transaction.atomic():
-        hold(request, agent_id, Role.PUBLISHER).delete()
+        lock_agent(request, agent_id, Role.PUBLISHER).delete()
 
     messages.success(request, f"{agent.name} was deleted with its history.")
     to = reverse("agents:list")
@@ -45,11 +45,11 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Give the agent to another owner; its history goes with it."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     if request.method == "POST":
-        require_granted(request.user, Role.PUBLISHER, agent)
+        require_granted_role(request.user, Role.PUBLISHER, agent)
     owners = owners_for(request, Role.PUBLISHER)
-    free = may_all(request.user, Role.PUBLISHER)
+    free = has_role_everywhere(request.user, Role.PUBLISHER)
     form = HandOverForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
     if not (request.method == "POST" and form.is_valid()):
         button = {"label": "Hand it over", "kind": "primary"}
@@ -57,7 +57,7 @@ def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
     owner_id = form.cleaned_data["owner_id"]
     require_role(request.user, Role.PUBLISHER, owner_id)
     with transaction.atomic():
-        hold(request, agent_id, Role.PUBLISHER).hand_over(owner_id)
+        lock_agent(request, agent_id, Role.PUBLISHER).hand_over(owner_id)
 
     message = f"{agent.name} belongs to {owner_id or 'the shared space'} now."
     if not is_htmx(request):
@@ -77,7 +77,7 @@ def ask(
         "title": title,
         "body": body,
         "buttons": [button],
-        "why_not": why_not(request, agent, Role.PUBLISHER),
+        "why_not": missing_role_message(request, agent, Role.PUBLISHER),
         **more,
     }
     return show_act(request, context, 422 if form.is_bound else 200)
@@ -87,7 +87,7 @@ def ask(
 @login_required
 def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Who else has the agent open, and whether it moved under the page that asks."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     others = note(agent.row_key, request.user)
     opened = request.POST.get("head", "")
     context = {

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from agents_app.editing import bulk
 from agents_app.models import Agent
-from agents_app.views.access import visible
+from agents_app.views.access import visible_agents
 
 ACTS = {"duplicate": bulk.duplicate, "delete": bulk.delete}
 
@@ -24,10 +24,10 @@ def act(request: HttpRequest) -> HttpResponse:
     if name not in ACTS or not ids:
         return redirect("agents:list")
     if name == "delete" and "sure" not in request.POST:
-        agents = visible(request).filter(pk__in=ids[: bulk.MOST]).order_by("name", "pk").only("pk", "name")
+        agents = visible_agents(request).filter(pk__in=ids[: bulk.MOST]).order_by("name", "pk").only("pk", "name")
         return render(request, "agents/delete_selected.html", {**context, "agents": agents})
 
-    results = bulk.each(Agent.objects.for_user(request.user), request.user, ids, ACTS[name])
+    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, ACTS[name])
 
     failed = sum(not result.done for result in results)
     context |= {"results": results, "failed": failed, "done": len(results) - failed}

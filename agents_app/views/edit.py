@@ -14,18 +14,26 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
-from access_app.permissions import require_granted, require_role
+from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
-from agents_app.configuration.display import parts, unset
-from agents_app.configuration.sub_agents import Circle
+from agents_app.configuration.display import config_sections, unset
+from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.create import CreateForm
-from agents_app.forms.edit import EditForm, OpenedForm, configuration_of, found
+from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, configuration_of, found
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, find, hold, may, may_copy, owners_for, rights
+from agents_app.views.access import (
+    GET_POST,
+    get_agent,
+    has_role_for,
+    lock_agent,
+    may_copy,
+    owners_for,
+    permission_context,
+)
 from agents_app.views.status import drafts_of, status_of, warnings_of
 
 BLANK = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
@@ -50,9 +58,9 @@ def insert(form: CreateForm) -> Agent | None:
     """Save the new agent; its id may have been taken, by whomever."""
     agent = Agent(id=form.wanted_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
     try:
-        with transaction.atomic(), change(**said(form)):
+        with transaction.atomic(), change(**change_from_form(form)):
             agent.save()
-    except Circle as refusal:
+    except CircularReference as refusal:
         form.add_error("agents", refusal.sentence)
         return None
     except IntegrityError:
@@ -65,23 +73,23 @@ def insert(form: CreateForm) -> Agent | None:
 @require_http_methods(GET_POST)
 def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The editor; for those who may not edit, the same agent to be read."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     if request.method == "POST":
-        require_granted(request.user, Role.EDITOR, agent)
+        require_granted_role(request.user, Role.EDITOR, agent)
         return save(request, agent)
-    if not may(request, agent, Role.EDITOR):
+    if not has_role_for(request, agent, Role.EDITOR):
         return read(request, agent)
-    return show(request, agent, OpenedForm.opening(agent, request.user))
+    return show(request, agent, ExistingAgentForm.opening(agent, request.user))
 
 
 def read(request: HttpRequest, agent: Agent) -> HttpResponse:
-    snapshot = schema.to_body(configuration_of(agent))
-    context = standing(request, agent)
-    context |= {"parts": parts(snapshot, context["warnings"]), "unset": unset(snapshot)}
+    snapshot = schema.to_wire_dict(configuration_of(agent))
+    context = agent_context(request, agent)
+    context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset(snapshot)}
     return render(request, "agents/read.html", context)
 
 
-def standing(request: HttpRequest, agent: Agent) -> dict[str, Any]:
+def agent_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
     """How the agent stands, and what the caller may do about it."""
     warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
     return {
@@ -90,37 +98,37 @@ def standing(request: HttpRequest, agent: Agent) -> dict[str, Any]:
         "status": status_of(agent, warned, draft),
         "warnings": warned,
         "draft": draft,
-        **rights(request, agent),
+        **permission_context(request, agent),
         "may_create": may_copy(request, agent),
     }
 
 
 def save(request: HttpRequest, agent: Agent) -> HttpResponse:
-    form = OpenedForm.sent(request.POST, agent, request.user)
+    form = ExistingAgentForm.sent(request.POST, agent, request.user)
     if not form.is_valid():
         return show(request, agent, form, status=422)
     publishes = form.publishes
     try:
-        with transaction.atomic(), change(**said(form)):
-            row = hold(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
+        with transaction.atomic(), change(**change_from_form(form)):
+            row = lock_agent(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
             stale = form.stale_for(row, publishes=publishes)
             save = publish_locked if publishes else save_draft_locked
             version = None if stale else save(row, form.changed_fields())
-    except Circle as refusal:
+    except CircularReference as refusal:
         form.add_error("agents", refusal.sentence)
         return show(request, agent, form, status=422)
 
     if stale:
         begun_on = found(agent, form.cleaned_data.get("head"))
         more = {"stale": stale, "begun_on": begun_on, "publishes": publishes, "mine": as_text(form.changed_fields())}
-        response = show(request, find(request, agent.pk), form, status=409, **more)
+        response = show(request, get_agent(request, agent.pk), form, status=409, **more)
         return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
-    return saved(request, find(request, agent.pk), version, form)
+    return saved(request, get_agent(request, agent.pk), version, form)
 
 
-def saved(request: HttpRequest, agent: Agent, version: Any, form: OpenedForm) -> HttpResponse:
+def saved(request: HttpRequest, agent: Agent, version: Any, form: ExistingAgentForm) -> HttpResponse:
     """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
-    message = sentence(agent, version)
+    message = save_message(agent, version)
     undo = undo_address(agent, version) if version and version.pk == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
@@ -137,7 +145,7 @@ def undo_address(agent: Agent, version: Any) -> str:
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
 
 
-def sentence(agent: Agent, version: Any) -> str:
+def save_message(agent: Agent, version: Any) -> str:
     if version is None:
         return "No changes"
     if version.pk == agent.active_version_id:
@@ -145,10 +153,10 @@ def sentence(agent: Agent, version: Any) -> str:
     return f"Saved as draft v{version.version_number}. Live stays as it is."
 
 
-def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200, **more: Any) -> HttpResponse:
+def show(request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: int = 200, **more: Any) -> HttpResponse:
     """The editor's page; for htmx, only what stands around the fields."""
     context = {
-        **standing(request, agent),
+        **agent_context(request, agent),
         "form": form,
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
         **more,
@@ -162,9 +170,9 @@ def show(request: HttpRequest, agent: Agent, form: OpenedForm, status: int = 200
 def as_text(fields: dict[str, Any]) -> str:
     """What was changed, to be copied: the instructions as they are typed, the rest as JSON."""
     texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
-    rest = {name: value for name, value in schema.to_body(fields).items() if name != "instructions"}
+    rest = {name: value for name, value in schema.to_wire_dict(fields).items() if name != "instructions"}
     return "\n".join([*texts, json.dumps(rest, indent=2, ensure_ascii=False)] if rest else texts)
 
 
-def said(form: EditForm) -> dict[str, Any]:
+def change_from_form(form: AgentEditForm) -> dict[str, Any]:
     return {"name": form.cleaned_data["version_name"], "message": form.cleaned_data["message"]}

@@ -9,14 +9,14 @@ from django.views.decorators.http import require_safe
 
 from access_app.role import Role
 from access_app.teams import highest_role, known_owners
-from agents_app.views.access import visible
-from agents_app.views.list_filters import Listing
+from agents_app.views.access import visible_agents
+from agents_app.views.list_filters import AgentListState
 
 
 @require_safe
 @login_required
-def list(request: HttpRequest) -> HttpResponse:
-    listing = Listing(visible(request), request.GET)
+def agent_list(request: HttpRequest) -> HttpResponse:
+    listing = AgentListState(visible_agents(request), request.GET)
     highest = highest_role(request.user)
     context = {
         "nav": "agents",

@@ -13,12 +13,12 @@ from django.db.models import F, TextField
 from django.db.models.functions import Cast
 from django.http import QueryDict
 
-from agentcms.web.list_state import Asking, Chip
-from agents_app.api.representation import known_agents, warning_text
+from agentcms.web.list_state import Chip, ListState
+from agents_app.api.representation import known_agents, warnings_json
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.search.tokenizer import MOST_TYPED
-from agents_app.views.status import Status, drafts_of, last_movers, status_of, warnings_of
+from agents_app.views.status import Status, drafts_of, last_changed_by, status_of, warnings_of
 
 PER_PAGE = 50
 SORTS = {
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class AgentListRow:
     """An agent as the list shows it."""
 
     agent: Agent
@@ -61,7 +61,7 @@ class Row:
         return len(self.agent.tools) + len(self.agent.integration_tools)
 
 
-class Listing(Asking):
+class AgentListState(ListState):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
     def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
@@ -84,7 +84,7 @@ class Listing(Asking):
         found = self.agents.filter(head_version__isnull=False)
         if self.q:
             heads = AgentIndex.objects.filter(is_head=True)
-            found = found.filter(pk__in=heads.matching(self.q).values("agent"))
+            found = found.filter(pk__in=heads.search(self.q).values("agent"))
         if self.owner is not None:
             found = found.filter(owner_id=self.owner.replace("\0", ""))
         if self.provider:
@@ -92,7 +92,7 @@ class Listing(Asking):
         if self.state == "draft":
             found = found.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.state == "broken":
-            found = found.among(broken(found))
+            found = found.with_ids(ids_with_missing_references(found))
         return found
 
     @cached_property
@@ -101,7 +101,7 @@ class Listing(Asking):
         return Paginator(ordered, PER_PAGE).get_page(self.asked.get("page"))
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AgentListRow]:
         """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
         page: Any = self.page.object_list
         wanted = [agent.pk for agent in page.only("pk")]
@@ -109,9 +109,9 @@ class Listing(Asking):
         unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
         by_id = {agent.pk: agent for agent in unsorted}
         agents = [by_id[pk] for pk in wanted if pk in by_id]
-        drafts, warned, movers = drafts_of(agents), warnings_of(agents), last_movers(agents)
+        drafts, warned, movers = drafts_of(agents), warnings_of(agents), last_changed_by(agents)
         return [
-            Row(
+            AgentListRow(
                 agent,
                 status_of(agent, warned[agent.pk], drafts.get(agent.pk)),
                 movers[agent.pk],
@@ -157,13 +157,13 @@ class Listing(Asking):
         }
 
 
-def broken(agents: AgentQuerySet) -> list[str]:
+def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
     """The ids of those that name something nobody registered."""
     columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
     rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
     known = known_agents(rows)
     return [
-        row.id for row in rows if warning_text(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
+        row.id for row in rows if warnings_json(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from agents_app.configuration.references import Warning, warnings
+from agents_app.configuration.references import MissingReference, warnings
 from agents_app.models import Agent
 
 
@@ -36,7 +36,7 @@ class Status(NamedTuple):
     broken: bool
 
 
-def status_of(agent: Agent, warned: Collection[Warning], draft: Draft | None) -> Status:
+def status_of(agent: Agent, warned: Collection[MissingReference], draft: Draft | None) -> Status:
     live: Any = agent.active_version
     return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warned))
 
@@ -48,7 +48,7 @@ def drafts_of(agents: Iterable[Agent]) -> dict[str, Draft]:
         return {}
     steps: dict[str, dict[int, Step]] = {pk: {} for pk in drafting}
     was_live = Exists(model_of("activations").filter(to_version_id=OuterRef("pk")))
-    versions = related("versions", drafting).annotate(was_live=was_live)
+    versions = history_rows("versions", drafting).annotate(was_live=was_live)
     for pk, number, *step in versions.values_list("agent_id", "version_number", "based_on", "created_at", "was_live"):
         steps[pk][number] = Step(*step)
     moved = Agent.objects.filter(pk__in=[*drafting]).order_by().values_list("pk", Subquery(newest_move("created_at")))
@@ -67,7 +67,7 @@ def draft(agent: Any, steps: dict[int, Step], moved: datetime | None) -> Draft:
     return Draft(max(1, count), number if count else None, moved is not None and moved > began)
 
 
-def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
+def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
     """Who changed each agent last, by saving it or by moving live; one query where live moved after the last save."""
     saved: dict[str, Any] = {agent.pk: agent.head_version for agent in agents}
     movers = {pk: head.author_name for pk, head in saved.items()}
@@ -79,7 +79,7 @@ def last_movers(agents: Sequence[Agent]) -> dict[str, str]:
     return movers
 
 
-def related(name: str, agents: Collection[str]) -> Any:
+def history_rows(name: str, agents: Collection[str]) -> Any:
     """The rows of the history that belong to these agents; this app knows the relation, not the model."""
     return model_of(name).filter(agent__in=list(agents))
 
@@ -94,7 +94,7 @@ def model_of(name: str) -> Any:
     return model.objects.all()
 
 
-def warnings_of(agents: Iterable[Agent]) -> dict[str, list[Warning]]:
+def warnings_of(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
     """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
     heads: dict[Agent, Any] = {agent: agent.head_version for agent in agents}
     named = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}

@@ -81,4 +81,4 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     @admin.display
     def state(self, row: ModelProvider) -> str:
-        return table.kept(row).reason or "Ready"
+        return table.provider_from_row(row).reason or "Ready"

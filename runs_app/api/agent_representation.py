@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agents_app.configuration.references import find, processor_key
+from agents_app.configuration.references import find_entry, processor_key
 from agents_app.registry import Kind
-from runs_app.resolution import StoredAgent
+from runs_app.resolution import ResolvedAgent
 
 Body = dict[str, Any]
 
@@ -25,7 +25,7 @@ NOT_HERE: Body = {
 }
 
 
-def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
+def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> Body:
     """An agent as its configuration has it; `partial` leaves out the schemas of its tools."""
     said = agent.configuration
     model = said["model"]
@@ -54,7 +54,7 @@ def agent_body(agent: StoredAgent, *, partial: bool = False) -> Body:
 
 def entries(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, Body]:
     """Registered things by key; what nothing registered is left out, as it is left out of the run."""
-    found = {key: find(kind, key) for key in keys or []}
+    found = {key: find_entry(kind, key) for key in keys or []}
     return {
         key: {
             "id": key,
@@ -68,12 +68,12 @@ def entries(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, 
 
 
 def integration_tools(keys: Iterable[str] | None) -> dict[str, Body]:
-    known = [key for key in keys or [] if find(Kind.INTEGRATION_PROVIDER, key) is not None]
+    known = [key for key in keys or [] if find_entry(Kind.INTEGRATION_PROVIDER, key) is not None]
     return {key: {"id": key, "name": key, "description": ""} for key in known}
 
 
 def named(kind: Kind, key: str) -> str:
-    entry = find(kind, key)
+    entry = find_entry(kind, key)
     return entry.title if entry else key
 
 

@@ -9,25 +9,25 @@ from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import MAX_NUMBER, Query
-from agentcms.api.responses import json_reply
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import MAX_NUMBER, QueryParams
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import read_id
-from agents_app.api.idempotency import key_of
-from agents_app.api.lookups import missing
+from agents_app.api.idempotency import idempotency_key
+from agents_app.api.lookups import agent_not_found
 from agents_app.api.views import no_version
-from agents_app.configuration.schema import WIRE, read
+from agents_app.configuration.schema import WIRE, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
-from runs_app.api.generate_response import generated
+from runs_app.api.generate_response import generate_response
 from runs_app.api.lookups import EventStreamNegotiation, find_run, no_run, stream_reply, understands_ids
 from runs_app.engine import start
 from runs_app.events import streams
 from runs_app.models import AgentRun
 from runs_app.requests.body import read_call
-from runs_app.resolution import StoredAgent, stored_agents
+from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
 MOST_LISTED = 1000
@@ -38,31 +38,33 @@ class AgentsView(JSONView):
     """The agents that the caller may see, by id."""
 
     def get(self, request: Request) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             paging, partial = query.paging(MOST_LISTED), query.flag("partial")
         agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
-        return json_reply({each.id: agent_body(each, partial=partial) for each in agents})
+        return json_response({each.id: agent_body(each, partial=partial) for each in agents})
 
 
 class AgentView(JSONView):
     """One agent, with what it uses."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        return json_reply(agent_body(asked_for(request, agent_id)))
+        return json_response(agent_body(asked_for(request, agent_id)))
 
 
 class GenerateView(JSONView):
     """Ask an agent and wait for the whole answer."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        with streams.room(request.user):  # before it begins: where nobody can wait for it, none is to be paid for
+        with streams.stream_slot(
+            request.user
+        ):  # before it begins: where nobody can wait for it, none is to be paid for
             run_id = started(request, agent_id).pk
             try:
                 run = streams.wait_for(run_id)
             except AgentRun.DoesNotExist:
                 raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
         if run.status == AgentRun.Status.SUCCEEDED:
-            return json_reply(generated(run))
+            return json_response(generate_response(run))
         raise failure(run)
 
 
@@ -72,7 +74,7 @@ class AnswerStreamView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        place = streams.room(request.user)  # before the run begins, as above
+        place = streams.stream_slot(request.user)  # before the run begins, as above
         try:
             return stream_reply(started(request, agent_id).pk, 0, place, numbered=understands_ids(request))
         except BaseException:
@@ -95,27 +97,27 @@ class ObserveView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        asked = read(Observed, body_object(request))
+        asked = validate_fields(Observed, json_object_body(request))
         run = find_run(request, asked["run_id"])
         if run.agent_key != agent_id:
             raise no_run(asked["run_id"])
-        place = streams.room(request.user)
+        place = streams.stream_slot(request.user)
         return stream_reply(run.pk, asked.get("offset") or 0, place, numbered=understands_ids(request))
 
 
 def started(request: Request, agent_id: str) -> AgentRun:
     """Start the run that a request describes."""
     stored = asked_for(request, agent_id)
-    call = read_call(body_object(request))
+    call = read_call(json_object_body(request))
     try:
-        return start.start(stored, user=request.user, key=key_of(request) or "", **call._asdict())
+        return start.start(stored, user=request.user, key=idempotency_key(request) or "", **call._asdict())
     except Agent.DoesNotExist:  # it was deleted a moment ago
-        raise missing(agent_id) from None
+        raise agent_not_found(agent_id) from None
 
 
-def asked_for(request: Request, agent_id: str) -> StoredAgent:
+def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
     """The agent as the version that the query names: by id, by number, or by status."""
-    with Query(request) as query:
+    with QueryParams(request) as query:
         status = query.choice("status", ("published", "draft"), "published")
         text, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
     version_id: UUID | None = read_id(text) if text else None
@@ -127,7 +129,7 @@ def asked_for(request: Request, agent_id: str) -> StoredAgent:
             agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
         )
     except Agent.DoesNotExist:
-        raise missing(agent_id) from None
+        raise agent_not_found(agent_id) from None
     except AgentVersion.DoesNotExist:
         raise no_version(agent_id, text or str(number)) from None
 

@@ -14,7 +14,7 @@ Body = dict[str, Any]
 NOTHING: Body = {"sources": [], "files": [], "object": None, "error": None}
 
 
-def generated(run: AgentRun) -> Body:
+def generate_response(run: AgentRun) -> Body:
     """What a run that succeeded came to."""
     done = list(in_steps(run.events.values_list("data", flat=True)))
     steps = [step_body(run, chunks) for chunks in done]

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import read_id
-from runs_app.events.streams import EventStream, room
+from runs_app.events.streams import EventStream, stream_slot
 from runs_app.models import AgentRun
 
 EVENT_STREAM = "text/event-stream"
@@ -55,7 +55,7 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_reply(run_id: UUID, after: int, place: room, *, numbered: bool) -> StreamingHttpResponse:
+def stream_reply(run_id: UUID, after: int, place: stream_slot, *, numbered: bool) -> StreamingHttpResponse:
     """The events of a run as they come. Proxies that keep answers back are asked not to."""
     return StreamingHttpResponse(
         EventStream(run_id, after, place, numbered=numbered),

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from agentcms.api.responses import json_reply
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from runs_app.providers import table
 from runs_app.providers.table import Provider
@@ -17,7 +17,7 @@ class ProvidersView(JSONView):
     """The providers of models: which can be used, and which setting the others miss."""
 
     def get(self, request: Request) -> HttpResponse:
-        return json_reply({"providers": [provider_body(each) for each in table.table()]})
+        return json_response({"providers": [provider_body(each) for each in table.table()]})
 
 
 def provider_body(provider: Provider) -> dict[str, Any]:

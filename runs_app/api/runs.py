@@ -9,15 +9,15 @@ from rest_framework.request import Request
 
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.api.pagination import page_body
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import Query
-from agentcms.api.responses import json_reply
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
 from runs_app.api.representation import event_body, run_body, whole_run_body
 from runs_app.engine import start
-from runs_app.events.streams import room
+from runs_app.events.streams import stream_slot
 from runs_app.models import AgentRun
 
 EVENTS_PER_PAGE = 1000
@@ -27,7 +27,7 @@ class RunsView(JSONView):
     """The runs that the caller may read, newest first; those of sub-agents only if asked for."""
 
     def get(self, request: Request) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             paging = query.paging(50)
             agent_id = query.text("agentId")
             status = query.choice("status", ("all", *AgentRun.Status.values), "all")
@@ -40,27 +40,27 @@ class RunsView(JSONView):
         if status != "all":
             runs = runs.filter(status=status)
         shown = runs.without_texts()[paging.start : paging.stop]
-        body = page_body("runs", [run_body(run) for run in shown], runs.count(), paging.page, paging.per_page)
-        return json_reply(body)
+        body = page_payload("runs", [run_body(run) for run in shown], runs.count(), paging.page, paging.per_page)
+        return json_response(body)
 
 
 class RunView(JSONView):
     """One run."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
-        return json_reply(whole_run_body(find_run(request, run_id), request.user))
+        return json_response(whole_run_body(find_run(request, run_id), request.user))
 
 
 class EventsView(JSONView):
     """The events of a run so far."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             after, per_page = query.whole("after", 0), query.whole("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
         run = find_run(request, run_id)
         found: list[Any] = list(run.events.filter(number__gt=after)[: per_page + 1])
         events = [event_body(event) for event in found[:per_page]]
-        return json_reply({"events": events, "status": run.status, "hasMore": len(found) > per_page})
+        return json_response({"events": events, "status": run.status, "hasMore": len(found) > per_page})
 
 
 class StreamView(JSONView):
@@ -69,11 +69,11 @@ class StreamView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def get(self, request: Request, run_id: str) -> StreamingHttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             after = query.whole("after", 0)
         run = find_run(request, run_id)
         after = last_event_id(request, after)
-        return stream_reply(run.pk, after, room(request.user), numbered=True)
+        return stream_reply(run.pk, after, stream_slot(request.user), numbered=True)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Whether there is a stream, without keeping a thread for it."""
@@ -85,8 +85,8 @@ class CancelView(JSONView):
     """Stop a run, whichever process carries it; one that is over stays as it is."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
-        body_object(request)
+        json_object_body(request)
         run = find_run(request, run_id)
         require_role(request.user, Role.EDITOR, run.owner_id)
         start.cancel(run)
-        return json_reply(whole_run_body(find_run(request, run_id), request.user))
+        return json_response(whole_run_body(find_run(request, run_id), request.user))

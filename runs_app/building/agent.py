@@ -14,19 +14,18 @@ from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 
-from agents_app.configuration.references import KINDS, Warning, find, processor_key
+from agents_app.configuration.references import KINDS, MissingReference, find_entry, processor_key
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.building.step_policy import Steps
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import Running
-from runs_app.exceptions import CannotBuild
 from runs_app.providers.models import SAY_WHY, model_for, provider_of, settings_of
 from runs_app.providers.table import DEMO
 from runs_app.requests.options import read_defaults
 
-__all__ = ["Built", "CannotBuild", "build"]
+__all__ = ["BuiltAgent", "build"]
 
 log = logging.getLogger(__name__)
 
@@ -36,34 +35,34 @@ TOOLS_ID = "agent-tools"  # a journal of what a tool did is found by it
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltAgent:
     """An agent that runs, with what its caller must know of it."""
 
     agent: Any  # pydantic_ai.Agent[Running, str]: instructions, model, tools and capabilities are inside
     options: dict[str, Any]  # its default options
-    warnings: tuple[Warning, ...]
+    warnings: tuple[MissingReference, ...]
     is_demo: bool
     model_name: str  # provider/name
 
 
-def build(configuration: Mapping[str, Any], *, known_agents: Mapping[str, str] | None = None) -> Built:
+def build(configuration: Mapping[str, Any], *, known_agents: Mapping[str, str] | None = None) -> BuiltAgent:
     """The agent that a configuration under wire names describes. Raises CannotBuild.
 
     `known_agents` are the stored agents that it may ask, by key, with what each says of itself. What else it names and
     nothing registered is left out and warned of.
     """
-    return Building(configuration, known_agents or {}).built()
+    return AgentBuilder(configuration, known_agents or {}).build()
 
 
 @dataclass
-class Building:
+class AgentBuilder:
     """One agent on its way, with the warnings so far."""
 
     configuration: Mapping[str, Any]
     known_agents: Mapping[str, str]
-    warnings: list[Warning] = field(default_factory=list)
+    warnings: list[MissingReference] = field(default_factory=list)
 
-    def built(self) -> Built:
+    def build(self) -> BuiltAgent:
         choice = self.configuration.get("model")
         choice = choice if isinstance(choice, dict) else {}
         model = model_for(choice)
@@ -83,7 +82,7 @@ class Building:
         )
         self.look_for_scorers()
         is_demo = provider_of(choice).dialect == DEMO
-        return Built(agent, options, tuple(self.warnings), is_demo, model_name(choice))
+        return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
 
     def model_settings(self, choice: Mapping[str, Any]) -> Any:
         found, unknown = settings_of(choice)
@@ -102,20 +101,20 @@ class Building:
                 yield tool
 
     def offered(self) -> Iterator[tuple[str, str, AgentTool]]:
-        yield from self.made("tools", registered_tool)
-        yield from self.made("workflows", workflow_tool)
+        yield from self.build_registered("tools", registered_tool)
+        yield from self.build_registered("workflows", workflow_tool)
         for key in self.configuration.get("agents") or []:
-            entry = find(KINDS["agents"], key)
+            entry = find_entry(KINDS["agents"], key)
             if entry is not None or key in self.known_agents:
                 yield "agents", key, sub_agent_tool(key, entry.description if entry else self.known_agents[key])
             else:
-                self.miss("agents", key)
-        yield from self.made("integrationTools", integration_tool)
+                self.warn_missing("agents", key)
+        yield from self.build_registered("integrationTools", integration_tool)
 
-    def made(self, field: str, make: Make) -> Iterator[tuple[str, str, AgentTool]]:
+    def build_registered(self, field: str, make: Make) -> Iterator[tuple[str, str, AgentTool]]:
         for key, entry in self.found(field, self.configuration.get(field) or []):
             try:
-                yield field, key, kept(make, key, entry)
+                yield field, key, cached_tool(make, key, entry)
             except Exception as error:  # what code registers may be anything
                 log.warning("%s '%s' cannot be offered to a model.", entry.kind, key, exc_info=error)
                 self.warn(field, key, f"The {entry.kind} '{key}' cannot be offered to a model.")
@@ -150,24 +149,24 @@ class Building:
     def found(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
         """The entries of those keys that something registered."""
         for key in keys:
-            entry = find(KINDS[field], key)
+            entry = find_entry(KINDS[field], key)
             if entry is not None:
                 yield key, entry
             else:
-                self.miss(field, key)
+                self.warn_missing(field, key)
 
-    def miss(self, field: str, key: str) -> None:
+    def warn_missing(self, field: str, key: str) -> None:
         self.warn(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
 
     def warn(self, field: str, key: str, message: str) -> None:
         log.warning("Agent '%s' runs with less than it names. %s", self.configuration.get("name", ""), message)
-        self.warnings.append(Warning(field, key, message))
+        self.warnings.append(MissingReference(field, key, message))
 
 
 _kept: dict[tuple[Make, str], tuple[Entry, AgentTool]] = {}
 
 
-def kept(make: Make, key: str, entry: Entry) -> AgentTool:
+def cached_tool(make: Make, key: str, entry: Entry) -> AgentTool:
     """The tool of an entry, made once: reading a function's signature is most of what building costs."""
     known, tool = _kept.get((make, key), (None, None))
     if known is not entry or tool is None:

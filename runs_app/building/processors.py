@@ -21,8 +21,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
 from runs_app.engine.context import Running
-from runs_app.engine.threads import in_thread
-from runs_app.exceptions import RunFault
+from runs_app.engine.threads import run_blocking
+from runs_app.exceptions import RunError
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ class Processor:
             if inspect.iscoroutinefunction(self.function):
                 made = await self.function(text, **self.arguments)
             else:
-                made = await in_thread(self.function, text, **self.arguments)
+                made = await run_blocking(self.function, text, **self.arguments)
         except ValidationError as error:
-            raise RunFault(f"The processor '{self.key}' stopped the run. {' '.join(error.messages)}") from None
+            raise RunError(f"The processor '{self.key}' stopped the run. {' '.join(error.messages)}") from None
         except Exception as error:
             log.exception("The processor '%s' failed.", self.key)
-            raise RunFault(f"The processor '{self.key}' failed, so the run was stopped.") from error
+            raise RunError(f"The processor '{self.key}' failed, so the run was stopped.") from error
         if not isinstance(made, str):
-            raise RunFault(f"The processor '{self.key}' did not make a text, so the run was stopped.")
+            raise RunError(f"The processor '{self.key}' did not make a text, so the run was stopped.")
         return made
 
 

@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import Running
 from runs_app.events.recorder import says_why
-from runs_app.exceptions import RunFault, fault_in
+from runs_app.exceptions import RunError, find_run_fault
 from runs_app.requests.options import most_steps
 
 
@@ -42,13 +42,13 @@ class Steps(AbstractCapability[Running]):
     ) -> ModelResponse:
         # Before any tool is called: the model may have been about to say more.
         if self.says_why and not says_why(response):
-            raise RunFault("The model's answer broke off before its end. Ask again.", "cut_off")
+            raise RunError("The model's answer broke off before its end. Ask again.", "cut_off")
         return response
 
     async def on_model_request_error(
         self, ctx: RunContext[Running], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        raise fault_in(error) or error
+        raise find_run_fault(error) or error
 
 
 def tool_choice(ctx: RunContext[Running]) -> ModelSettings:

@@ -20,8 +20,8 @@ from agents_app.registry import Entry, Kind
 from runs_app.building.tool_names import PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import Running
-from runs_app.engine.threads import in_thread
-from runs_app.events.chunks import storable
+from runs_app.engine.threads import run_blocking
+from runs_app.events.chunks import to_storable_json
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +37,15 @@ APPROVAL = (
 def registered_tool(key: str, entry: Entry) -> AgentTool:
     """A tool that code registered."""
     if entry.requires_approval:
-        return made(Kind.TOOL, key, key, entry.description, entry.target, refusing_without_approval)
-    return made(Kind.TOOL, key, key, entry.description, entry.target, timed=True)
+        return build_tool(Kind.TOOL, key, key, entry.description, entry.target, refusing_without_approval)
+    return build_tool(Kind.TOOL, key, key, entry.description, entry.target, timed=True)
 
 
 def integration_tool(key: str, entry: Entry) -> AgentTool:
     """One of the functions of an integration provider."""
     function = entry.target[key.partition("_")[2]]
     description = inspect.getdoc(function) or entry.description
-    return made(Kind.INTEGRATION_PROVIDER, key, key, description, function, timed=True)
+    return build_tool(Kind.INTEGRATION_PROVIDER, key, key, description, function, timed=True)
 
 
 def workflow_tool(key: str, entry: Entry) -> AgentTool:
@@ -55,7 +55,7 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
         return await run_workflow(entry, arguments, context.deps.user_id)
 
     function = getattr(entry.target, "run", entry.target)
-    return made(Kind.WORKFLOW, key, f"{PREFIXES['workflows']}{key}", entry.description, function, run)
+    return build_tool(Kind.WORKFLOW, key, f"{PREFIXES['workflows']}{key}", entry.description, function, run)
 
 
 def sub_agent_tool(key: str, description: str) -> AgentTool:
@@ -68,13 +68,13 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
         return await context.deps.ask_sub_agent(key, arguments["prompt"], context.tool_call_id or "")
 
     said = f"Asks the agent '{key}', which knows nothing of this conversation but the prompt. {description}".strip()
-    return made(Kind.AGENT, key, f"{PREFIXES['agents']}{key}", said, question, ask)
+    return build_tool(Kind.AGENT, key, f"{PREFIXES['agents']}{key}", said, question, ask)
 
 
 Act = Callable[[RunContext[Running], Mapping[str, Any]], Awaitable[Any]]
 
 
-def made(
+def build_tool(
     kind: Kind, key: str, name: str, description: str, function: Any, act: Act | None = None, *, timed: bool = False
 ) -> AgentTool:
     """A tool with the arguments of a function, which is called itself unless another act takes them."""
@@ -82,10 +82,10 @@ def made(
     async def call_function(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(**arguments)
-        return await in_thread(function, **arguments)
+        return await run_blocking(function, **arguments)
 
     return Tool(
-        with_context(function, guarded(name, act or call_function)),
+        with_context(function, report_failures_to_model(name, act or call_function)),
         takes_ctx=True,
         name=tool_name(name),
         description=description,
@@ -110,12 +110,12 @@ def with_context(function: Any, act: Act) -> Any:
     return given
 
 
-def guarded(name: str, act: Act) -> Act:
+def report_failures_to_model(name: str, act: Act) -> Act:
     """An act whose failure is an answer to the model, and never the end of the run."""
 
     async def attempt(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
         try:
-            return await in_thread(as_json, await act(context, arguments))
+            return await run_blocking(as_json, await act(context, arguments))
         except (ToolFailed, ModelRetry, CallDeferred):
             raise
         except ValidationError as error:
@@ -129,7 +129,7 @@ def guarded(name: str, act: Act) -> Act:
 
 def as_json(value: Any) -> Any:
     """What a tool returned as JSON, which is what the model and the events of the run can hold."""
-    plain = storable(value)
+    plain = to_storable_json(value)
     if len(json.dumps(plain)) > LONGEST_RESULT:
         raise ToolFailed(f"The result is larger than {LONGEST_RESULT // 1024} kB. Ask for less at once.")
     return plain

@@ -11,8 +11,8 @@ from pydantic_core import to_jsonable_python
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
-from runs_app.engine.threads import in_database, in_thread
-from runs_app.exceptions import RunFault
+from runs_app.engine.threads import run_blocking, run_db
+from runs_app.exceptions import RunError
 
 RUN_WORKFLOW = "run_workflow"
 FIRST_LOOK, LONGEST_WAIT = 0.05, 1.0  # seconds between two looks at a job
@@ -21,9 +21,9 @@ FIRST_LOOK, LONGEST_WAIT = 0.05, 1.0  # seconds between two looks at a job
 async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int | None) -> Any:
     """What a workflow returns; a Celery task is waited for. Raises RunFault where its job failed."""
     if not is_task(entry.target):
-        return await in_thread(entry.target, **arguments)
+        return await run_blocking(entry.target, **arguments)
     said = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
-    job = await in_database(start, said, user_id)
+    job = await run_db(start, said, user_id)
     return await finished(job)
 
 
@@ -31,7 +31,7 @@ def start(parameters: dict[str, Any], user_id: int | None) -> Job:
     from django.contrib.auth import get_user_model
 
     user = get_user_model().objects.filter(pk=user_id).first() if user_id is not None else None
-    return runner.start(RUN_WORKFLOW, parameters, requested_by=user)
+    return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user)
 
 
 async def finished(job: Job) -> Any:
@@ -40,13 +40,13 @@ async def finished(job: Job) -> Any:
     while job.state not in {Job.State.DONE, Job.State.FAILED}:
         await asyncio.sleep(wait)
         wait = min(wait * 1.5, LONGEST_WAIT)
-        await in_database(job.refresh_from_db)
+        await run_db(job.refresh_from_db)
     if job.state == Job.State.FAILED:
-        raise RunFault(f"The workflow failed: {job.error}", "workflow_failed")
+        raise RunError(f"The workflow failed: {job.error}", "workflow_failed")
     return job.result
 
 
-@runner.work(RUN_WORKFLOW)
+@runner.job_handler(RUN_WORKFLOW)
 def do_workflow(job: Job) -> Any:
     """Run a Celery task's body in the worker that took the job; a worker that dies makes another one begin anew."""
     key = job.parameters["key"]

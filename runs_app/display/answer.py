@@ -16,7 +16,7 @@ from runs_app.models import AgentRun, RunEvent
 
 
 @dataclass
-class Answer:
+class RunView:
     """A run with its events."""
 
     run: AgentRun
@@ -62,7 +62,7 @@ class Answer:
         return self.run.is_demo or self.model_name.startswith("demo/")
 
     @property
-    def took(self) -> str:
+    def duration_text(self) -> str:
         return duration(self.run.duration)
 
     @property
@@ -109,7 +109,7 @@ def words(content: Any) -> str:
     return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
 
 
-def answers(runs: Iterable[AgentRun]) -> list[Answer]:
+def answers(runs: Iterable[AgentRun]) -> list[RunView]:
     """Runs with their events and the runs of their sub-agents: two queries for all of them."""
     runs = list(runs)
     events, children = defaultdict(list), defaultdict(list)
@@ -117,17 +117,17 @@ def answers(runs: Iterable[AgentRun]) -> list[Answer]:
         events[event.run_id].append(event)
     for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration"):
         children[child.parent_id].append(child)
-    return [Answer(run, events[run.pk], children[run.pk]) for run in runs]
+    return [RunView(run, events[run.pk], children[run.pk]) for run in runs]
 
 
-class Whole(NamedTuple):
+class TotalCost(NamedTuple):
     """What a run took with those of its sub-agents; no cost where one of them has no known price."""
 
     tokens: int
     cost: str
 
 
-def with_sub_agents(run: AgentRun) -> Whole | None:
+def with_sub_agents(run: AgentRun) -> TotalCost | None:
     """What a run took with all that it asked, however deep; None where it asked nobody."""
     level = children_of([run])
     family = [run]
@@ -139,7 +139,7 @@ def with_sub_agents(run: AgentRun) -> Whole | None:
     costs = [each.cost for each in family if not each.is_demo]
     known = [cost for cost in costs if cost is not None]
     cost = money(sum(known, Decimal())) if len(known) == len(costs) else ""
-    return Whole(sum(tokens(each.usage) for each in family), cost)
+    return TotalCost(sum(tokens(each.usage) for each in family), cost)
 
 
 def children_of(runs: Iterable[AgentRun]) -> list[AgentRun]:

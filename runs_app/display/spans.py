@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from runs_app.display.formats import duration
-from runs_app.display.transcript import Call
+from runs_app.display.transcript import ToolCallPart
 from runs_app.models import AgentRun, RunEvent
 
 WIDTH = 1000
@@ -30,11 +30,11 @@ class Span:
     width: float = 0
 
     @property
-    def took(self) -> str:
+    def duration_text(self) -> str:
         return duration(self.end - self.begin)
 
 
-def spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[Call]) -> list[Span]:
+def spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[ToolCallPart]) -> list[Span]:
     """What the run waited for, in order of when it began, with the place of each bar."""
     end = run.finished_at or timezone.now()
     asked = steps(events, end)

@@ -18,7 +18,7 @@ MOST_SHOWN = 20_000  # characters of one value; the event has it whole
 
 
 @dataclass
-class Words:
+class TextPart:
     """A passage of the answer, or of what the model thought before it."""
 
     kind: str  # "text" or "reasoning"
@@ -26,7 +26,7 @@ class Words:
 
 
 @dataclass
-class Call:
+class ToolCallPart:
     """A tool, workflow or sub-agent that the model called."""
 
     id: str
@@ -59,11 +59,11 @@ class Call:
         return entry.title if entry else self.key
 
     @property
-    def took(self) -> str:
+    def duration_text(self) -> str:
         return duration(self.ended_at - self.began_at) if self.began_at and self.ended_at else ""
 
 
-Part = Words | Call
+Part = TextPart | ToolCallPart
 
 
 class Transcript:
@@ -71,7 +71,7 @@ class Transcript:
 
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
         self.parts: list[Part] = []
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, ToolCallPart] = {}
         self.last_number = 0
         for event in events:
             self.add(event)
@@ -81,11 +81,11 @@ class Transcript:
         payload = event.data.get("payload") or {}
         match event.data.get("type"):
             case "text-start":
-                self.parts.append(Words("text"))
+                self.parts.append(TextPart("text"))
             case "text-delta":
                 self.say("text", payload)
             case "reasoning-start":
-                self.parts.append(Words("reasoning"))
+                self.parts.append(TextPart("reasoning"))
             case "reasoning-delta":
                 self.say("reasoning", payload)
             case "tool-call":
@@ -96,13 +96,13 @@ class Transcript:
     def say(self, kind: str, payload: dict[str, Any]) -> None:
         """Go on with the passage; a delta without a start of its own begins one."""
         last = self.parts[-1] if self.parts else None
-        if not (isinstance(last, Words) and last.kind == kind):
-            last = Words(kind)
+        if not (isinstance(last, TextPart) and last.kind == kind):
+            last = TextPart(kind)
             self.parts.append(last)
         last.text += str(payload.get("text", ""))
 
     def call(self, payload: dict[str, Any], at: datetime) -> None:
-        call = Call(str(payload.get("toolCallId", "")), str(payload.get("toolName", "")), began_at=at)
+        call = ToolCallPart(str(payload.get("toolCallId", "")), str(payload.get("toolName", "")), began_at=at)
         call.arguments = as_text(payload.get("args"))
         self.calls[call.id] = call
         self.parts.append(call)
@@ -117,7 +117,7 @@ class Transcript:
     @property
     def said(self) -> list[Part]:
         """The parts that have something to show."""
-        return [part for part in self.parts if isinstance(part, Call) or part.text]
+        return [part for part in self.parts if isinstance(part, ToolCallPart) or part.text]
 
 
 def as_text(value: Any) -> str:

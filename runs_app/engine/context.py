@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agents_app.configuration.references import Warning
+from agents_app.configuration.references import MissingReference
 
 # Asks a sub-agent by key in a child run: (key, prompt, tool call id) → its answer.
 AskSubAgent = Callable[[str, str, str], Awaitable[str]]
@@ -26,5 +26,5 @@ class Running:
     remembered: int = 0  # messages of earlier runs that stand before those of this one
     # The agents that asked one another to come here, this one last: a sub-agent among them would close a circle.
     visited: tuple[str, ...] = ()
-    warnings: list[Warning] = field(default_factory=list)
+    warnings: list[MissingReference] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)

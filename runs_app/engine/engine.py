@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import Any, TypeVar
 from uuid import UUID
 
-from agentcms.shutdown import on_stop
+from agentcms.shutdown import on_shutdown
 from runs_app.engine.leases import holder_name
-from runs_app.engine.threads import in_thread
+from runs_app.engine.threads import run_blocking
 from runs_app.events import streams
 from runs_app.events.notifications import wakeups
-from runs_app.events.writer import Writer
+from runs_app.events.writer import EventWriter
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.holder = holder_name()
-        self.writer = Writer(self.holder, self.cancel)
+        self.writer = EventWriter(self.holder, self.cancel)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
         self.is_stopping = False
         wakeups.stop = self.cancel
@@ -39,19 +39,19 @@ class Engine:
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
 
-    def take(self, run_id: UUID) -> None:
+    def submit(self, run_id: UUID) -> None:
         """Answer a run that waits, whoever stored it."""
         self.writer.open(run_id)  # it is held from now on, however long what follows takes
         asyncio.run_coroutine_threadsafe(self._take(run_id), self.loop)
 
     async def _take(self, run_id: UUID) -> None:
         # It imports pydantic-ai, which takes a second: nobody's request waits for it.
-        performing = await in_thread(import_module, PERFORMING)
+        performing = await run_blocking(import_module, PERFORMING)
         if self.is_stopping:
             return  # its lease runs out, and whoever reads it ends it
-        self.carry(run_id, performing.perform(self, run_id))
+        self.run_task(run_id, performing.execute_run(self, run_id))
 
-    def carry(self, run_id: UUID, performance: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def run_task(self, run_id: UUID, performance: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """A task for a run; on the loop alone."""
         task = self.loop.create_task(performance, name=f"run {run_id}")
         self.tasks[run_id] = task
@@ -76,7 +76,7 @@ class Engine:
         self.is_stopping = True
         for run_id in list(self.tasks):
             self.cancel(run_id)
-        self.writer.settle(PATIENCE)
+        self.writer.wait_until_flushed(PATIENCE)
 
 
 def warm() -> None:
@@ -103,7 +103,7 @@ def running_engine() -> Engine | None:
     return _engine
 
 
-@on_stop
+@on_shutdown
 def stop() -> None:
     """End the runs of this process, then let their readers go, and those of the runs of others."""
     if _engine is not None:

@@ -20,17 +20,17 @@ from runs_app import scoring
 from runs_app.building.messages import client_tools, prompt_and_history
 from runs_app.engine import failures, leases
 from runs_app.engine.context import Running
-from runs_app.engine.sub_runs import Family, Outcome
-from runs_app.engine.threads import in_database
-from runs_app.events.chunks import Chunk, chunk, storable
+from runs_app.engine.sub_runs import RunResult, RunTree
+from runs_app.engine.threads import run_db
+from runs_app.events.chunks import Chunk, chunk, to_storable_json
 from runs_app.events.recorder import Recorder, usage
-from runs_app.exceptions import RunFault
+from runs_app.exceptions import RunError
 from runs_app.models import AgentRun
 from runs_app.requests.options import merge, model_settings, usage_limits
-from runs_app.resolution import StoredAgent
+from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
-    from runs_app.building.agent import Built
+    from runs_app.building.agent import BuiltAgent
     from runs_app.engine.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ Status = AgentRun.Status
 
 
 @dataclass
-class Performance:
+class RunExecution:
     """What is known of a run while it goes on; what must be kept of it is written at its end."""
 
     engine: Engine
@@ -59,45 +59,47 @@ class Performance:
     def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
         """Write the last chunk with how it ended; the answer is whether the run was still ours."""
         figures = {"usage": self.used, "cost": self.model_run.usage.cost} if self.model_run else {}
-        self.columns = {"output": storable(self.recorder.text), **self.columns, **figures, **columns}
+        self.columns = {"output": to_storable_json(self.recorder.text), **self.columns, **figures, **columns}
         self.recorder.add(last)
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
 
 
-async def perform(engine: Engine, run_id: UUID, family: Family | None = None) -> Outcome | None:
+async def execute_run(engine: Engine, run_id: UUID, family: RunTree | None = None) -> RunResult | None:
     """Answer a run that waits, and write how it ended. None where it was not ours to answer."""
-    performance = Performance(engine, run_id)
+    performance = RunExecution(engine, run_id)
     engine.writer.open(run_id)
     try:
-        run = await in_database(leases.claim, run_id, engine.holder)
+        run = await run_db(leases.claim, run_id, engine.holder)
         if run is None:
             engine.writer.forget(run_id)
             return None
-        await within_time(performance, run, family or Family.of(run))
+        await within_time(performance, run, family or RunTree.of(run))
     except asyncio.CancelledError:
-        stopped(performance)
+        record_cancelled(performance)
         raise
     except Exception as error:
-        failed(performance, error)
+        record_failure(performance, error)
     else:
         await succeeded(performance, run)
-    return Outcome(performance.columns["status"], performance.columns["output"], performance.columns.get("error", ""))
+    return RunResult(
+        performance.columns["status"], performance.columns["output"], performance.columns.get("error", "")
+    )
 
 
-async def within_time(performance: Performance, run: AgentRun, family: Family) -> None:
+async def within_time(performance: RunExecution, run: AgentRun, family: RunTree) -> None:
     try:
         async with asyncio.timeout(settings.RUN_TIMEOUT) as clock:
             await answer(performance, run, family)
     except TimeoutError:
         if clock.expired():
-            raise RunFault(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
+            raise RunError(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
         raise
 
 
 # --- How it ends
 
 
-async def succeeded(performance: Performance, run: AgentRun) -> None:
+async def succeeded(performance: RunExecution, run: AgentRun) -> None:
     recorder, used = performance.recorder, performance.used
     last = chunk(
         "finish",
@@ -109,10 +111,10 @@ async def succeeded(performance: Performance, run: AgentRun) -> None:
     )
     written = await performance.close(last, status=Status.SUCCEEDED, finish_reason=recorder.reason)
     if written and recorder.reason != "tool-calls":
-        await in_database(scoring.start, run)
+        await run_db(scoring.start, run)
 
 
-def stopped(performance: Performance) -> None:
+def record_cancelled(performance: RunExecution) -> None:
     """Somebody stopped the run, or the process ends."""
     if performance.engine.is_stopping:
         fail(performance, leases.LOST)
@@ -120,8 +122,8 @@ def stopped(performance: Performance) -> None:
         performance.close(chunk("abort"), status=Status.CANCELLED)
 
 
-def failed(performance: Performance, error: Exception) -> None:
-    told = storable(failures.sentence(error, performance.model))
+def record_failure(performance: RunExecution, error: Exception) -> None:
+    told = to_storable_json(failures.sentence(error, performance.model))
     if failures.is_known(error):
         log.warning("Run %s failed: %s", performance.run_id, told)  # not the error itself, which may quote a key
     else:
@@ -129,7 +131,7 @@ def failed(performance: Performance, error: Exception) -> None:
     fail(performance, told)
 
 
-def fail(performance: Performance, told: str) -> None:
+def fail(performance: RunExecution, told: str) -> None:
     last = chunk("error", error={"name": "Error", "message": told})
     performance.close(last, status=Status.FAILED, finish_reason="error", error=told)
 
@@ -137,20 +139,20 @@ def fail(performance: Performance, told: str) -> None:
 # --- What happens in between
 
 
-async def answer(performance: Performance, run: AgentRun, family: Family) -> None:
-    built: Built = await in_database(StoredAgent.of_run(run).build)
+async def answer(performance: RunExecution, run: AgentRun, family: RunTree) -> None:
+    built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)
     performance.model = built.model_name
     warned = [warning._asdict() for warning in built.warnings]
     performance.columns = {"warnings": warned, "is_demo": built.is_demo}
     performance.recorder.add(chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warned))
-    async with begun(performance.engine, run, built, family) as model_run:
+    async with model_run_context(performance.engine, run, built, family) as model_run:
         performance.model_run = model_run
         await follow(model_run, performance.recorder)
     if isinstance(model_run.result.output, str):
-        performance.columns["output"] = storable(model_run.result.output)
+        performance.columns["output"] = to_storable_json(model_run.result.output)
 
 
-def begun(engine: Engine, run: AgentRun, built: Built, family: Family) -> Any:
+def model_run_context(engine: Engine, run: AgentRun, built: BuiltAgent, family: RunTree) -> Any:
     """The run of pydantic-ai, as an async context."""
     options = merge(built.options, run.input.get("options") or {})
     running = Running(

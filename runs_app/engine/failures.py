@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.exceptions import fault_in
+from runs_app.exceptions import find_run_fault
 from runs_app.providers.table import without_secrets
 
 LONGEST_REASON = 300
@@ -21,7 +21,7 @@ UNKNOWN = "Something went wrong in the server while the agent answered. The log 
 
 def sentence(error: BaseException, model: str) -> str:
     """What to tell of an error; nothing in it quotes a key."""
-    error = fault_in(error) or error
+    error = find_run_fault(error) or error
     if isinstance(error, ValidationError):
         return " ".join(error.messages)
     for kind, text in SENTENCES:
@@ -33,7 +33,7 @@ def sentence(error: BaseException, model: str) -> str:
 
 def is_known(error: BaseException) -> bool:
     """Whether it is a mishap of the model or the configuration rather than a fault of ours."""
-    return fault_in(error) is not None or isinstance(error, (ValidationError, *(kind for kind, _ in SENTENCES)))
+    return find_run_fault(error) is not None or isinstance(error, (ValidationError, *(kind for kind, _ in SENTENCES)))
 
 
 def limit(error: BaseException) -> str:

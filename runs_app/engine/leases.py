@@ -25,7 +25,7 @@ Status = AgentRun.Status
 LOST = "The server that ran this was stopped or died. Run it again."
 MOST_AT_ONCE = 200
 
-ended = Signal()  # a run is over: `status`
+run_ended = Signal()  # a run is over: `status`
 
 
 def holder_name() -> str:
@@ -69,7 +69,7 @@ def give_up(run_id: UUID) -> bool:
             return False
         wanted = run.cancel_requested_at is not None
         end(run, status=Status.CANCELLED if wanted else Status.FAILED, error="" if wanted else LOST)
-    wakeups.tell([run_id])
+    wakeups.notify([run_id])
     return True
 
 
@@ -83,6 +83,6 @@ def end(run: AgentRun, *, status: str, error: str) -> None:
 
 def write_end(run_id: UUID, *, status: str, **values: Any) -> None:
     """Write the columns of the end; who counts runs is told when it is committed."""
-    transaction.on_commit(partial(ended.send, AgentRun, status=status))
+    transaction.on_commit(partial(run_ended.send, AgentRun, status=status))
     over = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}
     AgentRun.objects.filter(pk=run_id).update(**over, **values)

@@ -14,8 +14,8 @@ from django.utils import timezone
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Unavailable, Unprocessable
-from agentcms.wire.canonical import canonical, digest
-from agents_app.configuration.schema import Issue, ShapeError
+from agentcms.wire.canonical import canonical, sha256_hex
+from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from runs_app.building.tool_names import tool_names
 from runs_app.engine.engine import engine
@@ -23,13 +23,15 @@ from runs_app.events.notifications import wakeups
 from runs_app.models import AgentRun, Thread
 from runs_app.models.run import LEASE
 from runs_app.requests.messages import read_messages
-from runs_app.resolution import StoredAgent
+from runs_app.resolution import ResolvedAgent
 
-REPEATS = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # the namespace of runs that are asked for with a key
+IDEMPOTENT_RUN_NAMESPACE = UUID(
+    "0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11"
+)  # the namespace of runs that are asked for with a key
 RETRY_AFTER = 2  # seconds
 
 
-Asked = dict[str, Any]  # the messages, options and client tools of a run, as its row keeps them
+RunInput = dict[str, Any]  # the messages, options and client tools of a run, as its row keeps them
 
 
 class TooManyRuns(ApiError):
@@ -40,7 +42,7 @@ class TooManyRuns(ApiError):
 
 
 def start(
-    stored: StoredAgent,
+    stored: ResolvedAgent,
     *,
     user: Any,
     messages: Any,
@@ -62,15 +64,19 @@ def start(
     asked = read_input(messages, options or {}, client_tools or [])
     refuse_taken_names(stored, client_tools or [])
     conversation = (thread, resource)
-    return once(stored, user, asked, conversation, key) if key else store(stored, user, asked, conversation)
+    return (
+        start_idempotently(stored, user, asked, conversation, key) if key else store(stored, user, asked, conversation)
+    )
 
 
-def once(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, str], key: str) -> AgentRun:
+def start_idempotently(
+    stored: ResolvedAgent, user: Any, asked: RunInput, conversation: tuple[str, str], key: str
+) -> AgentRun:
     """The run that a key names: a new one, or the one that it was first used for."""
-    run_id = uuid5(REPEATS, f"{user.pk if user else ''} {key}")
+    run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
     # What is live may move between two tries of one request: the version counts where the caller named it.
     version = str(stored.version_id) if stored.target == AgentRun.Target.VERSION else ""
-    mark = digest(canonical([stored.id, stored.target, version, asked, conversation]))
+    mark = sha256_hex(canonical([stored.id, stored.target, version, asked, conversation]))
     mine = AgentRun.objects.filter(pk=run_id)
     if (known := mine.first()) is None:
         try:
@@ -83,39 +89,41 @@ def once(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, 
     return known
 
 
-def store(stored: StoredAgent, user: Any, asked: Asked, conversation: tuple[str, str], **columns: Any) -> AgentRun:
+def store(
+    stored: ResolvedAgent, user: Any, asked: RunInput, conversation: tuple[str, str], **columns: Any
+) -> AgentRun:
     """The row, if the limits leave room for it."""
     with transaction.atomic():
-        hold(stored, user)
+        lock_and_check_limits(stored, user)
         return insert(stored, user, asked, thread=find_thread(stored, user, *conversation), **columns)
 
 
-def start_child(stored: StoredAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
+def start_child(stored: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
     """Store a run that another run asks for; who carries the parent carries it."""
     asked = read_input(prompt, {}, [])
     return insert(stored, parent.requested_by, asked, parent=parent, parent_call_id=call_id[:128], taken=True)
 
 
-def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> Asked:
+def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
     """What a run is asked, as its row keeps it. Raises ShapeError."""
-    asked: Asked = {"messages": read_messages(messages), "options": dict(options)}
+    asked: RunInput = {"messages": read_messages(messages), "options": dict(options)}
     if client_tools:
         asked["clientTools"] = client_tools
     if len(json.dumps(asked, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         most = settings.RUN_MAX_INPUT // 1024
-        raise ShapeError([Issue("messages", f"The messages, options and tools of a run take at most {most} KB.")])
+        raise ConfigError([Issue("messages", f"The messages, options and tools of a run take at most {most} KB.")])
     return asked
 
 
-def refuse_taken_names(stored: StoredAgent, client_tools: list[dict[str, Any]]) -> None:
+def refuse_taken_names(stored: ResolvedAgent, client_tools: list[dict[str, Any]]) -> None:
     """A model could not tell a tool of the caller from one of the agent. Raises ShapeError."""
     taken = {*tool_names(stored.configuration)} if client_tools else set()
     said = "The agent has a tool of this name itself. Give yours another name."
     if issues := [Issue(f"clientTools.{tool['name']}", said) for tool in client_tools if tool["name"] in taken]:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
 
 
-def hold(stored: StoredAgent, user: Any) -> None:
+def lock_and_check_limits(stored: ResolvedAgent, user: Any) -> None:
     """Lock the agent's row, so that it cannot vanish now and runs are counted one after another; then count."""
     if stored.source == "stored":
         Agent.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=stored.id)
@@ -126,7 +134,7 @@ def hold(stored: StoredAgent, user: Any) -> None:
         raise TooManyRuns(f"This agent has {settings.RUNS_PER_AGENT} runs that are not over. Try again shortly.")
 
 
-def find_thread(stored: StoredAgent, user: Any, key: str, resource: str) -> Thread | None:
+def find_thread(stored: ResolvedAgent, user: Any, key: str, resource: str) -> Thread | None:
     """The user's own conversation of this name with the agent; a new name begins one."""
     if not key or user is None:
         return None
@@ -142,7 +150,7 @@ def find_thread(stored: StoredAgent, user: Any, key: str, resource: str) -> Thre
     return thread
 
 
-def insert(stored: StoredAgent, user: Any, asked: Asked, *, taken: bool = False, **columns: Any) -> AgentRun:
+def insert(stored: ResolvedAgent, user: Any, asked: RunInput, *, taken: bool = False, **columns: Any) -> AgentRun:
     """The row; this process carries it once it is committed, unless somebody has `taken` it."""
     holder = engine()
     if holder.is_stopping:
@@ -164,7 +172,7 @@ def insert(stored: StoredAgent, user: Any, asked: Asked, *, taken: bool = False,
     )
     run.save(force_insert=True)
     if not taken:
-        transaction.on_commit(lambda: holder.take(run.pk))
+        transaction.on_commit(lambda: holder.submit(run.pk))
     return run
 
 
@@ -172,4 +180,4 @@ def cancel(run: AgentRun) -> None:
     """Ask whoever carries a run to stop it; one that is over stays as it is."""
     held = AgentRun.objects.filter(pk=run.pk, status__in=AgentRun.HELD, cancel_requested_at__isnull=True)
     held.update(cancel_requested_at=timezone.now())
-    wakeups.tell_to_stop(run.pk)
+    wakeups.request_cancel(run.pk)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agents_app.models import Agent
 from runs_app.engine.context import AskSubAgent
-from runs_app.engine.threads import in_database
+from runs_app.engine.threads import run_db
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_CHILDREN = 50  # of one run and all below it, however deep
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """How a run ended."""
 
     status: str
@@ -33,14 +33,14 @@ class Counter:
 
 
 @dataclass(frozen=True)
-class Family:
+class RunTree:
     """Where a run stands among those that asked for it."""
 
     visited: tuple[str, ...]  # the agents that asked one another to come here, this one last
     counter: Counter = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, run: AgentRun) -> Family:
+    def of(cls, run: AgentRun) -> RunTree:
         return cls((run.agent_key,))
 
     def refusal(self, key: str) -> str:
@@ -58,8 +58,8 @@ class Family:
             if refusal := self.refusal(key):
                 raise SubAgentFailed(refusal)
             self.counter.count += 1
-            child = await in_database(store_child, run, key, prompt, call_id)
-            return await answered(engine, child, Family((*self.visited, key), self.counter))
+            child = await run_db(store_child, run, key, prompt, call_id)
+            return await await_child(engine, child, RunTree((*self.visited, key), self.counter))
 
         return ask
 
@@ -79,11 +79,11 @@ def store_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
     return start_child(stored, parent=run, prompt=prompt, call_id=call_id)
 
 
-async def answered(engine: Engine, child: AgentRun, family: Family) -> str:
+async def await_child(engine: Engine, child: AgentRun, family: RunTree) -> str:
     """What a child run came to. Where the parent is stopped, the child is too."""
-    from runs_app.engine.execute import perform
+    from runs_app.engine.execute import execute_run
 
-    task = engine.carry(child.pk, perform(engine, child.pk, family))
+    task = engine.run_task(child.pk, execute_run(engine, child.pk, family))
     try:
         ended = await task
     except asyncio.CancelledError:

@@ -19,14 +19,14 @@ _database = ThreadPoolExecutor(8, thread_name_prefix="runs-database")
 _tools = ThreadPoolExecutor(32, thread_name_prefix="runs-tools")
 
 
-async def in_database(
+async def run_db(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
     """What a function that asks the database returns; its connection goes back to the pool at once."""
     return await _in(_database, partial(function, *args, **kwargs))
 
 
-async def in_thread(
+async def run_blocking(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
     """What a function that may block for long returns. A caller that stops waiting does not stop the function."""

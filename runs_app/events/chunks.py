@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, faults
+from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_faults
 from runs_app.models import RunEvent
 
 Chunk = dict[str, Any]
@@ -22,7 +22,7 @@ LAST = ("finish", "error", "abort")  # after one of these no more follow
 
 
 def chunk(kind: str, **payload: Any) -> Chunk:
-    return {"type": kind, "payload": storable(payload)}
+    return {"type": kind, "payload": to_storable_json(payload)}
 
 
 def event_type(kind: str) -> str:
@@ -32,7 +32,7 @@ def event_type(kind: str) -> str:
     return kind if kind in Type.values else Type.CHUNK
 
 
-def grow(last: Chunk, following: Chunk) -> bool:
+def append_delta(last: Chunk, following: Chunk) -> bool:
     """Add a piece of text to the piece before it, where they belong to one text."""
     kind, payload, more = following["type"], last["payload"], following["payload"]
     if kind not in GROWING or last["type"] != kind or payload["id"] != more["id"]:
@@ -41,21 +41,21 @@ def grow(last: Chunk, following: Chunk) -> bool:
     return True
 
 
-def on_the_wire(run_id: Any, data: Chunk) -> bytes:
+def encode_chunk(run_id: Any, data: Chunk) -> bytes:
     """A chunk as a client reads it, in ASCII: some decode what arrives piece by piece, in the middle of a letter."""
     whole = {"type": data["type"], "runId": str(run_id), "from": "AGENT", "payload": data["payload"]}
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
-def storable(value: Any) -> Any:
+def to_storable_json(value: Any) -> Any:
     """A value as JSON that both databases keep: what a tool or a model says may be anything."""
     plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    return plain if next(iter(faults(plain)), None) is None else _mended(plain)
+    return plain if next(iter(find_faults(plain)), None) is None else _mended(plain)
 
 
 def bounded(value: Any) -> Any:
     """A storable value that is not too long for an event: the beginning of its text, where it is."""
-    plain = storable(value)
+    plain = to_storable_json(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     if len(text) <= LONGEST_VALUE:
         return plain

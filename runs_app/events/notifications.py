@@ -26,7 +26,7 @@ LOOK_AGAIN = 0.25  # seconds, where nobody tells this process what others write
 PAUSE = 5.0  # seconds before a Valkey that went away is asked again
 
 
-class Wakeups:
+class RunNotifier:
     """The readers of this process and what they wait for."""
 
     def __init__(self, address: str) -> None:
@@ -41,7 +41,7 @@ class Wakeups:
         self.stop: Callable[[UUID], None] | None = None  # who carries the runs of this process
 
     @contextmanager
-    def waiting_for(self, run_id: UUID) -> Iterator[threading.Event]:
+    def subscribe(self, run_id: UUID) -> Iterator[threading.Event]:
         """An event that is set whenever the run has more to read."""
         woken, name = threading.Event(), str(run_id)
         with self.lock:
@@ -71,14 +71,14 @@ class Wakeups:
                 for woken in readers:
                     woken.set()
 
-    def tell(self, run_ids: Iterable[UUID]) -> None:
+    def notify(self, run_ids: Iterable[UUID]) -> None:
         """Wake who waits for these runs, wherever."""
         names = [str(run_id) for run_id in run_ids]
         for name in names:
             self.wake(name)
         self._publish(names, "")
 
-    def tell_to_stop(self, run_id: UUID) -> None:
+    def request_cancel(self, run_id: UUID) -> None:
         """Have a run stopped at once by the process that carries it; the row says so too, to who hears nothing."""
         if self.stop is not None:
             self.stop(run_id)
@@ -142,4 +142,4 @@ class Wakeups:
         self.is_closed = True
 
 
-wakeups = Wakeups(settings.REDIS_URL)
+wakeups = RunNotifier(settings.REDIS_URL)

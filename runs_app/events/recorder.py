@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from runs_app.events.chunks import Chunk, bounded, chunk
-from runs_app.exceptions import RunFault
+from runs_app.exceptions import RunError
 
 # The words of pydantic-ai for why a model stopped → those of the wire.
 REASONS = {"stop": "stop", "length": "length", "content_filter": "content-filter", "tool_call": "tool-calls"}
@@ -89,7 +89,7 @@ class Recorder:
     def _said(self, kind: str, event: Any, text: str) -> Iterator[Chunk]:
         self.said += len(text)
         if self.said > LETTERS * settings.RUN_MAX_TOKENS:
-            raise RunFault("The model did not come to an end and was stopped.", "endless")
+            raise RunError("The model did not come to an end and was stopped.", "endless")
         if kind == "text":
             self.text += text
         if text:

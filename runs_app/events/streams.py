@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError, Unavailable
 from runs_app.engine import leases
-from runs_app.events.chunks import LAST, Chunk, chunk, on_the_wire
+from runs_app.events.chunks import LAST, Chunk, chunk, encode_chunk
 from runs_app.events.notifications import wakeups
 from runs_app.models import AgentRun, RunEvent
 
@@ -36,11 +36,11 @@ stopping = threading.Event()  # this process ends: readers are to come back to a
 def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
     """The events of a run after a number as they come, until it is over; an empty batch while nothing happens."""
     spoke_at = time.monotonic()
-    with wakeups.waiting_for(run_id) as woken:
+    with wakeups.subscribe(run_id) as woken:
         while True:
             woken.clear()
             was_stopping = stopping.is_set()  # what was written before is read all the same
-            is_over = over(run_id)  # asked before the events, so that none comes after the answer
+            is_over = is_finished(run_id)  # asked before the events, so that none comes after the answer
             while batch := events_after(run_id, after):
                 close_old_connections()  # a reader may be slow to take them
                 yield batch
@@ -68,7 +68,7 @@ def deleted(run_id: UUID) -> Chunk:
     return chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
 
 
-def over(run_id: UUID) -> bool:
+def is_finished(run_id: UUID) -> bool:
     """Whether nothing more comes; a run whose process has died is given up here, by who notices."""
     run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until").first()
     if run is None or run.is_over:
@@ -96,14 +96,14 @@ class TooManyStreams(ApiError):
         super().__init__(429, sentence, "too_many_streams", headers={"Retry-After": str(RETRY_AFTER)})
 
 
-class Places:
+class StreamSlots:
     """Who reads a run in this process. Each reader has a thread of the server; WEB_THREADS are left for the rest."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.taken: Counter[Any] = Counter()  # by user
 
-    def take(self, user: Any) -> None:
+    def acquire(self, user: Any) -> None:
         """Raises TooManyStreams where the user has a full share, and Unavailable where nobody finds a place."""
         with self.lock:
             if self.taken[user] >= settings.RUN_STREAMS_PER_USER:
@@ -113,24 +113,24 @@ class Places:
                 raise Unavailable(sentence, RETRY_AFTER)
             self.taken[user] += 1
 
-    def give_back(self, user: Any) -> None:
+    def release(self, user: Any) -> None:
         with self.lock:
             self.taken[user] -= 1
             self.taken += Counter()  # forgets who has none
 
 
-places = Places()
+places = StreamSlots()
 
 
-class room:
+class stream_slot:
     """A place of a user among those who may wait in this process. Raises what `Places.take` does."""
 
     def __init__(self, user: Any) -> None:
         self.user = user.pk
-        places.take(self.user)
+        places.acquire(self.user)
         self.left = False
 
-    def __enter__(self) -> room:
+    def __enter__(self) -> stream_slot:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -139,7 +139,7 @@ class room:
     def leave(self) -> None:
         if not self.left:
             self.left = True
-            places.give_back(self.user)
+            places.release(self.user)
 
 
 class EventStream:
@@ -149,7 +149,7 @@ class EventStream:
     takes a block for a chunk only if it begins with `data: ` and holds nothing else.
     """
 
-    def __init__(self, run_id: UUID, after: int, place: room, *, numbered: bool) -> None:
+    def __init__(self, run_id: UUID, after: int, place: stream_slot, *, numbered: bool) -> None:
         self.place = place
         self.run_id = run_id
         self.numbered = numbered
@@ -171,7 +171,7 @@ class EventStream:
 
     def _block(self, number: int, data: Chunk) -> bytes:
         name = b"id: %d\n" % number if self.numbered else b""
-        return b"%sdata: %s\n\n" % (name, on_the_wire(self.run_id, data))
+        return b"%sdata: %s\n\n" % (name, encode_chunk(self.run_id, data))
 
     def close(self) -> None:
         with suppress(ValueError):  # another thread may be in the middle of it

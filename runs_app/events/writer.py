@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from runs_app.engine import leases
-from runs_app.events.chunks import GROWING, Chunk, event_type, grow
+from runs_app.events.chunks import GROWING, Chunk, append_delta, event_type
 from runs_app.events.notifications import wakeups
 from runs_app.models import AgentRun, RunEvent
 
@@ -28,7 +28,7 @@ UNSTORABLE = "What came of this could not be stored."
 
 
 @dataclass
-class Held:
+class PendingRun:
     """A run that this process carries: what it said and is not written yet."""
 
     number: int = 0  # of its last event that was written
@@ -40,7 +40,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Taken:
+class WriteSnapshot:
     """What of a run goes into one transaction."""
 
     number: int
@@ -48,13 +48,13 @@ class Taken:
     end: dict[str, Any] | None
 
 
-class Writer:
+class EventWriter:
     """Everything that the runs of this process say goes through here; `stop` is told of runs to be stopped."""
 
     def __init__(self, holder: str, stop: Any) -> None:
         self.holder = holder
         self.stop = stop
-        self.held: dict[UUID, Held] = {}
+        self.held: dict[UUID, PendingRun] = {}
         self.changed = threading.Condition()
         self.thread: threading.Thread | None = None
         self.looked_at = self.renewed_at = 0.0
@@ -64,7 +64,7 @@ class Writer:
     def open(self, run_id: UUID) -> None:
         """Expect what a run says."""
         with self.changed:
-            self.held.setdefault(run_id, Held())
+            self.held.setdefault(run_id, PendingRun())
             if self.thread is None:
                 self.thread = threading.Thread(target=self._write_on, name="run-writer", daemon=True)
                 self.thread.start()
@@ -78,7 +78,7 @@ class Writer:
                 return
             if data["type"] in GROWING and held.first_text_at is None:
                 held.first_text_at = timezone.now()
-            if not (len(held.waiting) > held.taken and grow(held.waiting[-1][0], data)):
+            if not (len(held.waiting) > held.taken and append_delta(held.waiting[-1][0], data)):
                 held.waiting.append((data, timezone.now()))
             self.changed.notify_all()
 
@@ -99,7 +99,7 @@ class Writer:
         with self.changed:
             self.held.pop(run_id, None)
 
-    def settle(self, seconds: float) -> bool:
+    def wait_until_flushed(self, seconds: float) -> bool:
         """Wait until every run has written its end; whether they have."""
         with self.changed:
             return self.changed.wait_for(lambda: not self.held, timeout=seconds)
@@ -143,16 +143,16 @@ class Writer:
         with self.changed:
             return list(self.held)
 
-    def _take(self) -> dict[UUID, Taken]:
+    def _take(self) -> dict[UUID, WriteSnapshot]:
         taken = {}
         with self.changed:
             for run_id, held in self.held.items():
                 held.taken = len(held.waiting)
                 if held.waiting or held.end is not None:
-                    taken[run_id] = Taken(held.number, list(held.waiting), held.end)
+                    taken[run_id] = WriteSnapshot(held.number, list(held.waiting), held.end)
         return taken
 
-    def write(self, taken: dict[UUID, Taken]) -> None:
+    def write(self, taken: dict[UUID, WriteSnapshot]) -> None:
         """Write in one transaction; where a value cannot be stored, each run in its own."""
         if not taken:
             return
@@ -170,9 +170,9 @@ class Writer:
                 self._refuse(*taken)
             return
         self._written(taken, kept)
-        wakeups.tell(taken)
+        wakeups.notify(taken)
 
-    def _store(self, taken: dict[UUID, Taken]) -> set[UUID]:
+    def _store(self, taken: dict[UUID, WriteSnapshot]) -> set[UUID]:
         """The runs of these that were still ours: the lock on a row fences who lost it."""
         mine = AgentRun.objects.filter(pk__in=taken, holder=self.holder, status__in=AgentRun.HELD)
         kept = set(mine.order_by("pk").select_for_update().values_list("pk", flat=True))
@@ -187,7 +187,7 @@ class Writer:
                 leases.write_end(run_id, last_event_number=one.number + len(one.chunks), **one.end)
         return kept
 
-    def _written(self, taken: dict[UUID, Taken], kept: set[UUID]) -> None:
+    def _written(self, taken: dict[UUID, WriteSnapshot], kept: set[UUID]) -> None:
         with self.changed:
             for run_id in kept:
                 held, one = self.held[run_id], taken[run_id]

@@ -24,7 +24,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
 from runs_app.engine.context import Running
-from runs_app.engine.threads import in_database
+from runs_app.engine.threads import run_db
 from runs_app.memory import threads
 
 
@@ -39,12 +39,10 @@ class LastMessages(AbstractCapability[Running]):
     ) -> ModelRequestContext:
         if ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
-        kept = ModelMessagesTypeAdapter.validate_python(
-            await in_database(threads.recall, ctx.deps.thread_id, self.most)
-        )
+        kept = ModelMessagesTypeAdapter.validate_python(await run_db(threads.recall, ctx.deps.thread_id, self.most))
         if brings_results_alone(ctx.messages, kept):
             del ctx.messages[0]
-        remembered = usable(kept, ctx.messages)
+        remembered = trim_unpaired_calls(kept, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
         ctx.deps.remembered = len(remembered)
@@ -55,7 +53,7 @@ class LastMessages(AbstractCapability[Running]):
         if ctx.deps.thread_id is not None:
             said = new(result.all_messages()[ctx.deps.remembered :])
             data = ModelMessagesTypeAdapter.dump_python(said, mode="json")
-            await in_database(threads.remember, ctx.deps.thread_id, data, ctx.deps.run_id)
+            await run_db(threads.remember, ctx.deps.thread_id, data, ctx.deps.run_id)
         return result
 
 
@@ -64,7 +62,7 @@ def brings_results_alone(said: Sequence[ModelMessage], remembered: Iterable[Mode
     return bool(said) and not any(map(is_prompt, said)) and bool(calls(said[:1]) & calls(remembered))
 
 
-def usable(remembered: Sequence[ModelMessage], said: Sequence[ModelMessage]) -> list[ModelMessage]:
+def trim_unpaired_calls(remembered: Sequence[ModelMessage], said: Sequence[ModelMessage]) -> list[ModelMessage]:
     """What can stand before the messages of a run: from a user's words on, and no call without its result.
 
     A caller that brings results brings the calls too; those are not remembered twice.

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from access_app.permissions import has_role, may_all, owners
+from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
 from agents_app.models import Agent
@@ -25,11 +25,11 @@ LEASE = timedelta(seconds=15)  # a process that says nothing of its runs for so 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def for_user(self, user: Any) -> Self:
         """The runs that a caller may read: those asked for, and those of owners that the caller publishes for."""
-        if may_all(user, Role.PUBLISHER):
+        if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        return self.filter(Q(requested_by=user) | Q(owner_id__in=owners(user, Role.PUBLISHER)))
+        return self.filter(Q(requested_by=user) | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
 
     def without_texts(self) -> Self:
         """Without what may be large: a list shows none of it."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from runs_app.exceptions import CannotBuild
+from runs_app.exceptions import AgentBuildError
 
 Address = IPv4Address | IPv6Address
 
@@ -23,15 +23,15 @@ def check_url(url: str) -> None:
     except ValueError:  # a port or an address that is none
         host = None
     if not host or parts.scheme not in {"http", "https"}:
-        raise CannotBuild("The base URL must begin with http:// or https:// and name a host.", "base_url")
+        raise AgentBuildError("The base URL must begin with http:// or https:// and name a host.", "base_url")
     if parts.username or parts.password:
-        raise CannotBuild("Leave user and password out of the base URL; a key has a field of its own.", "base_url")
+        raise AgentBuildError("Leave user and password out of the base URL; a key has a field of its own.", "base_url")
     try:
         address = ip_address(host)
     except ValueError:
         return  # a name: what it means is asked at each connection
     if not is_allowed(address):
-        raise CannotBuild(refusal(host, address), "private_address")
+        raise AgentBuildError(refusal(host, address), "private_address")
 
 
 def refusal(host: str, address: Address) -> str:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.models import Model, create_async_httpx2_client
 
 from agentcms.wire.names import to_python, to_wire
-from runs_app.exceptions import CannotBuild
+from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
 from runs_app.providers.address_policy import check_url
@@ -52,7 +52,7 @@ def model_for(choice: Mapping[str, Any]) -> Model:
         model: Model = provider.target(name, choice)
         return model
     check_url(provider.base_url)
-    return MAKERS[provider.dialect](provider, name)
+    return MODEL_FACTORIES[provider.dialect](provider, name)
 
 
 def settings_of(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -91,22 +91,22 @@ def provider_of(choice: Mapping[str, Any]) -> Provider:
     """The provider of a choice, ready to be asked."""
     named, name = choice.get("provider"), choice.get("name")
     if not named or not name:
-        raise CannotBuild("The model needs a provider and a name. Choose both.", "model_missing")
+        raise AgentBuildError("The model needs a provider and a name. Choose both.", "model_missing")
     providers = table()
     provider = providers.find(str(named))
     if provider is None:
         known = ", ".join(sorted(providers.providers))
-        raise CannotBuild(f"No model provider is known as '{named}'. Choose one of {known}.", "provider_unknown")
+        raise AgentBuildError(f"No model provider is known as '{named}'. Choose one of {known}.", "provider_unknown")
     if not provider.is_available:
         message = f"The model provider '{named}' cannot be used. {provider.reason}"
-        raise CannotBuild(message, "provider_unavailable")
+        raise AgentBuildError(message, "provider_unavailable")
     return provider
 
 
 def demo(name: str, choice: Mapping[str, Any]) -> Model:
     if name not in demo_model.NAMES:
         known = " and ".join(demo_model.NAMES)
-        raise CannotBuild(f"The demo provider has no model '{name}'. It has {known}.", "model_unknown")
+        raise AgentBuildError(f"The demo provider has no model '{name}'. It has {known}.", "model_unknown")
     return demo_model.demo_model(name, choice)
 
 
@@ -136,7 +136,7 @@ def google(provider: Provider, name: str) -> Model:
     return GoogleModel(name, provider=google_client(provider.base_url, provider.secret))
 
 
-MAKERS: Mapping[str, Callable[[Provider, str], Model]] = {
+MODEL_FACTORIES: Mapping[str, Callable[[Provider, str], Model]] = {
     Dialect.OPENAI: openai,
     Dialect.COMPATIBLE: compatible,
     Dialect.ANTHROPIC: anthropic,

@@ -102,7 +102,7 @@ def built_in(entry: Entry) -> Provider:
     )
 
 
-def kept(row: ModelProvider) -> Provider:
+def provider_from_row(row: ModelProvider) -> Provider:
     """A provider that staff keep."""
     secret = decrypt(row.encrypted_key) if row.encrypted_key else ""
     base_url = row.base_url or HOMES.get(row.dialect, "")
@@ -148,7 +148,7 @@ def read() -> Table:
     """The table as the environment, the registry and the database have it now."""
     found = {entry.key: built_in(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
     rows = list(ModelProvider.objects.all())
-    found |= {row.key: kept(row) for row in rows}
+    found |= {row.key: provider_from_row(row) for row in rows}
     _secrets.update(each.secret for each in found.values() if each.secret)
     said = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
     return Table(found, hashlib.sha256(f"{registry.fingerprint}\n{said}".encode()).hexdigest()[:12])
@@ -175,7 +175,7 @@ def table() -> Table:
     return _read[1]
 
 
-def forget() -> None:
+def invalidate() -> None:
     """Read the table anew with the next question."""
     global _read
     _read = None

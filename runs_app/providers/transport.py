@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import httpcore2
 import httpx2
 
-from runs_app.exceptions import RunFault
+from runs_app.exceptions import RunError
 from runs_app.providers.address_policy import Address, is_allowed, refusal
 
 
@@ -25,7 +25,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         addresses = await resolve(host, port)
         for address in addresses:
             if not is_allowed(address):
-                raise RunFault(refusal(host, address), "private_address")
+                raise RunError(refusal(host, address), "private_address")
         for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(str(address), port, *args, **kwargs)
@@ -34,7 +34,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         return await super().connect_tcp(str(addresses[-1]), port, *args, **kwargs)
 
     async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        raise RunFault("Models behind unix sockets are refused.", "private_address")
+        raise RunError("Models behind unix sockets are refused.", "private_address")
 
 
 async def resolve(host: str, port: int) -> list[Address]:

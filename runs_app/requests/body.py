@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agentcms.wire.names import join
-from agents_app.configuration.schema import Issue, ShapeError, gathering
+from agentcms.wire.names import join_path
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.messages import read_messages
 from runs_app.requests.options import read_options
 
@@ -46,18 +46,18 @@ def read_call(body: Mapping[str, Any]) -> Call:
     if "messages" not in body:
         issues.append(Issue("messages", "This is required."))
     call = Call(body.get("messages"), {}, [], "", "")
-    with gathering(issues):
+    with collecting_issues(issues):
         call = call._replace(options=read_options(body))
-    with gathering(issues):
+    with collecting_issues(issues):
         call = call._replace(client_tools=read_client_tools(body.get("clientTools")))
-    with gathering(issues):
+    with collecting_issues(issues):
         thread, resource = read_memory(body)
         call = call._replace(thread=thread, resource=resource)
     if issues and "messages" in body:
-        with gathering(issues):
+        with collecting_issues(issues):
             read_messages(call.messages)
     if issues:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     return call
 
 
@@ -67,17 +67,17 @@ def read_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     if memory is None:
         memory = {"thread": body.get("threadId"), "resource": body.get("resourceId")}
     if not isinstance(memory, dict):
-        raise ShapeError([Issue("memory", "This must be an object.")])
+        raise ConfigError([Issue("memory", "This must be an object.")])
     thread = memory.get("thread")
     if isinstance(thread, dict):
         thread = thread.get("id")
     issues: list[Issue] = []
     named = []
     for path, value in (("memory.thread", thread), ("memory.resource", memory.get("resource"))):
-        with gathering(issues):
+        with collecting_issues(issues):
             named.append(key(path, value))
     if issues:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     return named[0], named[1]
 
 
@@ -85,7 +85,7 @@ def key(path: str, value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_KEY:
-        raise ShapeError([Issue(path, f"Give a text of at most {LONGEST_KEY} characters.")])
+        raise ConfigError([Issue(path, f"Give a text of at most {LONGEST_KEY} characters.")])
     return value
 
 
@@ -94,25 +94,25 @@ def read_client_tools(value: Any) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, dict) or len(value) > MOST_TOOLS:
-        raise ShapeError([Issue("clientTools", f"This must be an object of at most {MOST_TOOLS} tools by name.")])
+        raise ConfigError([Issue("clientTools", f"This must be an object of at most {MOST_TOOLS} tools by name.")])
     issues: list[Issue] = []
     tools = []
     for name, said in value.items():
-        with gathering(issues):
+        with collecting_issues(issues):
             tools.append(client_tool(name, said))
     if issues:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     return tools
 
 
 def client_tool(name: str, said: Any) -> dict[str, Any]:
-    path = join("clientTools", name)
+    path = join_path("clientTools", name)
     if not TOOL_NAME.fullmatch(name):
-        raise ShapeError([Issue(path, "A tool's name has at most 64 letters, digits, '_' and '-'.")])
+        raise ConfigError([Issue(path, "A tool's name has at most 64 letters, digits, '_' and '-'.")])
     if not isinstance(said, dict):
-        raise ShapeError([Issue(path, "This must be an object.")])
+        raise ConfigError([Issue(path, "This must be an object.")])
     schema = said.get("inputSchema") or said.get("parameters") or {"type": "object", "properties": {}}
     description = said.get("description") or ""
     if not isinstance(schema, dict) or not isinstance(description, str):
-        raise ShapeError([Issue(path, "A tool has a description, which is a text, and an inputSchema, an object.")])
+        raise ConfigError([Issue(path, "A tool has a description, which is a text, and an inputSchema, an object.")])
     return {"name": name, "description": description, "schema": schema}

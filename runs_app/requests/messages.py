@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentcms.wire.validation import faults
-from agents_app.configuration.schema import Issue, ShapeError, gathering
+from agentcms.wire.validation import find_faults
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 
 Part = dict[str, Any]
 Message = dict[str, Any]
@@ -27,22 +27,22 @@ NO_FILES = "Only texts, tool calls and their results can be sent: no files, and 
 
 def read_messages(value: Any, path: str = "messages") -> list[Message]:
     """The conversation so far, the message to answer last. Raises ShapeError with wire paths."""
-    issues = [Issue(*fault) for fault in faults(value, path)]
+    issues = [Issue(*fault) for fault in find_faults(value, path)]
     if issues:  # such values may break the checks that follow
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     given = value if isinstance(value, list) else [value]
     if len(given) > MOST_MESSAGES:
-        raise ShapeError([Issue(path, f"Send at most {MOST_MESSAGES:,} messages.")])
+        raise ConfigError([Issue(path, f"Send at most {MOST_MESSAGES:,} messages.")])
     messages: list[Message] = []
     for index, each in enumerate(given):
-        with gathering(issues):
+        with collecting_issues(issues):
             messages += _read(each, f"{path}[{index}]" if isinstance(value, list) else path)
     if issues:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     if not messages or messages[-1]["role"] == "assistant":
-        raise ShapeError([Issue(path, "The last message must be one to answer: a user's, or the result of a tool.")])
+        raise ConfigError([Issue(path, "The last message must be one to answer: a user's, or the result of a tool.")])
     if messages[-1]["role"] == "user" and not any(part["text"].strip() for part in messages[-1]["content"]):
-        raise ShapeError([Issue(path, "The message to answer is blank. Say something.")])
+        raise ConfigError([Issue(path, "The message to answer is blank. Say something.")])
     return messages
 
 
@@ -50,15 +50,15 @@ def _read(value: Any, path: str) -> Iterator[Message]:
     if isinstance(value, str):
         value = {"role": "user", "content": value}
     if not isinstance(value, dict):
-        raise ShapeError([Issue(path, "A message is a text or an object.")])
+        raise ConfigError([Issue(path, "A message is a text or an object.")])
     role = value.get("role", "user")
     if role == "system":
-        raise ShapeError([Issue(f"{path}.role", SYSTEM)])
+        raise ConfigError([Issue(f"{path}.role", SYSTEM)])
     if role not in ROLES:
-        raise ShapeError([Issue(f"{path}.role", f"Give one of {', '.join(ROLES)}.")])
+        raise ConfigError([Issue(f"{path}.role", f"Give one of {', '.join(ROLES)}.")])
     parts = list(_parts(value, path))
     if role == "user" and any(part["type"] != "text" for part in parts):
-        raise ShapeError([Issue(path, "A user's message has texts alone.")])
+        raise ConfigError([Issue(path, "A user's message has texts alone.")])
     yield from _arranged(role, parts)
 
 
@@ -89,7 +89,7 @@ def _parts(message: Mapping[str, Any], path: str) -> Iterator[Part]:
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
-        raise ShapeError([Issue(f"{path}.{name}", "The content is a text or a list of parts.")])
+        raise ConfigError([Issue(f"{path}.{name}", "The content is a text or a list of parts.")])
     for index, part in enumerate(content):
         yield from _part(part, f"{path}.{name}[{index}]")
 
@@ -109,14 +109,14 @@ def _part(part: Any, path: str) -> Iterator[Part]:
         if invocation.get("state") == "result":
             yield _result(invocation, f"{path}.toolInvocation")
     else:
-        raise ShapeError([Issue(path, NO_FILES)])
+        raise ConfigError([Issue(path, NO_FILES)])
 
 
 def _call(part: Part, path: str) -> Part:
     arguments = part.get("args", part.get("input"))
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, dict):
-        raise ShapeError([Issue(f"{path}.args", "This must be an object.")])
+        raise ConfigError([Issue(f"{path}.args", "This must be an object.")])
     return {"type": "tool-call", **_named(part, path), "args": arguments}
 
 
@@ -132,12 +132,12 @@ def _named(part: Part, path: str) -> Part:
     named = {name: _text(part, name, path) for name in ("toolCallId", "toolName")}
     for name, value in named.items():
         if not value:
-            raise ShapeError([Issue(f"{path}.{name}", "This may not be blank.")])
+            raise ConfigError([Issue(f"{path}.{name}", "This may not be blank.")])
     return named
 
 
 def _text(part: Part, name: str, path: str) -> str:
     value = part.get(name)
     if not isinstance(value, str):
-        raise ShapeError([Issue(f"{path}.{name}", "This must be a text.")])
+        raise ConfigError([Issue(f"{path}.{name}", "This must be a text.")])
     return value

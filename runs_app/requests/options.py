@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_wire
-from agents_app.configuration.schema import WIRE, Issue, ShapeError, gathering, read
+from agents_app.configuration.schema import WIRE, ConfigError, Issue, collecting_issues, validate_fields
 
 Options = dict[str, Any]
 
@@ -75,14 +75,14 @@ def read_options(body: Mapping[str, Any]) -> Options:
     given, inner = Options(), Options()
     issues: list[Issue] = []
     nested: list[Issue] = []
-    with gathering(issues):
-        given = read(CallOptions, dict(body))
-    with gathering(nested):
+    with collecting_issues(issues):
+        given = validate_fields(CallOptions, dict(body))
+    with collecting_issues(nested):
         settings_of_model = body.get("modelSettings")
-        inner = read(ModelOptions, settings_of_model if isinstance(settings_of_model, dict) else {})
+        inner = validate_fields(ModelOptions, settings_of_model if isinstance(settings_of_model, dict) else {})
     issues += [Issue(f"modelSettings.{field}", message) for field, message in nested]
     if issues:
-        raise ShapeError(dict.fromkeys(issues))
+        raise ConfigError(dict.fromkeys(issues))
     given.pop("model_settings", None)
     named = {to_wire(name): value for name, value in {**inner, **given}.items() if value is not None}
     if "maxOutputTokens" in named:
@@ -94,7 +94,7 @@ def read_defaults(stored: Mapping[str, Any]) -> tuple[Options, list[Issue]]:
     """An agent's own options, and what of them cannot be used: a stored agent answers all the same."""
     try:
         return read_options(stored), []
-    except ShapeError as error:
+    except ConfigError as error:
         issues = error.issues
     rest = _without(stored, (issue.field for issue in issues))
     if rest == stored:

@@ -12,10 +12,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import number_of
+from agentcms.web.list_state import parse_number
 from runs_app.api.lookups import stream_reply
 from runs_app.engine.start import cancel
-from runs_app.events.streams import TooManyStreams, room
+from runs_app.events.streams import TooManyStreams, stream_slot
 from runs_app.views.lookups import find_run
 
 
@@ -26,7 +26,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = find_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_reply(run.pk, number_of(heard), room(request.user), numbered=True)
+        return stream_reply(run.pk, parse_number(heard), stream_slot(request.user), numbered=True)
     except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 

@@ -13,7 +13,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
-from agentcms.web.list_state import Asking, Chip, number_of
+from agentcms.web.list_state import Chip, ListState, parse_number
 from runs_app.display.formats import duration, money, tokens
 from runs_app.models import AgentRun
 
@@ -30,7 +30,7 @@ class Row:
     run: Any
 
     @property
-    def took(self) -> str:
+    def duration_text(self) -> str:
         return duration(self.run.duration) if self.run.is_over else ""
 
     @property
@@ -42,7 +42,7 @@ class Row:
         return money(self.run.cost)
 
 
-class RunListing(Asking):
+class RunListing(ListState):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
     def __init__(self, runs: Any, user: Any, asked: QueryDict) -> None:
@@ -50,7 +50,7 @@ class RunListing(Asking):
         self.agent = asked.get("agent", "").replace("\0", "")
         state = str(asked.get("status"))
         self.state = state if state in AgentRun.Status.values else ""
-        self.version = number_of(asked.get("version", ""))
+        self.version = parse_number(asked.get("version", ""))
         self.mine = asked.get("by") == "me"
 
     @property

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from agents_app.views.access import visible
+from agents_app.views.access import visible_agents
 from runs_app.models import AgentRun
 
 
@@ -24,4 +24,4 @@ def find_run(request: HttpRequest, run_id: UUID) -> AgentRun:
 
 def agent_of(request: HttpRequest, run: AgentRun) -> Any:
     """The agent of a run with its pointers, where the caller may still see it."""
-    return visible(request).with_versions().filter(pk=run.agent_id).first()
+    return visible_agents(request).with_versions().filter(pk=run.agent_id).first()

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from agents_app.configuration.display import parts
-from runs_app.display.answer import Answer, answers, messages_of, with_sub_agents
+from agents_app.configuration.display import config_sections
+from runs_app.display.answer import RunView, answers, messages_of, with_sub_agents
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.views.list_filters import RunListing
@@ -23,7 +23,7 @@ MOST_OF_A_THREAD = 20
 
 @require_safe
 @login_required
-def list(request: HttpRequest) -> HttpResponse:
+def run_list(request: HttpRequest) -> HttpResponse:
     """The runs that people asked for, newest first."""
     listing = RunListing(readable(request), request.user, request.GET)
     context = {"nav": "runs", "listing": listing, "offers": [*listing.offers()]}
@@ -51,7 +51,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "whole": with_sub_agents(run),
         "scores": run.scores.all(),
         "others": of_the_thread(request, run),
-        "parts": parts(run.configuration) if run.shows_agent_to(request.user) else [],
+        "parts": config_sections(run.configuration) if run.shows_agent_to(request.user) else [],
     }
     return render(request, "runs/view.html", context)
 
@@ -71,7 +71,7 @@ def kept(agent: Any, run: AgentRun) -> Any:
     return agent.versions.filter(pk=run.version_id).first()
 
 
-def stood_in_for(version: Any, answer: Answer) -> str:
+def stood_in_for(version: Any, answer: RunView) -> str:
     """The model of the version, where the demo model was asked in its place."""
     model = version.snapshot["model"] if version else {}
     if not answer.asks_demo or not model or model == answer.run.configuration.get("model"):

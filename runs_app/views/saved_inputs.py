@@ -13,7 +13,7 @@ from django_htmx.http import trigger_client_event
 
 from agentcms.web.dialogs import is_htmx
 from agents_app.models import Agent
-from agents_app.views.access import find
+from agents_app.views.access import get_agent
 from runs_app.forms import MOST_INPUTS, InputForm
 from runs_app.models import SavedInput
 from runs_app.views.try_agent import as_typed
@@ -23,7 +23,7 @@ from runs_app.views.try_agent import as_typed
 @login_required
 def save(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Keep what is typed under a name; one that is there already says the new text from now on."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     form = InputForm(request.POST)
     kept = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
@@ -42,7 +42,7 @@ def save(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def forget(request: HttpRequest, agent_id: str, input_id: int) -> HttpResponse:
     """Remove an input of one's own; one that is gone already is no fault."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).delete()
     return said(request, agent, "The input was removed.")
 

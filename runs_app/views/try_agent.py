@@ -13,29 +13,29 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from access_app.permissions import require_granted
+from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.errors import ApiError
 from agentcms.ids import uuid7
 from agentcms.web.dialogs import is_htmx
-from agentcms.web.list_state import number_of
-from agents_app.configuration.schema import ShapeError
+from agentcms.web.list_state import parse_number
+from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
-from agents_app.views.access import find, may
+from agents_app.views.access import get_agent, has_role_for
 from agents_app.views.status import drafts_of, status_of, warnings_of
 from runs_app.engine import engine
 from runs_app.engine.start import cancel, start
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
-from runs_app.views.try_columns import MOST, Asked, Column, columns, fill, version_of
+from runs_app.views.try_columns import MOST, TryColumn, TryPageParams, columns, fill, version_of
 
 
 @require_safe
 @login_required
 def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The page, with what was said in each of its columns."""
-    agent = find(request, agent_id)
-    asked = Asked.of(request.GET, default(agent))
+    agent = get_agent(request, agent_id)
+    asked = TryPageParams.of(request.GET, default(agent))
     found = columns(agent, request.user, asked)
     engine.warm()
     return show(request, agent, asked, found, MessageForm(initial={"message": first_message(request, agent, found)}))
@@ -45,21 +45,21 @@ def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Other columns: one more, one less, another choice, or all of them anew."""
-    agent = find(request, agent_id)
-    asked = Asked.of(request.POST, default(agent))
+    agent = get_agent(request, agent_id)
+    asked = TryPageParams.of(request.POST, default(agent))
     act, _, place = request.POST.get("act", "").partition("-")
     if act == "add":
         asked.add(another(agent, asked))
     elif act == "drop":
-        asked.drop(number_of(place) - 1)
+        asked.drop(parse_number(place) - 1)
     elif act == "fresh":
         asked.runs = ["" for _ in asked.runs]
     return as_typed(request, agent, asked)
 
 
-def as_typed(request: HttpRequest, agent: Agent, asked: Asked | None = None) -> HttpResponse:
+def as_typed(request: HttpRequest, agent: Agent, asked: TryPageParams | None = None) -> HttpResponse:
     """The page with all that was typed there."""
-    asked = asked or Asked.of(request.POST, default(agent))
+    asked = asked or TryPageParams.of(request.POST, default(agent))
     form = MessageForm(initial={"message": request.POST.get("message", "")})
     return show(request, agent, asked, columns(agent, request.user, asked), form)
 
@@ -68,9 +68,9 @@ def as_typed(request: HttpRequest, agent: Agent, asked: Asked | None = None) -> 
 @login_required
 def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Ask every column that can answer."""
-    agent = find(request, agent_id)
-    require_granted(request.user, Role.EDITOR, agent)
-    asked = Asked.of(request.POST, default(agent))
+    agent = get_agent(request, agent_id)
+    require_granted_role(request.user, Role.EDITOR, agent)
+    asked = TryPageParams.of(request.POST, default(agent))
     found = columns(agent, request.user, asked)
     form = MessageForm(request.POST)
     if not form.is_valid():
@@ -90,7 +90,7 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     return response
 
 
-def begin(request: HttpRequest, column: Column, text: str) -> AgentRun | None:
+def begin(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None:
     """Start the run of a column; where it cannot, the column says why."""
     if column.why_not or column.stored is None:
         return None
@@ -102,7 +102,7 @@ def begin(request: HttpRequest, column: Column, text: str) -> AgentRun | None:
     thread = (column.thread or f"try-{uuid7()}") if column.remembers else ""
     try:
         return start(column.stored, user=request.user, messages=text, thread=thread)
-    except ShapeError as error:
+    except ConfigError as error:
         column.fault = " ".join(issue.message for issue in error.issues)
     except ApiError as error:
         column.fault = error.error
@@ -116,7 +116,7 @@ def default(agent: Agent) -> Sequence[str]:
     return ("live", "draft") if agent.has_draft else ("live",)
 
 
-def another(agent: Agent, asked: Asked) -> str:
+def another(agent: Agent, asked: TryPageParams) -> str:
     """What one more column shows: the draft, else the newest version that is in none yet."""
     if agent.has_draft and "draft" not in asked.choices:
         return "draft"
@@ -133,9 +133,9 @@ def numbers(agent: Agent) -> tuple[int, int]:
     return live.version_number, head.version_number
 
 
-def first_message(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> str:
+def first_message(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> str:
     """What stands in the field at first: a saved input, or what was asked last where nothing goes on."""
-    if kept := number_of(request.GET.get("input", "")):
+    if kept := parse_number(request.GET.get("input", "")):
         own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=kept)
         return own.values_list("text", flat=True).first() or ""
     if goes_on(found):
@@ -143,12 +143,12 @@ def first_message(request: HttpRequest, agent: Agent, found: Sequence[Column]) -
     return next((column.answers[-1].asked for column in found if column.answers), "")
 
 
-def goes_on(found: Sequence[Column]) -> bool:
+def goes_on(found: Sequence[TryColumn]) -> bool:
     """Whether what is asked next goes on with a conversation."""
     return any(column.remembers and column.answers for column in found)
 
 
-def address(agent: Agent, asked: Asked) -> str:
+def address(agent: Agent, asked: TryPageParams) -> str:
     return f"{reverse('runs:try_it', args=[agent.pk])}?{asked.query}"
 
 
@@ -164,10 +164,10 @@ def choices(agent: Agent) -> list[tuple[str, str]]:
     ]
 
 
-def reasons(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> list[str]:
+def reasons(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> list[str]:
     """Why nothing can be asked: every reason there is, or nothing where something can."""
     why: list[str] = []
-    if not may(request, agent, Role.EDITOR):
+    if not has_role_for(request, agent, Role.EDITOR):
         where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
         why.append(f"Running an agent needs the role editor {where}. Ask a manager of the team for it.")
     if all(column.why_not for column in found):
@@ -176,7 +176,7 @@ def reasons(request: HttpRequest, agent: Agent, found: Sequence[Column]) -> list
 
 
 def show(
-    request: HttpRequest, agent: Agent, asked: Asked, found: Sequence[Column], form: Any, status: int = 200
+    request: HttpRequest, agent: Agent, asked: TryPageParams, found: Sequence[TryColumn], form: Any, status: int = 200
 ) -> HttpResponse:
     """The page; for htmx the columns and what depends on them."""
     warned = warnings_of([agent])[agent.pk]

@@ -10,28 +10,28 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from agentcms.web.list_state import number_of
+from agentcms.web.list_state import parse_number
 from agents_app.configuration import schema
-from agents_app.configuration.references import find
-from agents_app.forms.edit import OpenedForm
+from agents_app.configuration.references import find_entry
+from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind
-from runs_app.display.answer import Answer, answers
+from runs_app.display.answer import RunView, answers
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.providers.table import table
-from runs_app.resolution import StoredAgent, Target, stored_agents
+from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from versions_app.models import AgentVersion
 
 MOST = 3
 MOST_TURNS = 12  # of a conversation that a column shows
 WORDS = {"live": "published", "draft": "draft"}
-STAND_IN = {"provider": "demo", "name": "echo"}
+DEMO_MODEL = {"provider": "demo", "name": "echo"}
 NONE_KEPT = "This browser keeps no unsaved text of the agent. Change something in the editor first."
 
 
 @dataclass
-class Asked:
+class TryPageParams:
     """What an address or a form asks of the page: what runs in each column, and what ran there last."""
 
     choices: list[str]
@@ -40,7 +40,7 @@ class Asked:
     base: str = ""  # the version number on which that was begun
 
     @classmethod
-    def of(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> Asked:
+    def of(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> TryPageParams:
         """From `columns=live,v7&runs=…,…` of an address, or the fields `column` and `run` of the form."""
         choices = query.getlist("column") or [each for each in query.get("columns", "").split(",") if each]
         choices = [each for each in choices if is_choice(each)][:MOST] or [*default]
@@ -70,18 +70,18 @@ def is_choice(text: str) -> bool:
 
 def version_of(choice: str) -> int:
     """The number of `v7`, or 0 for what names no version."""
-    return number_of(choice[1:]) if choice.startswith("v") else 0
+    return parse_number(choice[1:]) if choice.startswith("v") else 0
 
 
 @dataclass
-class Column:
+class TryColumn:
     """One place where an agent runs as one of its configurations."""
 
     choice: str
-    stored: StoredAgent | None = None
+    stored: ResolvedAgent | None = None
     why_not: str = ""
     warnings: list[str] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[RunView] = field(default_factory=list)
     fault: str = ""  # why what was just asked did not run
     stand_in: str = ""  # why the demo model answers here in place of another
 
@@ -105,7 +105,7 @@ class Column:
     def remembers(self) -> bool:
         """Whether a follow-up goes on with the conversation."""
         memory = self.stored.configuration.get("memory") if self.stored else None
-        return bool(memory and find(Kind.MEMORY, memory))
+        return bool(memory and find_entry(Kind.MEMORY, memory))
 
     @property
     def run(self) -> AgentRun | None:
@@ -119,14 +119,14 @@ class Column:
         return last.thread.key if self.remembers and last and last.thread else ""
 
 
-def columns(agent: Agent, user: Any, asked: Asked) -> list[Column]:
+def columns(agent: Agent, user: Any, asked: TryPageParams) -> list[TryColumn]:
     """The columns that were asked for, each with what was said there so far."""
     found = [column(agent, user, choice, asked) for choice in asked.choices]
     fill(found, agent, user, asked)
     return found
 
 
-def fill(found: Sequence[Column], agent: Agent, user: Any, asked: Asked) -> None:
+def fill(found: Sequence[TryColumn], agent: Agent, user: Any, asked: TryPageParams) -> None:
     """Put what was said into each column; a run that the caller may not read was never asked for."""
     said = conversations(agent, user, asked.runs)
     for each, run in zip(found, asked.runs, strict=True):
@@ -134,52 +134,52 @@ def fill(found: Sequence[Column], agent: Agent, user: Any, asked: Asked) -> None
     asked.runs = [str(each.run.pk) if each.run else "" for each in found]
 
 
-def column(agent: Agent, user: Any, choice: str, asked: Asked) -> Column:
+def column(agent: Agent, user: Any, choice: str, asked: TryPageParams) -> TryColumn:
     try:
         stored = resolved(agent, user, choice, asked)
     except AgentVersion.DoesNotExist:
-        return Column(choice, why_not=f"There is no {choice} of this agent, or it is not kept any more.")
-    except schema.ShapeError as error:
-        return Column(choice, why_not=" ".join(issue.message for issue in error.issues))
+        return TryColumn(choice, why_not=f"There is no {choice} of this agent, or it is not kept any more.")
+    except schema.ConfigError as error:
+        return TryColumn(choice, why_not=" ".join(issue.message for issue in error.issues))
     warned = [each.message for each in stored.missing() if each.field != "model"]
     why_not = why_not_model(stored.configuration["model"]["provider"])
     if why_not and (other := with_demo_model(stored)):
-        return Column(choice, other, warnings=warned, stand_in=why_not)
-    return Column(choice, stored, why_not, warned)
+        return TryColumn(choice, other, warnings=warned, stand_in=why_not)
+    return TryColumn(choice, stored, why_not, warned)
 
 
-def with_demo_model(stored: StoredAgent) -> StoredAgent | None:
+def with_demo_model(stored: ResolvedAgent) -> ResolvedAgent | None:
     """The agent with the built-in model, so that it can be tried without a key; nothing where nobody knows its own."""
     providers = table()
-    if providers.find(stored.configuration["model"]["provider"]) is None or why_not_model(STAND_IN["provider"]):
+    if providers.find(stored.configuration["model"]["provider"]) is None or why_not_model(DEMO_MODEL["provider"]):
         return None
     # What is live or a draft is kept when it was built, under its version; this must never be taken for it.
     target = Target.VERSION if stored.version_id else stored.target
-    return replace(stored, configuration={**stored.configuration, "model": STAND_IN}, target=target)
+    return replace(stored, configuration={**stored.configuration, "model": DEMO_MODEL}, target=target)
 
 
-def resolved(agent: Agent, user: Any, choice: str, asked: Asked) -> StoredAgent:
+def resolved(agent: Agent, user: Any, choice: str, asked: TryPageParams) -> ResolvedAgent:
     """The agent as a column has it. Raises ShapeError for unsaved text that cannot be read."""
     if choice == "unsaved":
-        return StoredAgent.unsaved(agent, unsaved(agent, user, asked))
+        return ResolvedAgent.unsaved(agent, unsaved(agent, user, asked))
     if choice in WORDS:
         return stored_agents.get(agent.pk, user=user, status=WORDS[choice])
     return stored_agents.get(agent.pk, user=user, version_number=version_of(choice))
 
 
-def unsaved(agent: Agent, user: Any, asked: Asked) -> dict[str, Any]:
+def unsaved(agent: Agent, user: Any, asked: TryPageParams) -> dict[str, Any]:
     """The configuration that saving the editor's text would make."""
     if not asked.unsaved:
         raise refused(NONE_KEPT)
     sent = QueryDict(asked.unsaved, mutable=True)
-    begun = agent.versions.filter(version_number=number_of(asked.base)).first()
+    begun = agent.versions.filter(version_number=parse_number(asked.base)).first()
     sent["head"] = str(begun.pk) if begun else ""
-    form = OpenedForm.sent(sent, agent, user)
+    form = ExistingAgentForm.sent(sent, agent, user)
     if not form.is_valid():
-        named = "; ".join(f"{field.label}: {field.errors[0]}" for field in form.faulty)
+        named = "; ".join(f"{field.label}: {field.errors[0]}" for field in form.fields_with_errors)
         raise refused(f"The unsaved text cannot run. {named or 'Open the editor to see why.'}")
     head: Any = stored_agents.get(agent.pk, user=user, status="draft")
-    return {**head.configuration, **schema.to_body(form.changed_fields())}
+    return {**head.configuration, **schema.to_wire_dict(form.changed_fields())}
 
 
 def why_not_model(name: str) -> str:
@@ -190,11 +190,11 @@ def why_not_model(name: str) -> str:
     return "" if provider.is_available else f"{provider.title} cannot be asked. {provider.reason}"
 
 
-def refused(sentence: str) -> schema.ShapeError:
-    return schema.ShapeError([schema.Issue("", sentence)])
+def refused(sentence: str) -> schema.ConfigError:
+    return schema.ConfigError([schema.Issue("", sentence)])
 
 
-def conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[str, list[Answer]]:
+def conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[str, list[RunView]]:
     """What was said in each column up to its last run: that run, or the end of its conversation."""
     wanted = [run_id for run_id in run_ids if is_id(run_id)]
     readable = AgentRun.objects.for_user(user).filter(agent=agent, parent=None).select_related("thread")

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from access_app.models import ApiKey, Membership
-from access_app.permissions import granted_role, has_role, may_all, owners, require_role, role_for
+from access_app.permissions import granted_role, has_role, has_role_everywhere, owner_ids_for, require_role, role_for
 from access_app.role import Role, RoleRequired
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, UserFactory, member
@@ -141,7 +141,7 @@ def test_an_inactive_superuser_may_nothing(agents):
     root = UserFactory(is_superuser=True, is_active=False)
 
     assert seen(root) == []
-    assert not may_all(root, Role.VIEWER)
+    assert not has_role_everywhere(root, Role.VIEWER)
     assert role_for(root, "bar") is None
 
 
@@ -184,8 +184,8 @@ def test_a_key_gives_no_owner_that_its_user_lacks(agents):
 def test_owners_are_those_of_the_role_and_of_the_key():
     user = with_key(member(Role.MANAGER, "bar"), Role.VIEWER)
 
-    assert list(owners(user)) == ["bar"]
-    assert list(owners(user, Role.EDITOR)) == []
+    assert list(owner_ids_for(user)) == ["bar"]
+    assert list(owner_ids_for(user, Role.EDITOR)) == []
 
 
 # --- Memberships as rows

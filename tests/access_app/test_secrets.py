@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from access_app.models import ApiKey
-from agentcms.logs import JSONLines, Lines
+from agentcms.logs import JSONFormatter, TextFormatter
 from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory
 from tests.served import serving
@@ -27,7 +27,12 @@ def logged(caplog):
         return "\n".join(
             text
             for record in caplog.records
-            for text in (record.getMessage(), str(record.exc_info), Lines().format(record), JSONLines().format(record))
+            for text in (
+                record.getMessage(),
+                str(record.exc_info),
+                TextFormatter().format(record),
+                JSONFormatter().format(record),
+            )
         )
 
     return read

@@ -15,10 +15,10 @@ from tests.factories import UserFactory, api_key, member
 @pytest.fixture
 def said(caplog):
     """What was logged, as JSON lines."""
-    return lambda: [json.loads(logs.JSONLines().format(record)) for record in caplog.records]
+    return lambda: [json.loads(logs.JSONFormatter().format(record)) for record in caplog.records]
 
 
-def logged(message, *arguments, error=None, formatter=logs.JSONLines):
+def logged(message, *arguments, error=None, formatter=logs.JSONFormatter):
     record = logging.LogRecord("name", logging.ERROR, __file__, 1, message, arguments, None)
     if error:
         try:
@@ -41,7 +41,7 @@ def test_an_id_that_could_forge_a_line_is_replaced(client, given):
     made = client.get("/healthz", HTTP_X_REQUEST_ID=given).headers["X-Request-ID"]
 
     assert made != given
-    assert logs.SANE_ID(made)
+    assert logs.is_valid_request_id(made)
 
 
 @pytest.mark.django_db
@@ -59,7 +59,7 @@ def test_every_request_is_a_line_where_asked_for(client, settings, caplog, said)
     assert "secret" not in json.dumps(line)
 
 
-@pytest.mark.parametrize("formatter", [logs.Lines, logs.JSONLines])
+@pytest.mark.parametrize("formatter", [logs.TextFormatter, logs.JSONFormatter])
 def test_an_error_never_quotes_what_a_caller_wrote(formatter):
     text = logged("It failed.", error=ValueError("You are a secret assistant."), formatter=formatter)
 
@@ -97,7 +97,7 @@ def test_celery_does_not_put_the_error_into_its_message():
     record.data = {"name": "jobs_app.tasks.run_job", "id": "7"}
     record.exc_info = (ValueError, ValueError("secret"), None)
 
-    text = logs.JSONLines().format(record)
+    text = logs.JSONFormatter().format(record)
 
     assert "jobs_app.tasks.run_job[7] failed" in text
     assert "secret" not in text
@@ -126,7 +126,7 @@ def test_nothing_that_an_agent_is_told_is_logged(caplog, settings, monkeypatch, 
         caller.get(f"{AGENTS}?search=Sesame").status_code,
     ]
     for error in (OperationalError("away\nDETAIL: " + TOLD), DataError(TOLD), ValueError(TOLD)):
-        monkeypatch.setattr("agentcms.db.write_batch.Writes.send", raiser(error))
+        monkeypatch.setattr("agentcms.db.write_batch.WriteBatch.send", raiser(error))
         statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
 
     assert statuses == [201, 409, 400, 200, 503, 400, 500]

@@ -5,10 +5,10 @@ from django.urls import path, re_path
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
-from agentcms.api.pagination import page_body
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import OrderBy, Query
-from agentcms.api.renderers import RawJSON
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.renderers import PreEncodedJSON
 from agentcms.api.views import JSONView, NoSuchRoute
 
 handler400 = "agentcms.web.error_handlers.handler400"
@@ -26,23 +26,23 @@ class Open(JSONView):
 
 class Echo(Open):
     def get(self, request):
-        return Response(RawJSON(b'{"raw": true}'))
+        return Response(PreEncodedJSON(b'{"raw": true}'))
 
     def post(self, request):
         return Response({"got": request.data}, status=201)
 
     def patch(self, request):
-        return Response(body_object(request))
+        return Response(json_object_body(request))
 
 
 class Rows(Open):
     def get(self, request):
-        with Query(request) as query:
+        with QueryParams(request) as query:
             paging = query.paging(100)
             order = query.order_by(("createdAt", "name"), OrderBy("createdAt"))
             metadata = query.object("metadata")
             strict = query.flag("strict")
-        body = page_body("rows", [], 150, paging.page, paging.per_page)
+        body = page_payload("rows", [], 150, paging.page, paging.per_page)
         return Response({**body, "order": [order.field, order.direction], "metadata": metadata, "strict": strict})
 
 

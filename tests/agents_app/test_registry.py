@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms.server.processes import PROJECT
-from agents_app.configuration.schema import ShapeError
+from agents_app.configuration.schema import ConfigError
 from agents_app.registry import Entry, Kind, code_agent, processor, registry, scorer, tool, workflow
 
 MODEL = {"provider": "demo", "name": "echo"}
@@ -71,7 +71,7 @@ def test_an_agent_in_code_has_the_shape_of_any_agent():
 
     assert (entry.title, entry.description, entry.source) == ("Porter", "At the door.", "code")
     assert (entry.target["model"], entry.target["tools"]) == (MODEL, [])
-    with pytest.raises(ShapeError, match="This is required"):
+    with pytest.raises(ConfigError, match="This is required"):
         code_agent("nobody", name="Nobody")
 
 

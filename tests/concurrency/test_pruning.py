@@ -37,7 +37,7 @@ def sweep_often(times=15):
 
 
 def sweep():
-    return runner.run(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
+    return runner.run_claimed(str(Job.objects.create(kind=tasks.PRUNE, parameters={"limit": LIMIT}).pk))
 
 
 def oldest_first(agent_id, verb, times=15):

@@ -135,7 +135,7 @@ def test_a_reader_elsewhere_is_told_while_it_goes_on(one, other):
 
 
 def test_a_run_is_stopped_from_another_process(one, other, drilled):
-    from agentcms.wire.timestamps import read_time
+    from agentcms.wire.timestamps import parse_timestamp
 
     run_id = begin(one)
     with following(one, run_id) as followed:
@@ -146,7 +146,7 @@ def test_a_run_is_stopped_from_another_process(one, other, drilled):
     run = other.get(f"/api/runs/{run_id}").json()
     assert asked["id"] == run_id
     assert (run["status"], rest[-1]) == ("cancelled", "abort")
-    seconds = (read_time(run["finishedAt"]) - read_time(asked["cancelRequestedAt"])).total_seconds()
+    seconds = (parse_timestamp(run["finishedAt"]) - parse_timestamp(asked["cancelRequestedAt"])).total_seconds()
     print(f"stopped {seconds:.2f} s after somebody asked another process")
     assert seconds < (1 if drilled else 10)
 

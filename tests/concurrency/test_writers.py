@@ -8,10 +8,10 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, connections, transaction
 
-from agentcms.wire.canonical import digest
+from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration.schema import FIELDS
 from agents_app.editing.change_context import change
-from agents_app.editing.locking import held
+from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from tests.concurrently import together
 from tests.factories import AgentFactory, UserFactory
@@ -32,7 +32,7 @@ def whole(agent_id="shared"):
     """The agent, once what must always hold was found to hold."""
     agent = Agent.objects.with_versions().get(pk=agent_id)
     assert agent.head_version.agent_id == agent.active_version.agent_id == agent_id
-    assert digest(agent.snapshot_text) == agent.head_version.snapshot_hash
+    assert sha256_hex(agent.snapshot_text) == agent.head_version.snapshot_hash
     moves = list(agent.activations.order_by("pk").values_list("from_version_id", "to_version_id"))
     assert [move[0] for move in moves] == [None, *[move[1] for move in moves[:-1]]]
     assert moves[-1][1] == agent.active_version_id
@@ -164,14 +164,14 @@ def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
             version = Agent.objects.get(pk="shared").edit({"description": "Newer"})
             locked.set()
             wait_for(begun)
-            version.describe(name="Release")
+            version.update_description(name="Release")
             return version
 
     def wait_and_hold():
         assert locked.wait(10)
         begun.set()
         with transaction.atomic():
-            return held(user, "shared")
+            return lock_agent_for(user, "shared")
 
     published, waited = together([publish, wait_and_hold])
 

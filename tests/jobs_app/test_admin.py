@@ -34,7 +34,7 @@ def test_a_dry_run_of_pruning_is_started_and_read_in_the_admin(client, staff, se
     settings.AGENT_VERSION_LIMIT = 3
 
     answer = start(client, "prune-dry-run")
-    runner.run(str(Job.objects.get().pk))
+    runner.run_claimed(str(Job.objects.get().pk))
     page = client.get(answer.headers["Location"]).content.decode()
 
     assert Job.objects.get().requested_by == staff
@@ -48,7 +48,7 @@ def test_every_job_on_offer_has_its_button_and_runs(client, staff):
     for name in runner.offers:
         assert reverse("admin:jobs_app_job_start", args=[name]) in page
         start(client, name)
-    done = [runner.run(str(job.pk)) for job in Job.objects.all()]
+    done = [runner.run_claimed(str(job.pk)) for job in Job.objects.all()]
     assert {job.state for job in done} == {"done"}
 
 
@@ -57,7 +57,7 @@ def test_agents_are_exported_from_their_list_and_downloaded_from_the_job(client,
     assert reverse("admin:jobs_app_job_start", args=["export-agents"]) in client.get(AGENTS).content.decode()
 
     answer = start(client, "export-agents")
-    job = runner.run(str(Job.objects.get().pk))
+    job = runner.run_claimed(str(Job.objects.get().pk))
 
     assert job.result["file"] in client.get(answer.headers["Location"]).content.decode()
     assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
@@ -73,7 +73,7 @@ def test_staff_export_the_agents_they_select_of_those_they_see(client):
         AgentFactory(id=agent_id, owner_id=owner_id)
 
     answer = export(client, "porter", "theirs")
-    job = runner.run(str(Job.objects.get().pk))
+    job = runner.run_claimed(str(Job.objects.get().pk))
 
     assert job.result["records"] == 1
     assert job.result["file"] in client.get(answer.headers["Location"]).content.decode()

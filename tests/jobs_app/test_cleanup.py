@@ -24,7 +24,7 @@ def days_ago(days):
 
 
 def clean():
-    return runner.run(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk)).result["removed"]
+    return runner.run_claimed(str(Job.objects.create(kind=cleanup.CLEAN_UP).pk)).result["removed"]
 
 
 def session(key, ends):
@@ -77,7 +77,7 @@ MADE = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType"
 MADE |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
 MADE |= {"runs_app.SavedInput"}
 FOLLOWS = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
-FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInTries", "jobs_app.Heartbeat"}
+FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
 
 
 def test_every_table_that_grows_by_itself_has_an_age():

@@ -10,7 +10,7 @@ from django.db.models.signals import post_save
 from django.utils import timezone
 
 from jobs_app import runner
-from jobs_app.models import MOST_ATTEMPTS, Job, Lost
+from jobs_app.models import MOST_ATTEMPTS, Job, LeaseLost
 from tests.broker import broker
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def counting():
     """A kind of job that counts how often it was done."""
     done = []
 
-    @runner.work("counting")
+    @runner.job_handler("counting")
     def count(job):
         done.append(job.pk)
         return {"times": len(done)}
@@ -38,7 +38,7 @@ def silent_for(seconds):
 
 
 def test_a_job_is_done_and_keeps_its_result(counting):
-    job = runner.run(str(stored().pk))
+    job = runner.run_claimed(str(stored().pk))
 
     assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
 
@@ -48,7 +48,7 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
 
     def look(instance, **_):
         states.append(instance.state)
-        assert runner.run(str(instance.pk)) is None  # as a worker that is quick would
+        assert runner.run_claimed(str(instance.pk)) is None  # as a worker that is quick would
 
     post_save.connect(look, sender=Job)
     try:
@@ -62,8 +62,8 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
 def test_a_second_message_for_a_job_does_nothing(counting):
     job = stored()
 
-    runner.run(str(job.pk))
-    again = runner.run(str(job.pk))
+    runner.run_claimed(str(job.pk))
+    again = runner.run_claimed(str(job.pk))
 
     assert (again, len(counting)) == (None, 1)
 
@@ -71,40 +71,40 @@ def test_a_second_message_for_a_job_does_nothing(counting):
 def test_a_job_of_a_dead_worker_is_done_by_another(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(1))
 
-    assert runner.run(str(job.pk)).attempts == 2
+    assert runner.run_claimed(str(job.pk)).attempts == 2
 
 
 def test_a_job_of_a_living_worker_is_left_to_it(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(-60))
 
-    assert runner.run(str(job.pk)) is None
+    assert runner.run_claimed(str(job.pk)) is None
 
 
 def test_a_worker_that_lost_its_job_writes_nothing(counting):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(attempts=2)
 
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         job.finish("late")
     assert Job.objects.get().result is None
 
 
 def test_a_job_that_raises_says_why():
-    @runner.work("raising")
+    @runner.job_handler("raising")
     def fail(job):
         raise ValueError("No such file.")
 
-    job = runner.run(str(stored(kind="raising").pk))
+    job = runner.run_claimed(str(stored(kind="raising").pk))
 
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
 
 
 def test_a_job_whose_file_is_gone_says_so_at_once():
-    @runner.work("reading")
+    @runner.job_handler("reading")
     def read(job):
         Path("/nowhere/at-all").read_text()
 
-    job = runner.run(str(stored(kind="reading").pk))
+    job = runner.run_claimed(str(stored(kind="reading").pk))
 
     assert (job.state, job.error.split(":")[0]) == ("failed", "FileNotFoundError")
 
@@ -113,15 +113,15 @@ def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monk
     monkeypatch.setattr(runner, "_handlers", {**runner._handlers})
     job = stored(kind="of_tomorrow")
 
-    assert runner.run(str(job.pk)) is None
+    assert runner.run_claimed(str(job.pk)) is None
     assert runner.send_due() == 0
     assert list(Job.objects.due()) == [job]
 
-    @runner.work("of_tomorrow")
+    @runner.job_handler("of_tomorrow")
     def do(job):
         return "done"
 
-    assert runner.run(str(job.pk)).attempts == 1
+    assert runner.run_claimed(str(job.pk)).attempts == 1
 
 
 def test_a_job_that_no_worker_survives_is_given_up(counting):
@@ -137,14 +137,14 @@ def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_
     nobody_listens = "redis://127.0.0.1:1/0"
 
     with broker(nobody_listens), django_capture_on_commit_callbacks(execute=True):
-        job = runner.start("counting")
+        job = runner.enqueue("counting")
 
     assert list(Job.objects.due()) == [job]
 
 
 def test_two_beats_store_one_job_of_the_schedule(counting):
     century = timedelta(days=36_500)  # which does not end between the two
-    first, second = runner.start_once("counting", century), runner.start_once("counting", century)
+    first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
 
     assert (first.kind, second) == ("counting", None)
 
@@ -166,9 +166,9 @@ def test_late_jobs_are_found_among_the_others(counting):
 def test_a_failed_job_goes_on_where_it_stopped(counting):
     job = stored(state="failed", attempts=MOST_ATTEMPTS, cursor={"after": 7}, error="Gone.")
 
-    job.again()
+    job.requeue()
 
-    job = runner.run(str(job.pk))
+    job = runner.run_claimed(str(job.pk))
     assert (job.state, job.attempts, job.cursor, job.error) == ("done", 1, {"after": 7}, "")
 
 
@@ -177,11 +177,11 @@ PASSING = [OperationalError("server closed the connection"), InterfaceError("clo
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
 def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(error):
-    @runner.work("interrupted")
+    @runner.job_handler("interrupted")
     def interrupt(job):
         raise error
 
-    job = runner.run(str(stored(kind="interrupted").pk))
+    job = runner.run_claimed(str(stored(kind="interrupted").pk))
 
     job.refresh_from_db()
     assert job.state == "running"
@@ -192,8 +192,8 @@ def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(erro
 def test_a_worker_that_wakes_up_after_the_job_was_queued_again_writes_nothing(counting):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(state="failed")
-    Job.objects.get().again()
+    Job.objects.get().requeue()
     Job.objects.claim(job.pk)
 
-    with pytest.raises(Lost):
+    with pytest.raises(LeaseLost):
         job.finish("late")

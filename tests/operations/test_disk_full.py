@@ -161,7 +161,7 @@ if may_mount():  # there is no quota that PostgreSQL takes for a full disk
         assert [(answer.status_code, "Retry-After" in answer.headers) for answer in refused] == [(503, True)] * 3
         assert (read.status_code, read.body["activeVersionNumber"]) == (200, 1)
         assert (saved.status_code, saved.body["activeVersionNumber"]) == (200, 2)
-        assert runner.run(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
+        assert runner.run_claimed(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
 
 
 def long_text() -> dict[str, str]:

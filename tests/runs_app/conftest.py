@@ -13,9 +13,9 @@ from runs_app.providers import table
 def providers_as_they_are(monkeypatch):
     """No test believes what another one read of the providers, and each believes for as long as it takes."""
     monkeypatch.setattr(table, "FRESH_FOR", 60)
-    table.forget()
+    table.invalidate()
     yield
-    table.forget()
+    table.invalidate()
 
 
 @pytest.fixture

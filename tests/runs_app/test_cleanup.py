@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def clean_up():
-    return runner.run(str(runner.start(CLEAN_UP).pk)).result["removed"]
+    return runner.run_claimed(str(runner.enqueue(CLEAN_UP).pk)).result["removed"]
 
 
 def run(agent, days, **columns):

@@ -12,7 +12,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models import ModelProvider
-from runs_app.resolution import StoredAgent, stored_agents
+from runs_app.resolution import ResolvedAgent, stored_agents
 from tests.factories import AgentFactory, member
 from versions_app.models import AgentVersion
 
@@ -62,7 +62,7 @@ def test_what_comes_out_says_where_it_is_from(agent):
 def test_the_text_of_an_editor_runs_too(agent):
     configuration = {**agent.active_version.snapshot, "name": "Porter", "instructions": "Carry bags."}
 
-    found = StoredAgent.unsaved(agent, configuration)
+    found = ResolvedAgent.unsaved(agent, configuration)
 
     assert (found.name, found.target, found.version_id) == ("Porter", "unsaved", None)
     assert found.build().agent.name == "Porter"
@@ -154,7 +154,7 @@ def test_what_is_made_live_runs_at_once(agent):
 
 def test_a_given_version_and_an_unsaved_text_are_built_anew(agent):
     by_version = [stored_agents.get("concierge", version_number=1).build() for _ in range(2)]
-    unsaved = [StoredAgent.unsaved(agent, agent.active_version.snapshot).build() for _ in range(2)]
+    unsaved = [ResolvedAgent.unsaved(agent, agent.active_version.snapshot).build() for _ in range(2)]
 
     assert len({id(built) for built in (*by_version, *unsaved)}) == 4
 

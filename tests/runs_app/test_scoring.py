@@ -32,7 +32,7 @@ def scoring_left():
 
 def do_jobs():
     for job in Job.objects.filter(kind=scoring.SCORE):
-        runner.run(str(job.pk))
+        runner.run_claimed(str(job.pk))
 
 
 def test_an_answer_is_scored_by_a_job():

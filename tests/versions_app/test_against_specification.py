@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from agentcms.wire.canonical import canonical, digest
+from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
-from agents_app.models.search_index import columns
+from agents_app.models.search_index import index_columns
 from tests.conftest import DRILL
 from tests.factories import AgentFactory
 from tests.versions_app.specification import LIMIT, History
@@ -50,7 +50,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
     def make(self, agent_id, changes):
         agent = AgentFactory(id=agent_id, **changes)
         self.histories[agent_id] = History()
-        self.histories[agent_id].create(schema.to_body(vars(agent)))
+        self.histories[agent_id].create(schema.to_wire_dict(vars(agent)))
         self.stale[agent_id] = Agent.objects.get(pk=agent_id)
 
     def here(self, agent_id):
@@ -71,7 +71,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(agent, name, value)
         with change(publish=publish):
             agent.save()
-        history.save({**history.picture, **schema.to_body(changes)}, publish)
+        history.save({**history.picture, **schema.to_wire_dict(changes)}, publish)
 
     @rule(agent_id=agent_ids, publish=publishing)
     def save_unchanged(self, agent_id, publish):
@@ -92,14 +92,14 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(stale, name, value)
         stale.save(update_fields=list(changes) if named else None)
         written = {name: getattr(stale, name) for name in (changes if named else schema.FIELDS)}
-        history.save({**history.picture, **schema.to_body(written)}, None)
+        history.save({**history.picture, **schema.to_wire_dict(written)}, None)
 
     @rule(agent_id=agent_ids, changes=fields, publish=publishing)
     def edit(self, agent_id, changes, publish):
         history, agent = self.here(agent_id)
         with change(publish=publish):
             agent.edit(deepcopy(changes))
-        history.edit(schema.to_body(changes), publish)
+        history.edit(schema.to_wire_dict(changes), publish)
 
     @rule(agent_id=agent_ids, data=st.data())
     def activate(self, agent_id, data):
@@ -138,7 +138,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
     @rule(agent_id=agent_ids, data=st.data(), pinned=st.booleans())
     def pin(self, agent_id, data, pinned):
         history, number, version = self.pick(agent_id, data)
-        version.describe(pinned=pinned)
+        version.update_description(pinned=pinned)
         history.pin(number, pinned)
 
     @rule(agent_id=agent_ids)
@@ -174,7 +174,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
                 history.live,
             )
             assert agent.snapshot_text == canonical(history.picture)
-            assert digest(agent.snapshot_text) == agent.head_version.snapshot_hash
+            assert sha256_hex(agent.snapshot_text) == agent.head_version.snapshot_hash
             assert (agent.last_version_number, agent.owner_id) == (history.counter, history.owner)
             assert agent.has_draft == history.has_draft
 
@@ -201,7 +201,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
         for agent_id, history in self.histories.items():
             for state, number in (("is_live", history.live), ("is_head", history.head)):
                 row = AgentIndex.objects.get(agent=agent_id, **{state: True})
-                expected = columns(agent_id, history.versions[number].picture)
+                expected = index_columns(agent_id, history.versions[number].picture)
                 assert canonical({name: getattr(row, name) for name in expected}) == canonical(expected)
 
 

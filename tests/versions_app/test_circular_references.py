@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.sub_agents import Circle
+from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, member
@@ -60,7 +60,7 @@ SAVING = {
 def test_a_save_that_closes_a_circle_is_refused_whole(agent, ann, act):
     before = everything()
 
-    with pytest.raises(Circle) as refused:
+    with pytest.raises(CircularReference) as refused:
         act(agent)
 
     assert refused.match(WAY)
@@ -68,7 +68,7 @@ def test_a_save_that_closes_a_circle_is_refused_whole(agent, ann, act):
 
 
 def test_a_new_agent_is_not_its_own_sub_agent(ann):
-    with pytest.raises(Circle, match="cannot be its own sub-agent"):
+    with pytest.raises(CircularReference, match="cannot be its own sub-agent"):
         AgentFactory(id="a", agents=["a"])
 
     assert not Agent.objects.exists()
@@ -97,7 +97,7 @@ RELEASING = {
 def test_a_draft_that_closes_a_circle_does_not_go_live(closed, ann, act):
     before = everything()
 
-    with pytest.raises(Circle, match=WAY):
+    with pytest.raises(CircularReference, match=WAY):
         act(closed)
 
     assert everything() == before

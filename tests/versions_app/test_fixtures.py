@@ -117,7 +117,7 @@ def test_an_agent_whose_fixture_lacks_the_index_is_found_again(agent, tmp_path):
     assert record_versions() == "Recorded 0 versions.\nIndexed 1 agent anew."
 
     assert record_versions() == "Recorded 0 versions."
-    assert AgentIndex.objects.filter(is_head=True).matching("greet").get().agent_id == "a"
+    assert AgentIndex.objects.filter(is_head=True).search("greet").get().agent_id == "a"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db.models import RestrictedError
 
-from agentcms.wire.canonical import digest
+from agentcms.wire.canonical import sha256_hex
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory
@@ -43,7 +43,7 @@ def version(agent, number):
 def stands(agent):
     """The numbers of head, live and the newest version, once the row was found to be the head's picture."""
     row = Agent.objects.with_versions().get(pk=agent.pk)
-    assert digest(row.snapshot_text) == row.head_version.snapshot_hash
+    assert sha256_hex(row.snapshot_text) == row.head_version.snapshot_hash
     newest = row.versions.first().version_number
     return row.head_version.version_number, row.active_version.version_number, newest
 
@@ -249,7 +249,7 @@ def test_restoring_the_live_version_makes_a_version_too(agent):
 
 
 def test_restoring_a_named_version_says_its_name(agent):
-    version(agent, 2).describe(name="Summer menu")
+    version(agent, 2).update_description(name="Summer menu")
 
     assert version(agent, 2).restore().change_message == "Restored from version 2 (Summer menu)"
 
@@ -329,7 +329,7 @@ def test_a_version_deleted_by_somebody_else_is_not_described(agent):
     version(agent, 1).remove()
 
     with pytest.raises(AgentVersion.DoesNotExist):
-        gone.describe(pinned=True)
+        gone.update_description(pinned=True)
 
 
 def test_a_version_deleted_by_somebody_else_can_be_neither_activated_nor_restored(agent):

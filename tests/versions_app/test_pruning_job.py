@@ -22,7 +22,7 @@ def agent_with(versions):
 
 
 def prune(**parameters):
-    return runner.run(str(Job.objects.create(kind=tasks.PRUNE, parameters=parameters).pk))
+    return runner.run_claimed(str(Job.objects.create(kind=tasks.PRUNE, parameters=parameters).pk))
 
 
 def numbers(agent):
@@ -75,7 +75,7 @@ def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
         kind=tasks.PRUNE, parameters={"limit": 2}, cursor={"after": agents[0].pk, "removed": 1}, done=1
     )
 
-    job = runner.run(str(job.pk))
+    job = runner.run_claimed(str(job.pk))
 
     assert [len(numbers(agent)) for agent in agents] == [3, 2, 2]
     assert (job.result["removed"], job.done) == (3, 3)
@@ -85,7 +85,7 @@ def test_a_dry_run_whose_worker_died_counts_from_the_start():
     agent_with(5)
     job = Job.objects.create(kind=tasks.PRUNE, parameters={"limit": 3, "dryRun": True}, done=1, total=1)
 
-    job = runner.run(str(job.pk))
+    job = runner.run_claimed(str(job.pk))
 
     assert (job.result["surplus"], job.done, job.total) == (2, 1, 1)
 

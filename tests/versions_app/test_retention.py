@@ -14,7 +14,7 @@ from agents_app.models import Agent
 from tests.conftest import DRILL
 from tests.factories import AgentFactory
 from versions_app.models import Activation, AgentVersion
-from versions_app.retention import delete_surplus, verdicts
+from versions_app.retention import delete_surplus, explain_retention
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +57,7 @@ def test_over_the_limit_the_oldest_goes(agent):
 
 
 def test_a_pinned_version_stays(agent):
-    version(agent, 1).describe(pinned=True)
+    version(agent, 1).update_description(pinned=True)
 
     edit(agent, 2 * LIMIT)
 
@@ -65,9 +65,9 @@ def test_a_pinned_version_stays(agent):
 
 
 def test_a_version_that_is_no_longer_pinned_goes(agent):
-    version(agent, 1).describe(pinned=True)
+    version(agent, 1).update_description(pinned=True)
     edit(agent, LIMIT)
-    version(agent, 1).describe(pinned=False)
+    version(agent, 1).update_description(pinned=False)
 
     edit(agent)
 
@@ -106,7 +106,7 @@ def test_a_head_behind_newer_versions_stays(agent):
 def test_more_pins_than_the_limit_all_stay(agent):
     for _ in range(2 * LIMIT):
         edit(agent)
-        agent.versions.first().describe(pinned=True)
+        agent.versions.first().update_description(pinned=True)
     pinned = numbers(agent)
 
     edit(agent, 3)
@@ -178,7 +178,9 @@ def build(agent_id, state):
         AgentVersion.objects.snapshot(agent)
     by_number = {each.version_number: each for each in agent.versions.all()}
     agent.versions.filter(version_number__in=state.pinned).update(pinned=True)
-    Agent.objects.filter(pk=agent_id).write(active_version=by_number[state.live], head_version=by_number[state.head])
+    Agent.objects.filter(pk=agent_id).update_unguarded(
+        active_version=by_number[state.live], head_version=by_number[state.head]
+    )
     agent.activations.all().delete()
     old = by_number.get(state.before)
     Activation.objects.create(
@@ -196,7 +198,9 @@ def build(agent_id, state):
 def test_exactly_what_the_specification_says_is_kept(first, second, keep):
     with transaction.atomic(), override_settings(AGENT_VERSION_LIMIT=100):
         agents = [build("first", first), build("second", second), build("other", first)]
-        said = [(agent, number) for agent, number, why in verdicts(["first", "second"], keep) if why != "surplus"]
+        said = [
+            (agent, number) for agent, number, why in explain_retention(["first", "second"], keep) if why != "surplus"
+        ]
 
         deleted = delete_surplus(["first", "second"], keep)
 

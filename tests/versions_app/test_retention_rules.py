@@ -31,7 +31,7 @@ def numbers(agent):
 
 
 def prune(**parameters):
-    return runner.run(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
+    return runner.run_claimed(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
 
 
 def grow_old(agent, up_to, days):

@@ -9,24 +9,24 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from access_app.admin_access import StaffOnly
-from access_app.permissions import has_role, may_all, may_anything, owners
+from access_app.admin_access import StaffAccessMixin
+from access_app.permissions import can_have_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
 from versions_app.models.retention_rule import RetentionRule
 
 
 @admin.register(RetentionRule)
-class RetentionRuleAdmin(StaffOnly, admin.ModelAdmin):
+class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
     """How much of the history each owner keeps; managers see and change the rules of their own."""
 
     list_display = ("owner", "versions", "days")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionRule]:
         rules = super().get_queryset(request)
-        if may_all(request.user, Role.MANAGER):
+        if has_role_everywhere(request.user, Role.MANAGER):
             return rules
-        return rules.filter(owner_id__in=owners(request.user, Role.MANAGER))
+        return rules.filter(owner_id__in=owner_ids_for(request.user, Role.MANAGER))
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **kwargs)
@@ -43,7 +43,7 @@ class RetentionRuleAdmin(StaffOnly, admin.ModelAdmin):
         if not self.has_module_permission(request):
             return False
         role = Role.MANAGER
-        return may_anything(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
+        return can_have_role(request.user, role) if obj is None else has_role(request.user, role, obj.owner_id)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)

@@ -15,10 +15,10 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
 
-from access_app.admin_access import ReadOnlyAdmin, asking
+from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.sub_agents import Circle
+from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
@@ -104,7 +104,7 @@ class AgentVersionAdmin(HistoryAdmin):
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
         """Not `save()`, which would bring back a version that was removed meanwhile."""
         try:
-            obj.describe(**{name: form.cleaned_data[name] for name in form.changed_data})
+            obj.update_description(**{name: form.cleaned_data[name] for name in form.changed_data})
         except Vanished:
             raise Http404(GONE) from None
 
@@ -155,8 +155,10 @@ class AgentVersionAdmin(HistoryAdmin):
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, act.do(version, version.agent))
                     return None
-        except (Circle, *Vanished) as refusal:
-            self.message_user(request, refusal.sentence if isinstance(refusal, Circle) else GONE, messages.ERROR)
+        except (CircularReference, *Vanished) as refusal:
+            self.message_user(
+                request, refusal.sentence if isinstance(refusal, CircularReference) else GONE, messages.ERROR
+            )
             return None
         self.message_user(request, MOVED, messages.WARNING)
         return self._ask(request, version, act)
@@ -183,7 +185,7 @@ class AgentVersionAdmin(HistoryAdmin):
         for version in chosen:
             if self.has_change_permission(request, version):
                 with suppress(*Vanished):
-                    version.describe(pinned=pinned)
+                    version.update_description(pinned=pinned)
                     described += 1
         self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(chosen)} versions.")
         return None
@@ -192,7 +194,7 @@ class AgentVersionAdmin(HistoryAdmin):
         verb = "Pin" if pinned else "Unpin"
         title = f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}"
         said = {"versions": versions, "action": verb.lower(), "verb": verb}
-        return asking(self, request, "versions_app/confirm_pins", title, **said)
+        return confirmation_page(self, request, "versions_app/confirm_pins", title, **said)
 
     def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
         """The page that shows what would change, before it does."""
@@ -207,7 +209,7 @@ class AgentVersionAdmin(HistoryAdmin):
             "verb": act.verb,
         }
         title = f"{act.verb}: version {version.version_number} of {version.agent.name}"
-        return asking(self, request, "versions_app/confirm", title, **said)
+        return confirmation_page(self, request, "versions_app/confirm", title, **said)
 
     def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
         """The one selected version, where the member of staff may publish it."""

@@ -10,17 +10,17 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.role import Role
-from agentcms.api.pagination import page_body
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import Query
-from agentcms.api.responses import json_reply
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
-from agentcms.wire.timestamps import wire_time
-from agents_app.api.idempotency import once
-from agents_app.api.lookups import hold, missing, visible
-from agents_app.api.responses import agent_reply, is_strict, refuse_warnings
-from agents_app.api.schemas import Said, read_parts, saying
+from agentcms.wire.timestamps import format_timestamp
+from agents_app.api.idempotency import idempotent
+from agents_app.api.lookups import agent_not_found, lock_agent, visible_agents
+from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.schemas import ChangeOptions, change_from_options, validate_schemas
 from versions_app.api.representation import activation_body
 from versions_app.api.schemas import Undo
 from versions_app.models import Activation, CannotUndo
@@ -30,16 +30,16 @@ class ActivationsView(JSONView):
     """Every move of live, newest first; with `at`, what was live at a time."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             paging = query.paging(20)
             moment = query.time("at")
-        if not visible(request).filter(pk=agent_id).exists():
-            raise missing(agent_id)
+        if not visible_agents(request).filter(pk=agent_id).exists():
+            raise agent_not_found(agent_id)
         moves = Activation.objects.filter(agent_id=agent_id)
         if moment is not None:
-            return json_reply(live_at(moves, agent_id, moment))
+            return json_response(live_at(moves, agent_id, moment))
         page = [activation_body(move) for move in moves[paging.start : paging.stop]]
-        return json_reply(page_body("activations", page, moves.count(), paging.page, paging.per_page))
+        return json_response(page_payload("activations", page, moves.count(), paging.page, paging.per_page))
 
 
 def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
     end = moment.replace(microsecond=moment.microsecond // 1000 * 1000 + 999)
     move = moves.filter(created_at__lte=end).first()
     if move is None:
-        raise NotFound(f"Nothing of agent {agent_id} was live at {wire_time(moment)}")
+        raise NotFound(f"Nothing of agent {agent_id} was live at {format_timestamp(moment)}")
     return {
         "at": moment,
         "versionId": move.to_version_id,
@@ -61,12 +61,12 @@ def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
 class UndoView(JSONView):
     """Back to what was live before."""
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        undo, said = read_parts(body_object(request), Undo, Said)
+        undo, said = validate_schemas(json_object_body(request), Undo, ChangeOptions)
         strict = is_strict(request)
-        with transaction.atomic(), saying(said):
-            agent = hold(request, agent_id, Role.PUBLISHER)
+        with transaction.atomic(), change_from_options(said):
+            agent = lock_agent(request, agent_id, Role.PUBLISHER)
             newest: Any = agent.activations.first()
             if undo.get("activation_id") not in (None, newest.pk):
                 raise Conflict("Live moved since. Look at the activations again and undo the newest.", "moved")
@@ -75,5 +75,5 @@ class UndoView(JSONView):
             except CannotUndo as refusal:
                 raise Conflict(refusal.messages[0], refusal.code or "conflict") from None
             if strict:
-                refuse_warnings(agent, version)
-            return agent_reply(agent, version)
+                reject_warnings(agent, version)
+            return agent_response(agent, version)

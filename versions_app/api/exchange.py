@@ -12,17 +12,17 @@ from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from access_app.permissions import ceiling, may_all, owners
+from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role
-from agentcms.api.parsers import CUT_OFF, body_object
-from agentcms.api.query_params import Query
+from agentcms.api.parsers import CUT_OFF, json_object_body
+from agentcms.api.query_params import QueryParams
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
 from agentcms.ids import random_key
 from agentcms.middleware.wsgi_chunked import UNMEASURED
-from agents_app.api.idempotency import answered, once
+from agents_app.api.idempotency import idempotent, run_idempotently
 from jobs_app.api.views import find_job, job_reply
-from jobs_app.runner import start
+from jobs_app.runner import enqueue
 from versions_app.exchange.jobs import EXPORT, IMPORT, folder
 
 LINES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
@@ -32,34 +32,37 @@ CHUNK = 1 << 20
 class ExportView(JSONView):
     """Every agent that the caller may see, as a file."""
 
-    @once
+    @idempotent
     def post(self, request: Request) -> HttpResponse:
-        body_object(request)
+        json_object_body(request)
         with transaction.atomic():
-            return job_reply(start(EXPORT, {"role": ceiling(request.user)}, requested_by=request.user), 202)
+            return job_reply(enqueue(EXPORT, {"role": max_role(request.user)}, requested_by=request.user), 202)
 
 
 class ImportView(JSONView):
     """A file of JSON Lines, taken in record by record."""
 
     def post(self, request: Request) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
         refuse_other_kinds(request)
-        if not may_all(request.user, Role.PUBLISHER) and not owners(request.user, Role.PUBLISHER).exists():
+        if (
+            not has_role_everywhere(request.user, Role.PUBLISHER)
+            and not owner_ids_for(request.user, Role.PUBLISHER).exists()
+        ):
             raise Forbidden("This needs the role publisher for some owner.")
         path, digest = store(request)
         unkept = [path]
 
         def act() -> HttpResponse:
             with transaction.atomic():
-                job = start(IMPORT, {**options, "role": ceiling(request.user)}, requested_by=request.user)
+                job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
                 unkept.append(path.rename(folder() / f"{job.pk}.upload"))
                 return job_reply(job, 202)
 
         try:
-            answer = answered(request, f"{request.get_full_path()}\n{digest}", act)
+            answer = run_idempotently(request, f"{request.get_full_path()}\n{digest}", act)
             if "Idempotent-Replayed" not in answer.headers:  # a repeat has a job already, and that its own file
                 unkept.clear()
             return answer

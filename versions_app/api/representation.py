@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from agentcms.wire.timestamps import wire_time
+from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
 from versions_app.compare.diff import compare, line_counts, paths
 from versions_app.models import Activation, AgentVersion
 
 
-class Row(NamedTuple):
+class VersionRow(NamedTuple):
     """The columns that an answer is made of."""
 
     id: UUID
@@ -39,7 +39,7 @@ class Row(NamedTuple):
         return cls(**own, snapshot=version.snapshot_text, changed_fields=json.dumps(version.changed_fields))
 
 
-COLUMNS = (*Row._fields[:-2], "snapshot_text")
+COLUMNS = (*VersionRow._fields[:-2], "snapshot_text")
 
 
 class Pointers(NamedTuple):
@@ -59,7 +59,7 @@ def rows(versions: QuerySet[AgentVersion]) -> Any:
     return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()))
 
 
-def version_text(row: Row, agent_id: str) -> str:
+def version_json(row: VersionRow, agent_id: str) -> str:
     """One version as JSON text, up to what the agent's pointers say of it.
 
     Written out, because an encoder of dicts takes three times as long.
@@ -69,7 +69,7 @@ def version_text(row: Row, agent_id: str) -> str:
     return (
         f'{{"id":"{row.id}","agentId":{quoted(agent_id)},"versionNumber":{row.version_number},'
         f'"name":{quoted(row.name)},"snapshot":{row.snapshot},"changedFields":{row.changed_fields},'
-        f'"changeMessage":{quoted(row.change_message)},"createdAt":"{wire_time(row.created_at)}","author":{author},'
+        f'"changeMessage":{quoted(row.change_message)},"createdAt":"{format_timestamp(row.created_at)}","author":{author},'
         f'"source":{quoted(row.source)},"basedOn":{based_on},"pinned":{_FLAG[row.pinned]}'
     )
 
@@ -82,14 +82,14 @@ def with_pointers(text: str, version_id: UUID, pointers: Pointers) -> str:
 
 def text_of(version: AgentVersion, agent: Agent) -> str:
     """A version in hand as JSON text."""
-    return with_pointers(version_text(Row.of(version), agent.pk), version.pk, Pointers.of(agent))
+    return with_pointers(version_json(VersionRow.of(version), agent.pk), version.pk, Pointers.of(agent))
 
 
 _FLAG = {True: "true", False: "false"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def differences_text(before: Row, after: Row) -> str:
+def differences_text(before: VersionRow, after: VersionRow) -> str:
     """What differs between two versions, by field, by path inside JSON, and in plain words."""
     diffs = compare(json.loads(before.snapshot), json.loads(after.snapshot))
     body = {
@@ -107,7 +107,7 @@ def details(diff: Any) -> Iterator[dict[str, Any]]:
             yield {"path": path.path, "kind": path.kind, "previousValue": path.before, "currentValue": path.after}
 
 
-def summary(before: Row, after: Row, diffs: list[Any]) -> str:
+def summary(before: VersionRow, after: VersionRow, diffs: list[Any]) -> str:
     """The differences in plain words."""
     if not diffs:
         return f"Versions {before.version_number} and {after.version_number} say the same."

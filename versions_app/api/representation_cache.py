@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.db.models import Count, F, IntegerField, OuterRef, Q, Subquery
 
-from access_app.caller_params import CALLER, CallerKind, asked_by, stand_in
-from agentcms.cache import Kept
-from agentcms.db.compiled_query import WINDOW, Prepared, items
-from agentcms.wire.canonical import splice
+from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
+from agentcms.cache import SizeLimitedCache
+from agentcms.db.compiled_query import WINDOW, CompiledQuery, json_array_items
+from agentcms.wire.canonical import merge_json_objects
 from agents_app.models import Agent
-from versions_app.api.representation import Pointers, Row, differences_text, rows, version_text, with_pointers
+from versions_app.api.representation import Pointers, VersionRow, differences_text, rows, version_json, with_pointers
 from versions_app.models import AgentVersion
 
 
@@ -29,13 +29,13 @@ class Key(NamedTuple):
 
 Keys = list[Key]
 
-_told: Kept[str] = Kept(8_000_000)  # characters: some thousands of versions
-_compared: Kept[str] = Kept(4_000_000)
+_told: SizeLimitedCache[str] = SizeLimitedCache(8_000_000)  # characters: some thousands of versions
+_compared: SizeLimitedCache[str] = SizeLimitedCache(4_000_000)
 
 
 def pointers_and_total(user: Any, agent_id: str) -> tuple[Pointers, int] | None:
     """Which versions of an agent are live and head, and how many there are; None where the caller may not see it."""
-    found = HEAD(CallerKind.of(user), agent_id=agent_id, **asked_by(user))
+    found = HEAD(CallerKind.of(user), agent_id=agent_id, **caller_params(user))
     if not found:
         return None
     *pointers, total = found[0]
@@ -47,13 +47,13 @@ def page(agent_id: str, columns: tuple[str, ...], limit: tuple[int, int]) -> Key
     return [Key(*row) for row in PAGE(columns, agent_id=agent_id, limit=limit)]
 
 
-def some(user: Any, agent_id: str, a: UUID, b: UUID, *, with_pointed: bool) -> list[tuple[Key, Pointers]]:
+def load_pair(user: Any, agent_id: str, a: UUID, b: UUID, *, with_pointed: bool) -> list[tuple[Key, Pointers]]:
     """The versions `a` and `b` of an agent that the caller may see, and also its live and its head, if wanted."""
-    found = SOME((CallerKind.of(user), with_pointed), agent_id=agent_id, a=a, b=b, **asked_by(user))
+    found = PAIR_QUERY((CallerKind.of(user), with_pointed), agent_id=agent_id, a=a, b=b, **caller_params(user))
     return [(Key(*values[:-2]), Pointers(agent_id, *values[-2:])) for values in found]
 
 
-def texts(keys: Sequence[Key], pointers: Pointers) -> list[str]:
+def get_many_json(keys: Sequence[Key], pointers: Pointers) -> list[str]:
     """Each version as JSON text; one query where this process has not told all of them before.
 
     One that changed since its key was read is shown as it is now, one that went is left out.
@@ -73,16 +73,20 @@ def comparison(before: Key, after: Key, pointers: Pointers) -> str | None:
             return None
         text = differences_text(found[before.id][0], found[after.id][0])
         _compared.keep(ids, text, len(text))
-    shown = texts((before, after), pointers)
-    return splice(text, f'{{"fromVersion":{shown[0]},"toVersion":{shown[1]}}}') if len(shown) == len(ids) else None
+    shown = get_many_json((before, after), pointers)
+    return (
+        merge_json_objects(text, f'{{"fromVersion":{shown[0]},"toVersion":{shown[1]}}}')
+        if len(shown) == len(ids)
+        else None
+    )
 
 
-def read(ids: Sequence[UUID], agent_id: str) -> dict[UUID, tuple[Row, str]]:
+def read(ids: Sequence[UUID], agent_id: str) -> dict[UUID, tuple[VersionRow, str]]:
     """Those of the versions that are there, by id, each with what is told of it and kept."""
     found = {}
     for columns in THESE(ids=json.dumps([each.hex for each in ids])):
-        row = Row(*columns)
-        text = version_text(row, agent_id)
+        row = VersionRow(*columns)
+        text = version_json(row, agent_id)
         _told.keep(Key(row.id, row.name, row.change_message, row.pinned), text, len(text))
         found[row.id] = row, text
     return found
@@ -91,7 +95,7 @@ def read(ids: Sequence[UUID], agent_id: str) -> dict[UUID, tuple[Row, str]]:
 def _head(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
     mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
     total = mine.values("agent").annotate(total=Count("pk")).values("total")
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id).order_by()
+    agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(pk=agent_id).order_by()
     agents = agents.annotate(total=Subquery(total, IntegerField()))
     return agents.values_list("pk", "active_version_id", "head_version_id", "total")
 
@@ -102,7 +106,7 @@ def _page(columns: tuple[str, ...], agent_id: str) -> Any:
 
 def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **caller: Any) -> Any:
     kind, with_pointed = variant
-    agents = Agent.objects.for_user(stand_in(kind, **caller)).filter(pk=agent_id)
+    agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(pk=agent_id)
     wanted = Q(pk__in=(a, b))  # alone it is two looks into an index
     if with_pointed:
         wanted |= Q(pk=F("agent__active_version")) | Q(pk=F("agent__head_version"))
@@ -111,10 +115,10 @@ def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **c
 
 
 def _these(variant: None, ids: str) -> Any:
-    return rows(AgentVersion.objects.order_by().filter(pk__in=items(ids, "uuid")))
+    return rows(AgentVersion.objects.order_by().filter(pk__in=json_array_items(ids, "uuid")))
 
 
-HEAD = Prepared(_head, agent_id=str, **CALLER)
-PAGE = Prepared(_page, agent_id=str)
-SOME = Prepared(_some, agent_id=str, a=UUID, b=UUID, **CALLER)
-THESE = Prepared(_these, ids=str)
+HEAD = CompiledQuery(_head, agent_id=str, **CALLER_PARAMS)
+PAGE = CompiledQuery(_page, agent_id=str)
+PAIR_QUERY = CompiledQuery(_some, agent_id=str, a=UUID, b=UUID, **CALLER_PARAMS)
+THESE = CompiledQuery(_these, ids=str)

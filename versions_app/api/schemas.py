@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from agents_app.api.schemas import Message, read_parts
-from agents_app.configuration.schema import WIRE, Issue, JSONObject, ShapeError
+from agents_app.api.schemas import Message, validate_schemas
+from agents_app.configuration.schema import WIRE, ConfigError, Issue, JSONObject
 
 Label = Annotated[str, Field(max_length=100)]
 FIXED = (
@@ -46,8 +46,8 @@ class Undo(BaseModel):
 def read_description(body: Any) -> JSONObject:
     """The name, message and pin that a body gives; a null resets."""
     if fixed := [name for name in FIXED if name in body]:
-        raise ShapeError(
+        raise ConfigError(
             Issue(name, "Only the name, the message and the pin of a version may change.") for name in fixed
         )
-    said = read_parts(body, Description)[0]
+    said = validate_schemas(body, Description)[0]
     return {name: ("" if name != "pinned" else False) if value is None else value for name, value in said.items()}

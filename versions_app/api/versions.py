@@ -9,18 +9,18 @@ from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from access_app.authentication import with_recalled_key
+from access_app.authentication import allow_cached_key
 from access_app.role import Role
-from agentcms.api.pagination import page_text
-from agentcms.api.parsers import body_object
-from agentcms.api.query_params import OrderBy, Query
-from agentcms.api.responses import json_reply, reply
+from agentcms.api.pagination import page_json
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.ids import read_id
-from agents_app.api.idempotency import once
-from agents_app.api.lookups import hold, missing
-from agents_app.api.responses import agent_reply, is_strict, refuse_warnings
-from agents_app.api.schemas import Said, publishes, read_parts, saying
+from agents_app.api.idempotency import idempotent
+from agents_app.api.lookups import agent_not_found, lock_agent
+from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.schemas import ChangeOptions, change_from_options, publishes, validate_schemas
 from agents_app.api.views import DRAFT_HINT, named_version, no_version
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
@@ -38,99 +38,99 @@ NOBODY = UUID(int=0)
 class VersionsView(JSONView):
     """The history of an agent, and snapshots by hand."""
 
-    @with_recalled_key
+    @allow_cached_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER), NEWEST)
         found = representation_cache.pointers_and_total(request.user, agent_id)
         if found is None:
-            raise missing(agent_id)
+            raise agent_not_found(agent_id)
         pointers, total = found
         sign = "-" if order.direction == "DESC" else ""
         columns = dict.fromkeys((f"{sign}{ORDER[order.field]}", f"{sign}version_number"))
         page = representation_cache.page(agent_id, tuple(columns), (paging.per_page, paging.start))
 
-        shown = representation_cache.texts(page, pointers)
+        shown = representation_cache.get_many_json(page, pointers)
 
-        return reply(page_text("versions", shown, total, paging.page, paging.per_page))
+        return json_text_response(page_json("versions", shown, total, paging.page, paging.per_page))
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        (said,) = read_parts(body_object(request), Description)
+        (said,) = validate_schemas(json_object_body(request), Description)
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.EDITOR)
+            agent = lock_agent(request, agent_id, Role.EDITOR)
             with change(message=said.get("change_message") or "", name=said.get("name") or ""):
                 version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
-            return reply(text_of(version, agent), 201)
+            return json_text_response(text_of(version, agent), 201)
 
 
 class VersionView(JSONView):
     """One version."""
 
-    @with_recalled_key
+    @allow_cached_key
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (key,), pointers = find(request, agent_id, version_id)
-        shown = representation_cache.texts([key], pointers)
+        shown = representation_cache.get_many_json([key], pointers)
         if not shown:  # it went this very moment
             raise no_version(agent_id, version_id)
-        return reply(shown[0])
+        return json_text_response(shown[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        said = read_description(body_object(request))
+        said = read_description(json_object_body(request))
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.EDITOR)
+            agent = lock_agent(request, agent_id, Role.EDITOR)
             version = named_version(agent, version_id)
-            version.describe_locked(**said)
-            return reply(text_of(version, agent))
+            version.update_description_locked(**said)
+            return json_text_response(text_of(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.PUBLISHER)
+            agent = lock_agent(request, agent_id, Role.PUBLISHER)
             version = named_version(agent, version_id)
             version.remove_locked(agent)
-            return json_reply({"success": True, "message": f"Version {version.version_number} was deleted"})
+            return json_response({"success": True, "message": f"Version {version.version_number} was deleted"})
 
 
 class ActivateView(JSONView):
     """Make a version live."""
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (said,) = read_parts(body_object(request), Said)
+        (said,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
-        with transaction.atomic(), saying(said):
-            agent = hold(request, agent_id, Role.PUBLISHER)
+        with transaction.atomic(), change_from_options(said):
+            agent = lock_agent(request, agent_id, Role.PUBLISHER)
             version = named_version(agent, version_id)
             version.activate_locked(agent)
             if strict:
-                refuse_warnings(agent, version)
+                reject_warnings(agent, version)
             message = f"Version {version.version_number} is now active"
-            return json_reply({"success": True, "message": message, "activeVersionId": version.pk})
+            return json_response({"success": True, "message": message, "activeVersionId": version.pk})
 
 
 class RestoreView(JSONView):
     """An old picture as a new version."""
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (said,) = read_parts(body_object(request), Said)
+        (said,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
-        with transaction.atomic(), saying(said):
-            agent = hold(request, agent_id, role, hint)
+        with transaction.atomic(), change_from_options(said):
+            agent = lock_agent(request, agent_id, role, hint)
             version = named_version(agent, version_id).restore_locked(agent)
             if strict:
-                refuse_warnings(agent, version)
-            return reply(text_of(version, agent))
+                reject_warnings(agent, version)
+            return json_text_response(text_of(version, agent))
 
 
 class CompareView(JSONView):
     """What differs between two versions of one agent."""
 
-    @with_recalled_key
+    @allow_cached_key
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        with Query(request) as query:
+        with QueryParams(request) as query:
             names = [query.text(name) for name in ("from", "to")]
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
@@ -139,19 +139,19 @@ class CompareView(JSONView):
         text = representation_cache.comparison(before, after, pointers)
         if text is None:  # one of them went this very moment
             raise no_version(agent_id, f"{names[0]} or {names[1]}")
-        return reply(text)
+        return json_text_response(text)
 
 
 class DiscardDraftView(JSONView):
     """Return the head to what is live."""
 
-    @once
+    @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        body_object(request)
+        json_object_body(request)
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.EDITOR)
+            agent = lock_agent(request, agent_id, Role.EDITOR)
             AgentVersion.objects.discard_draft_locked(agent)
-            return agent_reply(agent, agent.active_version)
+            return agent_response(agent, agent.active_version)
 
 
 def find(
@@ -164,7 +164,7 @@ def find(
         if name.lower() not in found:
             # Live is always there, so whoever may see the agent finds something.
             seen = look(request, agent_id, asked, ["live"])
-            raise no_version(agent_id, name) if seen else missing(agent_id)
+            raise no_version(agent_id, name) if seen else agent_not_found(agent_id)
     return [found[name][0] for name in asked], found[asked[0]][1]
 
 
@@ -172,7 +172,7 @@ def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
     a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
     found: Found = {}
-    for key, pointers in representation_cache.some(request.user, agent_id, a, b, with_pointed=bool(words)):
+    for key, pointers in representation_cache.load_pair(request.user, agent_id, a, b, with_pointed=bool(words)):
         found[str(key.id)] = (key, pointers)
         found |= {word: found[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
     return found

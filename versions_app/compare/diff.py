@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-from agentcms.wire.canonical import same as same_json
+from agentcms.wire.canonical import json_equal as same_json
 from agents_app.configuration.schema import WIRE_NAMES
 
 # A table of opcodes costs one bit per pair; beyond this the changed middle is shown as replaced whole.

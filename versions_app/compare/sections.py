@@ -22,7 +22,7 @@ MOST_PATHS = 300
 MOST_CHARACTERS = 4000
 
 
-class Run(NamedTuple):
+class TextSpan(NamedTuple):
     """Characters of a line: equal, added or removed."""
 
     kind: str
@@ -33,11 +33,11 @@ class Side(NamedTuple):
     """A line on one side."""
 
     number: int
-    parts: Sequence[Run]
+    parts: Sequence[TextSpan]
 
 
 @dataclass
-class Row:
+class DiffRow:
     """A row of a text comparison; `change` is its place among all changes where it begins one."""
 
     kind: str  # "equal", "added", "removed", "changed" or "folded"
@@ -47,7 +47,7 @@ class Row:
     count: int = 0  # of the lines that are folded
 
     @property
-    def parts(self) -> Sequence[Run]:
+    def parts(self) -> Sequence[TextSpan]:
         side = self.new or self.old
         return side.parts if side else ()
 
@@ -56,7 +56,7 @@ class Row:
 class Block:
     """Rows that stand together: a fold is one that can be opened alone; `key` names it."""
 
-    rows: Sequence[Row]
+    rows: Sequence[DiffRow]
     key: str = ""
     folded: bool = False
 
@@ -100,7 +100,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompareOptions:
     """How a comparison is shown; `among` tells its ids from those of another one on the same page."""
 
     side_by_side: bool = True
@@ -120,11 +120,11 @@ def sections(
     among: str = "",
 ) -> list[Section]:
     """A section for each field that differs; the folds named in `unfolded` are open."""
-    numbers, asked = count(1), Asked(side_by_side, unfolded, among)
+    numbers, asked = count(1), CompareOptions(side_by_side, unfolded, among)
     return [section(diff, numbers, asked) for diff in compare(before, after)]
 
 
-def section(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> Section:
+def section(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> Section:
     made = Section(diff.field, LABELS[diff.field], "json", phrase(diff), among=asked.among)
     if diff.field in TEXTS:
         made.kind = "text"
@@ -139,7 +139,7 @@ def section(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> Section:
     return made
 
 
-def text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> tuple[list[Block], int]:
+def text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> tuple[list[Block], int]:
     """The rows of a text in blocks, and how many rows are left out because the page would grow too long."""
     blocks: list[Block] = []
     shown = 0
@@ -150,7 +150,7 @@ def text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: Asked) -> tuple[
             if key in asked.unfolded:
                 blocks.append(Block(rows, key))
             else:
-                blocks.append(Block([Row("folded", count=len(rows))], key, folded=True))
+                blocks.append(Block([DiffRow("folded", count=len(rows))], key, folded=True))
             continue
         rows = list(beside(run, numbers) if asked.side_by_side else below(run, numbers))
         blocks.append(Block(rows[: max(MOST_ROWS - shown, 0)]))
@@ -173,7 +173,7 @@ def runs(folded: Sequence[Line | Fold]) -> Iterator[Fold | list[Line]]:
         yield between
 
 
-def below(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[Row]:
+def below(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[DiffRow]:
     """Lines one below the other."""
     before = "same"
     for line in run:
@@ -183,10 +183,10 @@ def below(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[Row]:
             yield equal(line)
         else:
             old, new = (half(line), None) if line.kind == "removed" else (None, half(line))
-            yield Row(line.kind, old, new, next(numbers) if begins else None)
+            yield DiffRow(line.kind, old, new, next(numbers) if begins else None)
 
 
-def beside(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[Row]:
+def beside(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[DiffRow]:
     """Lines side by side: what was removed stands beside what was added in its place."""
     removed: list[Line] = []
     added: list[Line] = []
@@ -197,15 +197,15 @@ def beside(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[Row]:
         for index, (old, new) in enumerate(zip_longest(removed, added)):
             kind = "changed" if old and new else "removed" if old else "added"
             change = next(numbers) if index == 0 else None
-            yield Row(kind, half(old) if old else None, half(new) if new else None, change)
+            yield DiffRow(kind, half(old) if old else None, half(new) if new else None, change)
         removed, added = [], []
         if line is not None:
             yield equal(line)
 
 
-def equal(line: Line) -> Row:
-    parts = [Run("equal", clipped(part.text)) for part in line.parts]
-    return Row("equal", Side(line.before or 0, parts), Side(line.after or 0, parts))
+def equal(line: Line) -> DiffRow:
+    parts = [TextSpan("equal", clipped(part.text)) for part in line.parts]
+    return DiffRow("equal", Side(line.before or 0, parts), Side(line.after or 0, parts))
 
 
 def half(line: Line) -> Side:
@@ -213,8 +213,8 @@ def half(line: Line) -> Side:
     return Side(number or 0, [run(part, line.kind) for part in line.parts])
 
 
-def run(part: Part, kind: str) -> Run:
-    return Run(kind if part.marked else "equal", part.text)
+def run(part: Part, kind: str) -> TextSpan:
+    return TextSpan(kind if part.marked else "equal", part.text)
 
 
 def list_items(before: Sequence[str], after: Sequence[str], numbers: Iterator[int]) -> Iterator[Item]:

@@ -22,8 +22,8 @@ from agentcms.ids import random_key
 from agentcms.wire.names import to_wire
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.runner import work
-from versions_app.exchange.records import ACTIONS, MOST_BYTES, Outcome, Record, settled, take
+from jobs_app.runner import job_handler
+from versions_app.exchange.records import ACTIONS, MOST_BYTES, Outcome, Record, drop_resolved_warnings, import_record
 
 EXPORT = "export_agents"
 IMPORT = "import_agents"
@@ -45,7 +45,7 @@ def sweep_files(days: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def acting(job: Job) -> Any:
+def requesting_user(job: Job) -> Any:
     """The user who asked for a job, cut to the role of the key that was used."""
     user: Any = job.requested_by
     if user is None or not user.is_active:
@@ -57,15 +57,15 @@ def acting(job: Job) -> Any:
 # --- Out
 
 
-@work(EXPORT)
+@job_handler(EXPORT)
 def export(job: Job) -> dict[str, Any]:
     """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
-    user, path = acting(job), folder() / f"{job.pk}.jsonl"
+    user, path = requesting_user(job), folder() / f"{job.pk}.jsonl"
     draft = path.with_suffix(f".{random_key()}.part")  # a worker that was given up may still be writing
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
     if (chosen := job.parameters.get("agents")) is not None:
         agents = agents.filter(pk__in=chosen)
-    job.advance(done=0, total=agents.count())
+    job.report_progress(done=0, total=agents.count())
     seen, number = hashlib.sha256(), 0
     with draft.open("wb") as file:
         for record in records(agents):
@@ -74,8 +74,8 @@ def export(job: Job) -> dict[str, Any]:
             file.write(line)
             number += 1
             if number % NOTE_EVERY == 0:
-                job.advance(done=number)
-    job.advance(done=number)
+                job.report_progress(done=number)
+    job.report_progress(done=number)
     os.replace(draft, path)
     return {
         "records": number,
@@ -103,42 +103,42 @@ def records(agents: Any) -> Iterator[str]:
 # --- In
 
 
-@work(IMPORT)
-def take_in(job: Job) -> dict[str, Any]:
+@job_handler(IMPORT)
+def import_agents(job: Job) -> dict[str, Any]:
     """Take the records of a file in, each in one transaction with the note that it was: a worker that dies in the
     middle is followed by one that goes on with the next record."""
     path = folder() / f"{job.pk}.upload"
     result: dict[str, Any] | None = job.result
     if result is None:  # else an earlier worker died while it cleared away
         result = take_in_all(job, path)
-        job.advance(done=job.done, result=result)
+        job.report_progress(done=job.done, result=result)
     forget(job, path)
     return result
 
 
 def take_in_all(job: Job, path: Path) -> dict[str, Any]:
     """Take in what no earlier worker did; what it came to, with what became of each record."""
-    user = acting(job)
+    user = requesting_user(job)
     at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
     counts, size, ids = Counter[str](at["counts"]), at["told"], set[int]()
     coming = ids_of(path) if job.parameters.get("strict") else set()
-    job.advance(done=counts.total(), total=sum(1 for _ in lines(path)))
-    with told_so_far(job, size) as told:
+    job.report_progress(done=counts.total(), total=sum(1 for _ in lines(path)))
+    with open_outcome_log(job, size) as told:
         for number, line in lines(path):
             record = Record.read(line, ids)
             if number <= at["line"]:  # by an earlier worker
                 continue
             with transaction.atomic():
-                outcome = take(record, user, job.parameters, coming)
+                outcome = import_record(record, user, job.parameters, coming)
                 counts[outcome.action] += 1
                 said = as_line(number, outcome) if counts.total() <= MOST_LISTED else b""
                 size += len(said)
                 # First the note, which fails where another worker took over: then nothing is written to its file.
-                job.advance(done=counts.total(), cursor={"line": number, "told": size, "counts": dict(counts)})
+                job.report_progress(done=counts.total(), cursor={"line": number, "told": size, "counts": dict(counts)})
                 told.write(said)
                 told.flush()
         told.seek(0)
-        listed = settled([json.loads(line) for line in told])
+        listed = drop_resolved_warnings([json.loads(line) for line in told])
     words = {action: counts[action] for action in ACTIONS}
     return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
 
@@ -164,7 +164,7 @@ def ids_of(path: Path) -> set[int]:
     return ids
 
 
-def told_so_far(job: Job, size: int) -> IO[bytes]:
+def open_outcome_log(job: Job, size: int) -> IO[bytes]:
     """The file of what became of each record, without what a worker wrote there and never committed."""
     file = (folder() / f"{job.pk}.told").open("a+b")
     file.truncate(size)

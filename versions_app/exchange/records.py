@@ -9,14 +9,21 @@ from typing import Any, NamedTuple, Self
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from access_app.permissions import SHARED, has_role, owners
+from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
 from access_app.role import Role
 from agentcms.wire.canonical import canonical
-from agentcms.wire.names import join
+from agentcms.wire.names import join_path
 from agentcms.wire.parser import InvalidJSON, parse
 from agentcms.wire.validation import MAX_DEPTH
-from agents_app.configuration.references import KINDS, place, references, warnings
-from agents_app.configuration.schema import Issue, ShapeError, gathering, read_agent, read_new_agent, to_body
+from agents_app.configuration.references import KINDS, reference_path, references, warnings
+from agents_app.configuration.schema import (
+    ConfigError,
+    Issue,
+    collecting_issues,
+    to_wire_dict,
+    validate_config,
+    validate_new_agent,
+)
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -37,7 +44,7 @@ class Outcome(NamedTuple):
     warnings: Iterable[dict[str, str]] = ()
 
 
-class Refusal(Exception):
+class RecordRejected(Exception):
     """A record that cannot be taken in, and why."""
 
 
@@ -60,18 +67,18 @@ class Record(NamedTuple):
         agent_id = value.get("id") if isinstance(value, dict) else None
         if not isinstance(agent_id, str):
             return cls("", value)
-        if mark(agent_id) in ids:
+        if hash_id(agent_id) in ids:
             return cls(agent_id, fault="An earlier line of the file has this id. Keep one of them.")
-        ids.add(mark(agent_id))
+        ids.add(hash_id(agent_id))
         return cls(agent_id, value)
 
 
-def mark(agent_id: str) -> int:
+def hash_id(agent_id: str) -> int:
     """An id as a number of eight bytes: a file may have millions of ids."""
     return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
 
 
-def take(record: Record, user: Any, options: dict[str, Any], coming: Container[int] = ()) -> Outcome:
+def import_record(record: Record, user: Any, options: dict[str, Any], coming: Container[int] = ()) -> Outcome:
     """Take one record in, or say why not; `coming` has the marks of all ids of the file, where that is strict."""
     agent_id = record.id
     if record.fault:
@@ -80,15 +87,15 @@ def take(record: Record, user: Any, options: dict[str, Any], coming: Container[i
     try:
         live, draft, owner_id = read(record.value)
         with transaction.atomic(), change(actor=user, **said):
-            action, owner_id = apply(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
+            action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if options.get("strict"):
                 refuse_unregistered(live, draft, owner_id, coming)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         return Outcome(agent_id, action, "", owner_id, unregistered(live, draft))
-    except ShapeError as error:
+    except ConfigError as error:
         return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
-    except Refusal as error:
+    except RecordRejected as error:
         return Outcome(agent_id, "refuse", str(error))
     except IntegrityError:
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
@@ -97,27 +104,27 @@ def take(record: Record, user: Any, options: dict[str, Any], coming: Container[i
 def read(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
     """The live configuration, the draft and the owner of a record. Raises Refusal and ShapeError."""
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
-        raise Refusal('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
+        raise RecordRejected('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
     issues: list[Issue] = []
     of_draft: list[Issue] = []
     whole: dict[str, Any] = {}
     draft = None
-    with gathering(issues):
-        whole = read_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
-    with gathering(of_draft):
-        draft = None if record.get("draft") is None else read_agent(record["draft"])
+    with collecting_issues(issues):
+        whole = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
+    with collecting_issues(of_draft):
+        draft = None if record.get("draft") is None else validate_config(record["draft"])
     if issues := [*issues, *in_draft(of_draft)]:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
     owner_id = whole.pop("owner_id")
     del whole["id"]
     return whole, draft, owner_id
 
 
 def in_draft(issues: Iterable[Issue]) -> list[Issue]:
-    return [Issue(join("draft", field) if field else "draft", message) for field, message in issues]
+    return [Issue(join_path("draft", field) if field else "draft", message) for field, message in issues]
 
 
-def apply(
+def apply_record(
     agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str | None, user: Any, publish: bool
 ) -> tuple[str, str]:
     """Create or change the agent; changes of one that is there stay a draft unless they are to go live.
@@ -129,11 +136,11 @@ def apply(
         owner_id = owner_for(user, owner_id)
         create(agent_id, live, draft, owner_id)
         return "create", owner_id
-    agent = seen.locked(agent_id)
+    agent = seen.get_locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
-        raise Refusal(f"This needs the role publisher for {agent.owner_id or 'the shared space'}.")
+        raise RecordRejected(f"This needs the role publisher for {agent.owner_id or 'the shared space'}.")
     if owner_id not in (None, agent.owner_id):
-        raise Refusal(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
+        raise RecordRejected(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
     made = []
     if not equal(live, agent.active_version) and (publish or draft is None):
         with change(publish=publish):
@@ -155,18 +162,18 @@ def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, ow
 def owner_for(user: Any, named: str | None) -> str:
     """The owner of a new agent, which must be one that the caller may publish for. Raises Refusal."""
     if named is None and not user.is_superuser:
-        able = list(owners(user, Role.PUBLISHER)[:2])
+        able = list(owner_ids_for(user, Role.PUBLISHER)[:2])
         if len(able) != 1:
-            raise Refusal("Name the ownerId of this agent.")
+            raise RecordRejected("Name the ownerId of this agent.")
         return able[0]
-    owner_id = SHARED if named is None else named
+    owner_id = SHARED_OWNER if named is None else named
     if not has_role(user, Role.PUBLISHER, owner_id):
-        raise Refusal(f"This needs the role publisher for {owner_id or 'the shared space'}.")
+        raise RecordRejected(f"This needs the role publisher for {owner_id or 'the shared space'}.")
     return owner_id
 
 
 def equal(fields: dict[str, Any], version: Any) -> bool:
-    return canonical(to_body(fields)) == version.snapshot_text
+    return canonical(to_wire_dict(fields)) == version.snapshot_text
 
 
 # --- What nothing registered
@@ -180,29 +187,29 @@ def refuse_unregistered(
     if draft is not None:
         issues += in_draft(broken(draft, owner_id, coming))
     if issues:
-        raise ShapeError(issues)
+        raise ConfigError(issues)
 
 
 def broken(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
     """What nothing registered of a configuration; a sub-agent may be stored, or stand on a later line."""
-    body = to_body(state)
+    body = to_wire_dict(state)
     named = references(body)
     keys = named.get("agents", [])
-    owner_of = dict.fromkeys([key for key in keys if mark(key) in coming], owner_id) | Agent.objects.owners_of(keys)
+    owner_of = dict.fromkeys([key for key in keys if hash_id(key) in coming], owner_id) | Agent.objects.owners_of(keys)
     known = [key for key in keys if owner_of.get(key) in usable_owners(owner_id)]
-    return [Issue(place(each.field, each.key, body), each.message) for each in warnings(named, known)]
+    return [Issue(reference_path(each.field, each.key, body), each.message) for each in warnings(named, known)]
 
 
 def unregistered(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
     """The warnings of what is live and of the draft; every stored agent that they name is among them."""
-    states = [references(to_body(each)) for each in (live, draft) if each is not None]
+    states = [references(to_wire_dict(each)) for each in (live, draft) if each is not None]
     named = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in KINDS}
     return [warning._asdict() for warning in warnings(named)][:MOST_WARNINGS]
 
 
-def settled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def drop_resolved_warnings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records once all are taken in: a sub-agent that is stored now, or would be, is no warning any more."""
-    owner_of = {each["id"]: each.pop("ownerId", SHARED) for each in records if each["action"] != "refuse"}
+    owner_of = {each["id"]: each.pop("ownerId", SHARED_OWNER) for each in records if each["action"] != "refuse"}
     named = {warning["key"] for each in records for warning in each.get("warnings", ()) if is_of_agent(warning)}
     stored = owner_of | Agent.objects.owners_of(named)
     for each in records:

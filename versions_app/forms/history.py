@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from agents_app.configuration.display import LABELS
 from agents_app.forms.actions import SnapshotForm
-from agents_app.forms.fields import KeptText
+from agents_app.forms.fields import RawTextField
 from agents_app.models import Agent
 from versions_app.history.timeline import changing
 from versions_app.models import AgentVersion
@@ -38,7 +38,7 @@ class Opened(forms.Form):
 class ActivateForm(Opened):
     """Making a version live: why."""
 
-    message = KeptText(
+    message = RawTextField(
         required=False,
         max_length=500,
         label="Why",
@@ -51,7 +51,7 @@ class RestoreForm(ActivateForm):
     """Restoring replaces both what is live and what is edited."""
 
     watched: ClassVar[tuple[str, ...]] = ("live", "head")
-    message = KeptText(
+    message = RawTextField(
         required=False,
         max_length=500,
         label="Message",

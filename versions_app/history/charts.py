@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from agents_app.models import Agent
-from versions_app.history.timeline import Sketch
+from versions_app.history.timeline import VersionSummary
 
 WIDTH = 280
 MOST_SPANS = 12
@@ -40,7 +40,7 @@ class Curve(NamedTuple):
     last: str
 
 
-def charts(agent: Agent, kept: Sequence[Sketch]) -> dict[str, Any]:
+def charts(agent: Agent, kept: Sequence[VersionSummary]) -> dict[str, Any]:
     """Everything that the rail of a history draws."""
     now = timezone.now()
     moves = [*agent.activations.values_list("to_version_number", "created_at")[:MOST_SPANS]][::-1]
@@ -82,7 +82,7 @@ def span(number: int, x: float, width: float, at: datetime, end: datetime | None
     return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, said)
 
 
-def sizes(kept: Sequence[Sketch]) -> Curve | None:
+def sizes(kept: Sequence[VersionSummary]) -> Curve | None:
     """The size of the instructions over the versions that are kept; nothing where there is only one."""
     points = kept[-MOST_POINTS:]
     if len(points) < 2:
@@ -95,7 +95,7 @@ def sizes(kept: Sequence[Sketch]) -> Curve | None:
     return Curve(line, f"{line} V40 H0 z", f"v{first.number}, {first.size:,}", f"v{last.number}, {last.size:,}")
 
 
-def weeks(kept: Sequence[Sketch], now: datetime) -> list[Bar]:
+def weeks(kept: Sequence[VersionSummary], now: datetime) -> list[Bar]:
     """How many versions were made in each of the last weeks; weeks begin on Monday."""
     monday = (now - timedelta(days=now.weekday())).date()
     counts = Counter((monday - sketch.created_at.date() + timedelta(days=6)).days // 7 for sketch in kept)

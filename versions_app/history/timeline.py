@@ -12,7 +12,7 @@ from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Length
 
-from agents_app.configuration.references import Warning, warnings
+from agents_app.configuration.references import MissingReference, warnings
 from agents_app.models import Agent
 from versions_app.compare.summary import Phrase, named, summarize
 from versions_app.models import AgentVersion
@@ -28,7 +28,7 @@ class Entry:
     is_live: bool
     is_head: bool
     is_draft: bool
-    broken: Sequence[Warning]
+    broken: Sequence[MissingReference]
 
     @property
     def is_broken(self) -> bool:
@@ -85,7 +85,7 @@ def known_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Sketch:
+class VersionSummary:
     """A version in so far as the charts and the filters need it."""
 
     number: int
@@ -95,12 +95,12 @@ class Sketch:
     size: int  # characters of the instructions
 
 
-def sketches(agent: Agent) -> Sequence[Sketch]:
+def sketches(agent: Agent) -> Sequence[VersionSummary]:
     """Every version that is kept, oldest first, in one query that reads no picture into memory."""
     size = Length(KT("picture__instructions"))
     rows = agent.versions.annotate(picture=Cast("snapshot_text", JSONField()))
     columns = rows.order_by("version_number").values_list("version_number", "name", "created_at", "author_name", size)
-    return [Sketch(number, name, made, author, length or 0) for number, name, made, author, length in columns]
+    return [VersionSummary(number, name, made, author, length or 0) for number, name, made, author, length in columns]
 
 
 def changing(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
@@ -110,7 +110,7 @@ def changing(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVers
     )
 
 
-def gone(agent: Agent, kept: int) -> str:
+def pruned_message(agent: Agent, kept: int) -> str:
     """A sentence on the versions that are no longer kept; empty where all of them are."""
     count = agent.last_version_number - kept
     if count <= 0:

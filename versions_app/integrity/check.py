@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from agentcms.db import write_batch
-from agentcms.wire.canonical import canonical, digest
+from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, search_index
 from agents_app.search import database
@@ -51,13 +51,13 @@ def check(job: Job) -> dict[str, Any]:
     state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
     if job.cursor is None:
         note(state, [*trigger_fault(repair), *search_fault(repair)])
-        job.advance(done=0, total=Agent.objects.count(), cursor=state)
+        job.report_progress(done=0, total=Agent.objects.count(), cursor=state)
     while batch := list(examined().filter(pk__gt=state["after"]).order_by("pk")[:BATCH]):
         for agent in batch:
             note(state, agent_faults(agent, repair))
         state["versions"] += check_versions(batch, state)
         state["after"] = batch[-1].pk
-        job.advance(done=job.done + len(batch), cursor=state)
+        job.report_progress(done=job.done + len(batch), cursor=state)
     found = sum(state["counts"].values())
     if left := found - state["repaired"]:
         log.error("The check of the history found %d faults that nobody repaired; see job %s.", left, job.pk)
@@ -115,7 +115,7 @@ def agent_faults(agent: Any, repair: bool) -> list[Fault]:
         faults = list(look(row)) if row else []
         if row is None or not faults or not repair:
             return faults
-        mend(row)
+        repair_row(row)
         left = {fault.kind for fault in look(examined().get(pk=row.pk))}
         return [replace(fault, repaired=fault.kind not in left) for fault in faults]
 
@@ -125,7 +125,7 @@ def look(agent: Any) -> Iterator[Fault]:
     yield from look_at_pointer(agent, "active", agent.active_version)
     yield from look_at_pointer(agent, "head", agent.head_version)
     head = agent.head_version
-    if owns(agent, head) and digest(agent.snapshot_text) != head.snapshot_hash:
+    if owns(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
         yield Fault("row", agent.pk, f"The row is not the picture of its head, version {head.version_number}.")
     if (agent.highest or 0) > agent.last_version_number:
         said = f"The counter stands at {agent.last_version_number}, below version {agent.highest}."
@@ -160,13 +160,13 @@ def reindex(agent: Agent) -> bool:
     if is_indexed(agent):
         return False
     with transaction.atomic():
-        row = Agent.objects.locked(agent.pk)
+        row = Agent.objects.get_locked(agent.pk)
         if wrong := not is_indexed(row):
             search_index.rebuild(row)
     return wrong
 
 
-def mend(row: Any) -> None:
+def repair_row(row: Any) -> None:
     """Put right what can be put right without losing anything; the caller holds the row's lock."""
     newest = row.versions.order_by("-version_number").first()
     number = max(row.last_version_number, newest.version_number if newest else 0)
@@ -175,13 +175,13 @@ def mend(row: Any) -> None:
         values["head_version"] = newest
     if not owns(row, row.active_version):
         values["active_version"] = row.versions.filter(pk=row.logged).first() or newest
-    Agent.objects.filter(pk=row.pk).write(**values)
+    Agent.objects.filter(pk=row.pk).update_unguarded(**values)
     with change(message=CAUGHT_UP):
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
         mended: Any = examined().get(pk=row.pk)
         if mended.active_version and mended.logged != mended.active_version_id:
             before = row.versions.filter(pk=mended.logged).first()
-            write_batch.insert(activation(mended, before, mended.active_version, CAUGHT_UP))
+            write_batch.insert_row(activation(mended, before, mended.active_version, CAUGHT_UP))
     reindex(mended)
 
 
@@ -196,7 +196,7 @@ def check_versions(agents: list[Agent], state: dict[str, Any]) -> int:
     count = 0
     for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(chunk_size=2000):
         count += 1
-        if digest(text) != stored_hash:
+        if sha256_hex(text) != stored_hash:
             note(state, [Fault("hash", agent_id, f"Version {number} is not what its hash says.")])
         elif not is_canonical(text):
             note(state, [Fault("snapshot", agent_id, f"Version {number} is not canonical JSON.")])

@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
-from agents_app.editing.change_context import Source, change, current
+from agents_app.editing.change_context import Source, change, current_change
 from agents_app.models import Agent
-from agents_app.models.agent import show
+from agents_app.models.agent import copy_fields
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
@@ -49,13 +49,13 @@ class Activation(models.Model):
     def undo(self) -> AgentVersion:
         """Make live again what was live before this move; returns it. Raises CannotUndo."""
         with transaction.atomic():
-            row = Agent.objects.locked(self.agent_id)
+            row = Agent.objects.get_locked(self.agent_id)
             version = self.undo_locked(row)
-        show(self.agent, row)
+        copy_fields(self.agent, row)
         return version
 
     def undo_locked(self, row: Agent) -> AgentVersion:
-        """`undo` where the agent's row came from `locked()` in this very transaction."""
+        """`undo` where the agent's row came from `get_locked()` in this very transaction."""
         if row.activations.values_list("pk", flat=True).first() != self.pk:
             raise CannotUndo("Live moved since. Look at the activations again and undo the newest.", code="moved")
         if self.from_version_id is None:
@@ -66,6 +66,6 @@ class Activation(models.Model):
                 f"Version {self.from_version_number} was live before, but is gone. Activate another one.",
                 code="pruned",
             )
-        with change(message=current().message or f"Went back to v{version.version_number}"):
+        with change(message=current_change().message or f"Went back to v{version.version_number}"):
             version.activate_locked(row)
         return version

@@ -13,15 +13,15 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from agentcms.ids import uuid7
-from agentcms.wire.canonical import canonical, digest
+from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.references import references
-from agents_app.editing.change_context import Source, current
+from agents_app.editing.change_context import Source, current_change
 from agents_app.models import Agent
-from agents_app.models.agent import POINTERS, show
+from agents_app.models.agent import POINTERS, copy_fields
 from versions_app.compare.diff import changed_fields
 from versions_app.models import Activation, CannotUndo
-from versions_app.publishing import author, goes_live, move
+from versions_app.publishing import author_fields, move_pointers, should_publish
 
 __all__ = ["Activation", "AgentVersion", "CannotUndo"]
 
@@ -36,11 +36,13 @@ PUBLISHED = "Saved and published"  # why live moved, where nobody said it
 def refuse(door: str, names: Iterable[str]) -> None:
     """Keep a door shut on what never changes of a version."""
     if closed := sorted(set(names) - DESCRIPTION):
-        raise TypeError(f"{door} would change {', '.join(closed)} of versions, which never change. Call describe().")
+        raise TypeError(
+            f"{door} would change {', '.join(closed)} of versions, which never change. Call update_description()."
+        )
 
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
-    """Versions, with the side doors closed: what changes an agent makes one, and only `describe()` changes one."""
+    """Versions. Only saving an agent adds one, and only `update_description()` changes one."""
 
     def record(self, agent: Agent) -> AgentVersion | None:
         """Keep the agent's row as a version, if it differs from its head; publishing an unchanged draft releases it.
@@ -48,63 +50,65 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         The row is read again under a lock: the object in hand may be stale, and may have saved only part of itself.
         """
         with transaction.atomic(savepoint=False):  # no savepoint: nobody swallows what fails in a save
-            row = agent if agent.unwritten else Agent.objects.locked(agent.pk)
+            row = agent if agent.deferred_fields else Agent.objects.get_locked(agent.pk)
             head, text = row.head_version, row.snapshot_text
             version = None
-            if head is None or digest(text) != head.snapshot_hash:
+            if head is None or sha256_hex(text) != head.snapshot_hash:
                 version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
-                move(row, head=version, live=version if goes_live(row) else None, reason=PUBLISHED if head else "")
-            elif row.has_draft and current().publish:
-                move(row, live=head, reason="Published the draft")
-        show(agent, row, POINTERS)
+                move_pointers(
+                    row, head=version, live=version if should_publish(row) else None, reason=PUBLISHED if head else ""
+                )
+            elif row.has_draft and current_change().publish:
+                move_pointers(row, live=head, reason="Published the draft")
+        copy_fields(agent, row, POINTERS)
         return version
 
     def snapshot(self, agent: Agent, pinned: bool = False) -> AgentVersion:
         """A version by hand, equal to the head, under the name and message of the change; it does not go live."""
         with transaction.atomic():
-            row = Agent.objects.locked(agent.pk)
+            row = Agent.objects.get_locked(agent.pk)
             version = self.snapshot_locked(row, pinned)
-        show(agent, row, POINTERS)
+        copy_fields(agent, row, POINTERS)
         return version
 
     def snapshot_locked(self, row: Agent, pinned: bool = False) -> AgentVersion:
-        """`snapshot` for a row that came from `locked()` in this very transaction."""
+        """`snapshot` for a row that came from `get_locked()` in this very transaction."""
         version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT)
         version.pinned = pinned
-        move(row, head=version)
+        move_pointers(row, head=version)
         return version
 
     def discard_draft(self, agent: Agent) -> bool:
         """Return the head to what is live; whether there was a draft to discard. Its versions stay in the history."""
         with transaction.atomic():
-            row = Agent.objects.locked(agent.pk)
+            row = Agent.objects.get_locked(agent.pk)
             discarded = self.discard_draft_locked(row)
-        show(agent, row)
+        copy_fields(agent, row)
         return discarded
 
     def discard_draft_locked(self, row: Agent) -> bool:
-        """`discard_draft` for a row that came from `locked()` in this very transaction."""
+        """`discard_draft` for a row that came from `get_locked()` in this very transaction."""
         if not row.has_draft:
             return False
-        move(row, head=row.active_version)
+        move_pointers(row, head=row.active_version)
         return True
 
     def append(
         self, row: Agent, text: str, *, based_on: AgentVersion | None, message: str, source: str = ""
     ) -> AgentVersion:
         """The next version of a locked row, not saved yet. Every number is handed out here."""
-        said = current()
+        said = current_change()
         version = AgentVersion(
             agent=row,
             version_number=row.last_version_number + 1,
             name=said.name,
             snapshot_text=text,
-            snapshot_hash=digest(text),
+            snapshot_hash=sha256_hex(text),
             change_message=said.message or message,
             based_on=based_on.version_number if based_on else None,
             source=source or said.source,
             created_at=said.time,
-            **author(),
+            **author_fields(),
         )
         version.references = references(version.snapshot)
         version.changed_fields = changed_fields(based_on.snapshot if based_on else {}, version.snapshot)
@@ -171,11 +175,11 @@ class AgentVersion(models.Model):
         return picture
 
     @property
-    def own_message(self) -> str:
+    def custom_message(self) -> str:
         """What somebody said of the change, without what is noted of every edit."""
         return "" if self.change_message == EDITED else self.change_message
 
-    # Each verb locks the agent's row; its `_locked` half takes a row that came from `locked()` in this transaction.
+    # Each verb locks the agent's row. Its `_locked` variant takes a row from `get_locked()` of the same transaction.
 
     def activate(self) -> bool:
         """Make this version live; whether that moved anything.
@@ -185,13 +189,13 @@ class AgentVersion(models.Model):
         with transaction.atomic():
             row = self.locked_agent()
             moved = self.activate_locked(row)
-        show(self.agent, row)
+        copy_fields(self.agent, row)
         return moved
 
     def activate_locked(self, row: Agent) -> bool:
         if row.active_version_id == self.pk:
             return False
-        move(row, head=None if row.has_draft else self, live=self, reason=f"Made v{self.version_number} live")
+        move_pointers(row, head=None if row.has_draft else self, live=self, reason=f"Made v{self.version_number} live")
         return True
 
     def restore(self) -> AgentVersion:
@@ -199,7 +203,7 @@ class AgentVersion(models.Model):
         with transaction.atomic():
             row = self.locked_agent()
             version = self.restore_locked(row)
-        show(self.agent, row)
+        copy_fields(self.agent, row)
         return version
 
     def restore_locked(self, row: Agent) -> AgentVersion:
@@ -208,25 +212,17 @@ class AgentVersion(models.Model):
         version = AgentVersion.objects.append(
             row, self.snapshot_text, based_on=row.head_version, message=message, source=Source.RESTORE
         )
-        move(row, head=version, live=None if current().publish is False else version)
-        return version
-
-    def amend(self, fields: dict[str, Any]) -> AgentVersion | None:
-        """This live picture with the named fields changed, as a new live version; the draft ahead stays the head."""
-        with transaction.atomic():
-            row = self.locked_agent()
-            version = self.amend_locked(row, fields)
-        show(self.agent, row)
+        move_pointers(row, head=version, live=None if current_change().publish is False else version)
         return version
 
     def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
-        picture = {**self.snapshot, **schema.to_body(fields)}
-        schema.read_agent(picture)
+        picture = {**self.snapshot, **schema.to_wire_dict(fields)}
+        schema.validate_config(picture)
         text = canonical(picture)
-        if digest(text) == self.snapshot_hash:
+        if sha256_hex(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)
-        move(row, live=version, reason=PUBLISHED)
+        move_pointers(row, live=version, reason=PUBLISHED)
         return version
 
     def remove(self) -> None:
@@ -234,7 +230,7 @@ class AgentVersion(models.Model):
         with transaction.atomic():
             row = self.locked_agent()
             self.remove_locked(row)
-        show(self.agent, row)
+        copy_fields(self.agent, row)
 
     def remove_locked(self, row: Agent) -> None:
         if row.active_version_id == self.pk:
@@ -242,23 +238,23 @@ class AgentVersion(models.Model):
                 "Cannot delete the active version. Activate a different version first.", code="active_version"
             )
         if row.head_version_id == self.pk:
-            move(row, head=row.active_version)
+            move_pointers(row, head=row.active_version)
         AgentVersion.objects.filter(pk=self.pk).delete()
 
-    def describe(self, **said: Any) -> None:
+    def update_description(self, **said: Any) -> None:
         """Change the name, the message or the pin, which are all that may change of a version."""
         with transaction.atomic():
             self.locked_agent()  # or a sweep that has chosen this version would remove it although it is pinned now
-            self.describe_locked(**said)
+            self.update_description_locked(**said)
 
-    def describe_locked(self, **said: Any) -> None:
+    def update_description_locked(self, **said: Any) -> None:
         AgentVersion.objects.filter(pk=self.pk).update(**said)
         for name, value in said.items():
             setattr(self, name, value)
 
     def locked_agent(self) -> Agent:
         """The agent under its lock, once this version is known to exist still."""
-        row = Agent.objects.locked(self.agent_id)
+        row = Agent.objects.get_locked(self.agent_id)
         if not AgentVersion.objects.filter(pk=self.pk).exists():
             raise AgentVersion.DoesNotExist(f"Version {self.version_number} of agent {self.agent_id} is gone.")
         return row

@@ -16,10 +16,10 @@ from agentcms.web.dialogs import is_htmx, show_act
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, find, hold, owners_for
+from agents_app.views.access import GET_POST, get_agent, lock_agent, owners_for
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
-from versions_app.views.lookups import done, find_version, question
+from versions_app.views.lookups import confirmation_context, find_version, success_response
 
 
 @require_http_methods(GET_POST)
@@ -27,16 +27,16 @@ from versions_app.views.lookups import done, find_version, question
 def delete(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Delete a version that is not live."""
     if request.method != "POST":
-        agent = find(request, agent_id)
+        agent = get_agent(request, agent_id)
         return ask_delete(request, agent, find_version(agent, number))
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.PUBLISHER)
+        agent = lock_agent(request, agent_id, Role.PUBLISHER)
         version = find_version(agent, number)
         try:
             version.remove_locked(agent)
         except ValidationError as refusal:
             return ask_delete(request, agent, version, refusal.messages[0], 409)
-    return done(request, agent, f"v{number} was deleted.")
+    return success_response(request, agent, f"v{number} was deleted.")
 
 
 def ask_delete(
@@ -46,7 +46,7 @@ def ask_delete(
     return show_act(
         request,
         {
-            **question(request, agent, version, None, notice, Role.PUBLISHER),
+            **confirmation_context(request, agent, version, None, notice, Role.PUBLISHER),
             "title": f"v{number} is live" if is_live else f"Delete v{number}?",
             "body": "versions/_delete.html",
             "buttons": [] if is_live else [{"label": f"Delete v{number}", "kind": "danger"}],
@@ -61,27 +61,27 @@ def ask_delete(
 def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """The name, the message and the pin of a version."""
     if request.method != "POST":
-        agent = find(request, agent_id)
+        agent = get_agent(request, agent_id)
         version = find_version(agent, number)
         said = {name: getattr(version, name) for name in DescribeForm.base_fields}
         return ask_describe(request, agent, version, DescribeForm(initial=said))
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.EDITOR)
+        agent = lock_agent(request, agent_id, Role.EDITOR)
         version = find_version(agent, number)
         form = DescribeForm(request.POST)
         if not form.is_valid():
             return ask_describe(request, agent, version, form, 422)
 
-        version.describe_locked(**form.cleaned_data)
+        version.update_description_locked(**form.cleaned_data)
 
-    return done(request, agent, f"Saved the name, message and pin of v{number}.")
+    return success_response(request, agent, f"Saved the name, message and pin of v{number}.")
 
 
 def ask_describe(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: DescribeForm, status: int = 200
 ) -> HttpResponse:
     context = {
-        **question(request, agent, version, form, "", Role.EDITOR),
+        **confirmation_context(request, agent, version, form, "", Role.EDITOR),
         "title": f"Name and pin v{version.version_number}",
         "body": "versions/_describe.html",
         "buttons": [{"label": "Save", "kind": "primary", "save": True}],
@@ -94,10 +94,10 @@ def ask_describe(
 def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     """A named version by hand, equal to the head; it does not go live."""
     if request.method != "POST":
-        agent = find(request, agent_id)
+        agent = get_agent(request, agent_id)
         return ask_snapshot(request, agent, DescribeForm(initial={"pinned": True}))
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.EDITOR)
+        agent = lock_agent(request, agent_id, Role.EDITOR)
         form = DescribeForm(request.POST)
         if not form.is_valid():
             return ask_snapshot(request, agent, form, 422)
@@ -106,12 +106,12 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
         with change(message=said["change_message"], name=said["name"]):
             version = AgentVersion.objects.snapshot_locked(agent, pinned=said["pinned"])
 
-    return done(request, agent, f"v{version.version_number} was saved.")
+    return success_response(request, agent, f"v{version.version_number} was saved.")
 
 
 def ask_snapshot(request: HttpRequest, agent: Agent, form: DescribeForm, status: int = 200) -> HttpResponse:
     context = {
-        **question(request, agent, agent.head_version, form, "", Role.EDITOR),
+        **confirmation_context(request, agent, agent.head_version, form, "", Role.EDITOR),
         "title": "Save a named version",
         "body": "versions/_snapshot.html",
         "buttons": [{"label": "Save the version", "kind": "primary", "save": True}],
@@ -123,7 +123,7 @@ def ask_snapshot(request: HttpRequest, agent: Agent, form: DescribeForm, status:
 @login_required
 def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """A new agent that begins with this version."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     version = find_version(agent, number)
     owners = owners_for(request, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
@@ -147,7 +147,7 @@ def ask_duplicate(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: DuplicateForm, status: int = 200
 ) -> HttpResponse:
     context = {
-        **question(request, agent, version, form, "", Role.VIEWER),
+        **confirmation_context(request, agent, version, form, "", Role.VIEWER),
         "title": f"Duplicate from v{version.version_number}",
         "body": "versions/_duplicate.html",
         "buttons": [{"label": "Create the copy", "kind": "primary", "save": True}],

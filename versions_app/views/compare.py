@@ -11,10 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from agentcms.web.list_state import number_of
+from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import LABELS
 from agents_app.models import Agent
-from agents_app.views.access import find, rights
+from agents_app.views.access import get_agent, permission_context
 from versions_app.compare.sections import Section, sections
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import address
@@ -26,7 +26,7 @@ WORDS = ("live", "head")
 @login_required
 def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
     """What differs between two versions, by meaning."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     if "version" in request.GET:
         return chosen_pair(request, agent)
     asked = [request.GET.get(name) or word for name, word in zip(("from", "to"), WORDS, strict=True)]
@@ -53,7 +53,7 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 def acts(request: HttpRequest, agent: Agent, pair: Sequence[AgentVersion]) -> dict[str, Any]:
     """What may be done from here with either version, by this caller: the head is what restoring would come to."""
-    allowed, each = rights(request, agent), dict.fromkeys(pair)
+    allowed, each = permission_context(request, agent), dict.fromkeys(pair)
     return {
         "restorable": [one for one in each if allowed["may_edit"] and one.pk != agent.head_version_id],
         "releasable": [one for one in each if allowed["may_publish"] and one.pk != agent.active_version_id],
@@ -92,7 +92,7 @@ def unchanged(found: Sequence[Section]) -> list[str]:
 
 def chosen_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
     """The comparison of the two versions that were ticked, the older one first; of one, with live."""
-    ticked = sorted({number_of(value) for value in request.GET.getlist("version")} - {0})
+    ticked = sorted({parse_number(value) for value in request.GET.getlist("version")} - {0})
     pair = [*ticked, "head"] if len(ticked) < 2 else [ticked[0], ticked[-1]]
     query = urlencode({"from": str(pair[0] if ticked else "live"), "to": str(pair[-1])})
     return redirect(f"{address('compare', agent)}?{query}")
@@ -101,7 +101,7 @@ def chosen_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
 def find_pair(agent: Agent, asked: Sequence[str]) -> list[AgentVersion]:
     """Two versions of an agent by number, `live` or `head`, in one query."""
     pointers = dict(zip(WORDS, pointed(agent), strict=True))
-    numbers = [pointers.get(word) or number_of(word) for word in asked]
+    numbers = [pointers.get(word) or parse_number(word) for word in asked]
     found = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
     if not all(number in found for number in numbers):
         raise Http404

@@ -16,13 +16,13 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from access_app.permissions import ceiling, may_all, owners
+from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role
-from agentcms.web.uploads import takes_file
+from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MOST
-from agents_app.views.access import visible
+from agents_app.views.access import visible_agents
 from jobs_app.models import Job, JobQuerySet
-from jobs_app.runner import start
+from jobs_app.runner import enqueue
 from versions_app.exchange.jobs import EXPORT, IMPORT, folder
 from versions_app.exchange.report import Report, lines
 from versions_app.forms.exchange import UploadForm
@@ -41,12 +41,12 @@ def find_job(request: HttpRequest, job_id: UUID) -> Job:
 
 
 def may_import(request: HttpRequest) -> bool:
-    return may_all(request.user, Role.PUBLISHER) or owners(request.user, Role.PUBLISHER).exists()
+    return has_role_everywhere(request.user, Role.PUBLISHER) or owner_ids_for(request.user, Role.PUBLISHER).exists()
 
 
 @require_safe
 @login_required
-def list(request: HttpRequest) -> HttpResponse:
+def job_list(request: HttpRequest) -> HttpResponse:
     """Where agents go out and come in, and one's own jobs that did it."""
     return show_list(request, UploadForm())
 
@@ -56,7 +56,7 @@ def show_list(request: HttpRequest, form: UploadForm, status: int = 200) -> Http
         "nav": "agents",
         "form": form,
         "may_import": may_import(request),
-        "agents": visible(request).filter(active_version__isnull=False).count(),
+        "agents": visible_agents(request).filter(active_version__isnull=False).count(),
         "reports": [Report(job) for job in own_jobs(request)[:RECENT]],
     }
     return render(request, "exchange/list.html", context, status=status)
@@ -69,14 +69,14 @@ def show_list(request: HttpRequest, form: UploadForm, status: int = 200) -> Http
 @login_required
 def export(request: HttpRequest) -> HttpResponse:
     """Export the agents that were ticked, or where none were named all that the person may see."""
-    parameters: dict[str, Any] = {"role": ceiling(request.user)}
+    parameters: dict[str, Any] = {"role": max_role(request.user)}
     if chosen := request.POST.getlist("agent"):
         parameters["agents"] = [each.replace("\0", "") for each in chosen[:MOST]]
     elif "selected" in request.POST:
         return redirect("agents:list")
 
     with transaction.atomic():
-        job = start(EXPORT, parameters, requested_by=request.user)
+        job = enqueue(EXPORT, parameters, requested_by=request.user)
 
     return redirect("exchange:job", job.pk)
 
@@ -99,7 +99,7 @@ def download(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
 
 @require_POST
 @login_required
-@takes_file
+@accepts_upload
 def upload(request: HttpRequest) -> HttpResponse:
     """Keep a file and check it: a dry run says what taking it in would do."""
     form = UploadForm(request.POST, request.FILES, was_too_large=getattr(request, "was_too_large", False))
@@ -117,9 +117,9 @@ def check(request: HttpRequest, file: UploadedFile) -> Job:
     """Start the dry run of a file, in the place of an earlier one that was never taken in."""
     for old in own_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
         (folder() / f"{old.pk}.upload").unlink(missing_ok=True)
-    parameters = {"name": file.name, "dryRun": True, "keep": True, "role": ceiling(request.user)}
+    parameters = {"name": file.name, "dryRun": True, "keep": True, "role": max_role(request.user)}
     with transaction.atomic():
-        job = start(IMPORT, parameters, requested_by=request.user)
+        job = enqueue(IMPORT, parameters, requested_by=request.user)
         with (folder() / f"{job.pk}.upload").open("wb") as kept:
             for chunk in file.chunks():
                 kept.write(chunk)
@@ -135,10 +135,10 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     if not (checked.kind == IMPORT and report.is_dry and report.is_done):
         raise Http404
     publish = request.POST.get("publish") == "yes"
-    parameters = {"name": report.file_name, "publish": publish, "role": ceiling(request.user)}
+    parameters = {"name": report.file_name, "publish": publish, "role": max_role(request.user)}
     try:
         with transaction.atomic():
-            job = start(IMPORT, parameters, requested_by=request.user)
+            job = enqueue(IMPORT, parameters, requested_by=request.user)
             (folder() / f"{checked.pk}.upload").rename(folder() / f"{job.pk}.upload")
     except FileNotFoundError:
         return show_job(request, checked, 409)
@@ -181,5 +181,5 @@ def told(request: HttpRequest, job: Job) -> dict[str, Any]:
         "show": show,
         "query": urlencode({"show": show}) if show else "",
         "page": page,
-        "lines": lines(report, [*page], visible(request)),
+        "lines": lines(report, [*page], visible_agents(request)),
     }

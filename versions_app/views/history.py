@@ -13,14 +13,14 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from agents_app.configuration.display import parts, unset
+from agents_app.configuration.display import config_sections, unset
 from agents_app.models import Agent
-from agents_app.views.access import find, may_copy, rights
+from agents_app.views.access import get_agent, may_copy, permission_context
 from versions_app.api.representation import text_of
 from versions_app.compare.sections import Section, sections
 from versions_app.forms.history import FilterForm
 from versions_app.history.charts import charts
-from versions_app.history.timeline import entries, gone, sketches
+from versions_app.history.timeline import entries, pruned_message, sketches
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import address, find_version
 
@@ -35,16 +35,16 @@ def head_of(request: HttpRequest, agent: Agent) -> dict[str, Any]:
         "agent": agent,
         "live": agent.active_version,
         "draft": agent.head_version if agent.has_draft else None,
-        **rights(request, agent),
+        **permission_context(request, agent),
         "may_create": may_copy(request, agent),
     }
 
 
 @require_safe
 @login_required
-def list(request: HttpRequest, agent_id: str) -> HttpResponse:
+def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The history of an agent, newest first."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     kept = sketches(agent)
     filters = FilterForm(request.GET, sorted({sketch.author_name for sketch in kept if sketch.author_name}))
     page = Paginator(filters.narrow(agent.versions.all()), PER_PAGE).get_page(request.GET.get("page"))
@@ -59,7 +59,7 @@ def list(request: HttpRequest, agent_id: str) -> HttpResponse:
         "page": page,
         "entries": entries(agent, page.object_list),
         "kept": len(kept),
-        "gone": gone(agent, len(kept)),
+        "gone": pruned_message(agent, len(kept)),
         "charts": charts(agent, kept),
     }
     return render(request, "versions/list.html", context)
@@ -69,7 +69,7 @@ def list(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The newest versions, as a fragment for the page of the agent."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     shown = entries(agent, agent.versions.all()[:RECENT])
     return render(request, "versions/_recent.html", {**head_of(request, agent), "entries": shown})
 
@@ -78,7 +78,7 @@ def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """One version, to be read."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     version = find_version(agent, number)
     based_on = agent.versions.filter(version_number=version.based_on or 0).first()
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
@@ -88,7 +88,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         "version": version,
         "entry": entry,
         "changed": against(based_on, version, request.GET.getlist("unfold")),
-        "parts": parts(version.snapshot, entry.broken),
+        "parts": config_sections(version.snapshot, entry.broken),
         "unset": unset(version.snapshot),
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
@@ -107,7 +107,7 @@ def against(before: AgentVersion | None, after: AgentVersion, unfolded: Collecti
 @login_required
 def download(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """One version as a file, as the API answers it."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     version = find_version(agent, number)
     body = json.loads(text_of(version, agent))
     text = json.dumps(body, ensure_ascii=False, indent=2)
@@ -119,7 +119,7 @@ def download(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 @login_required
 def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Who moved live when, newest first; the newest move can be undone."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     page = Paginator(agent.activations.all(), PER_PAGE).get_page(request.GET.get("page"))
     kept = sketches(agent)
     newest = page.object_list[0] if page.number == 1 and page.object_list else None
@@ -133,7 +133,7 @@ def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
         "undo_url": newest and address("undo", agent, newest.pk),
         "numbers": numbers,
         "kept": len(kept),
-        "gone": gone(agent, len(kept)),
+        "gone": pruned_message(agent, len(kept)),
         "charts": charts(agent, kept),
     }
     return render(request, "versions/activations.html", context)

@@ -13,13 +13,13 @@ from django_htmx.http import trigger_client_event
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agents_app.models import Agent
-from agents_app.views.access import visible, why_not
+from agents_app.views.access import missing_role_message, visible_agents
 from versions_app.models import AgentVersion
 
 
 def find_whole(request: HttpRequest, agent_id: str) -> Agent:
     """The agent with both of its pictures, for whoever compares them."""
-    return get_object_or_404(visible(request).with_versions(), pk=agent_id)
+    return get_object_or_404(visible_agents(request).with_versions(), pk=agent_id)
 
 
 def find_version(agent: Agent, number: int) -> AgentVersion:
@@ -27,7 +27,7 @@ def find_version(agent: Agent, number: int) -> AgentVersion:
     return get_object_or_404(agent.versions, version_number=number)
 
 
-def question(
+def confirmation_context(
     request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Any, notice: str, role: Role
 ) -> dict[str, Any]:
     """What every question of an act shows: what it is about, and why the caller may not."""
@@ -40,11 +40,13 @@ def question(
         "version": version,
         "form": form,
         "notice": notice,
-        "why_not": why_not(request, agent, role),
+        "why_not": missing_role_message(request, agent, role),
     }
 
 
-def done(request: HttpRequest, agent: Agent, message: str, *, undo: str = "", activated: bool = False) -> HttpResponse:
+def success_response(
+    request: HttpRequest, agent: Agent, message: str, *, undo: str = "", activated: bool = False
+) -> HttpResponse:
     """After an act: events for htmx, so that the page tells the truth without a reload, else the history anew."""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)

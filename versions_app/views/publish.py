@@ -12,14 +12,21 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
 from agentcms.web.dialogs import show_act
-from agents_app.configuration.sub_agents import Circle, dependents_body
+from agents_app.configuration.sub_agents import CircularReference, dependents_body
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, hold, why_not
+from agents_app.views.access import GET_POST, lock_agent, missing_role_message
 from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
-from versions_app.views.lookups import address, done, failed, find_version, find_whole, question
+from versions_app.views.lookups import (
+    address,
+    confirmation_context,
+    failed,
+    find_version,
+    find_whole,
+    success_response,
+)
 
 MOVED = "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
 
@@ -32,7 +39,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         agent = find_whole(request, agent_id)
         return ask_activate(request, agent, find_version(agent, number), ActivateForm(None, agent))
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.PUBLISHER)
+        agent = lock_agent(request, agent_id, Role.PUBLISHER)
         version = find_version(agent, number)
         form = ActivateForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
@@ -41,12 +48,12 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"]):
                 moved = version.activate_locked(agent)
-        except Circle as refusal:
+        except CircularReference as refusal:
             return ask_activate(request, agent, version, form, refusal.sentence, 409)
 
     if not moved:
-        return done(request, agent, f"v{number} is live already.")
-    return done(request, agent, f"v{number} is live.", undo=undo_address(agent), activated=True)
+        return success_response(request, agent, f"v{number} is live already.")
+    return success_response(request, agent, f"v{number} is live.", undo=undo_address(agent), activated=True)
 
 
 def ask_activate(
@@ -58,7 +65,7 @@ def ask_activate(
     return show_act(
         request,
         {
-            **question(request, agent, version, form, notice, Role.PUBLISHER),
+            **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
             "title": f"v{number} is live already" if is_live else f"Make v{number} live?",
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
@@ -79,7 +86,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         return ask_restore(request, agent, find_version(agent, number), RestoreForm(None, agent))
     publish = request.POST.get("publish") == "yes"
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.PUBLISHER if publish else Role.EDITOR)
+        agent = lock_agent(request, agent_id, Role.PUBLISHER if publish else Role.EDITOR)
         version = find_version(agent, number)
         form = RestoreForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
@@ -88,13 +95,13 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"], publish=publish):
                 made = version.restore_locked(agent).version_number
-        except Circle as refusal:
+        except CircularReference as refusal:
             return ask_restore(request, agent, version, form, refusal.sentence, 409)
 
     if publish:
         message = f"v{made} is live, restored from v{number}."
-        return done(request, agent, message, undo=undo_address(agent), activated=True)
-    return done(request, agent, f"v{made} is the draft, restored from v{number}.")
+        return success_response(request, agent, message, undo=undo_address(agent), activated=True)
+    return success_response(request, agent, f"v{made} is the draft, restored from v{number}.")
 
 
 def ask_restore(
@@ -105,7 +112,7 @@ def ask_restore(
     return show_act(
         request,
         {
-            **question(request, agent, version, form, notice, Role.EDITOR),
+            **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
             "title": f"v{number} is what is edited" if is_head else f"Restore v{number}?",
             "body": "versions/_restore.html",
             "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
@@ -118,7 +125,7 @@ def ask_restore(
 
 
 def restore_buttons(request: HttpRequest, agent: Agent, replaced: int) -> list[dict[str, str]]:
-    refused = why_not(request, agent, Role.PUBLISHER)
+    refused = missing_role_message(request, agent, Role.PUBLISHER)
     label = f"Restore and make live (replaces v{replaced})"
     release = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": refused}
     return [{"label": "Restore as a draft", "name": "publish", "value": "no"}, release]
@@ -140,7 +147,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
         agent = find_whole(request, agent_id)
         return ask_discard(request, agent, None, DiscardForm(None, agent))
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.EDITOR)
+        agent = lock_agent(request, agent_id, Role.EDITOR)
         form = DiscardForm(request.POST, agent)
         if form.is_stale:
             return ask_again(request, ask_discard, agent, None, form)
@@ -149,9 +156,9 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
         discarded = AgentVersion.objects.discard_draft_locked(agent)
 
     if not discarded:
-        return done(request, agent, "There is no draft to discard.")
+        return success_response(request, agent, "There is no draft to discard.")
     undo = address("bring_back", agent, draft.version_number)
-    return done(request, agent, f"The draft v{draft.version_number} was discarded.", undo=undo)
+    return success_response(request, agent, f"The draft v{draft.version_number} was discarded.", undo=undo)
 
 
 def ask_discard(
@@ -163,7 +170,7 @@ def ask_discard(
     return show_act(
         request,
         {
-            **question(request, agent, head, form, notice, Role.EDITOR),
+            **confirmation_context(request, agent, head, form, notice, Role.EDITOR),
             "title": "Discard the draft?" if agent.has_draft else "There is no draft",
             "body": "versions/_discard.html",
             "buttons": [button] if agent.has_draft else [],
@@ -178,7 +185,7 @@ def ask_discard(
 def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """A discarded draft as the draft again."""
     with transaction.atomic():
-        agent = hold(request, agent_id, Role.EDITOR)
+        agent = lock_agent(request, agent_id, Role.EDITOR)
         version = find_version(agent, number)
         if agent.has_draft:
             return failed(request, agent, f"There is another draft meanwhile. v{number} is still in the history.")
@@ -186,10 +193,10 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
         try:
             with change(publish=False):
                 made = version.restore_locked(agent)
-        except Circle as refusal:
+        except CircularReference as refusal:
             return failed(request, agent, refusal.sentence)
 
-    return done(request, agent, f"The draft is back as v{made.version_number}.")
+    return success_response(request, agent, f"The draft is back as v{made.version_number}.")
 
 
 @require_POST
@@ -198,16 +205,16 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     """Back to what was live before the newest move."""
     try:
         with transaction.atomic():
-            agent = hold(request, agent_id, Role.PUBLISHER)
+            agent = lock_agent(request, agent_id, Role.PUBLISHER)
             activation: Any = get_object_or_404(agent.activations, pk=activation_id)
 
             version = activation.undo_locked(agent)
     except CannotUndo as refusal:
         return failed(request, agent, refusal.messages[0])
-    except Circle as refusal:
+    except CircularReference as refusal:
         return failed(request, agent, refusal.sentence)
     message = f"v{version.version_number} is live again."
-    return done(request, agent, message, undo=undo_address(agent), activated=True)
+    return success_response(request, agent, message, undo=undo_address(agent), activated=True)
 
 
 def undo_address(agent: Agent) -> str:

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_POST
 
 from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
-from agents_app.forms.edit import OpenedForm, found
+from agents_app.forms.edit import ExistingAgentForm, found
 from agents_app.models import Agent
-from agents_app.views.access import find
+from agents_app.views.access import get_agent
 from versions_app.compare.sections import sections
 from versions_app.models import AgentVersion
 from versions_app.views.compare import count_changes, find_pair
@@ -23,7 +23,7 @@ from versions_app.views.compare import count_changes, find_pair
 @login_required
 def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The unsaved text of the editor against live, the head or a number: a dialog for htmx, else a page."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     against = request.POST.get("against") or "head"
     version, head = find_pair(agent, [against, "head"])
     form = sent(request, agent)
@@ -40,7 +40,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "sections": differing,
         "side_by_side": shown["side_by_side"],
         "changes": count_changes(differing),
-        "unread": ", ".join(str(field.label) for field in form.faulty),
+        "unread": ", ".join(str(field.label) for field in form.fields_with_errors),
     }
     template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
     response = render(request, template, context)
@@ -52,7 +52,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
 @login_required
 def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Both sides of a conflict, a fragment: what was saved since the editor was opened, and what is unsaved there."""
-    agent = find(request, agent_id)
+    agent = get_agent(request, agent_id)
     (head,) = find_pair(agent, ["head"])
     form = sent(request, agent)
     opened = found(agent, form.cleaned_data.get("head"))
@@ -70,15 +70,15 @@ def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     return render(request, "versions/_clash.html", context)
 
 
-def sent(request: HttpRequest, agent: Agent) -> OpenedForm:
-    form = OpenedForm.sent(request.POST, agent, request.user)
+def sent(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
+    form = ExistingAgentForm.sent(request.POST, agent, request.user)
     form.is_valid()
     return form
 
 
-def on_top(head: AgentVersion, form: OpenedForm) -> dict[str, Any]:
+def on_top(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
     """The snapshot that saving the form would make: the head, with what was changed in the form."""
-    return {**head.snapshot, **schema.to_body(form.changed_fields())}
+    return {**head.snapshot, **schema.to_wire_dict(form.changed_fields())}
 
 
 def sent_again(request: HttpRequest) -> list[tuple[str, str]]:

@@ -192,7 +192,7 @@ def test_the_use_of_a_key_is_still_noted_every_minute(caller, user):
     # What the process recalls grows old, as the row does.
     ApiKey.objects.filter(user=user).update(last_used_at=long_ago)
     key = ApiKey.objects.select_related("user").get(user=user)
-    api_key_cache.remember(key)
+    api_key_cache.cache_key(key)
 
     caller.get(agent_path("a"))
 
@@ -203,6 +203,6 @@ def test_a_process_recalls_no_more_than_so_many_keys(user):
     key, _ = ApiKey.objects.issue(user)
     for number in range(api_key_cache.MOST + 10):
         key.secret_hash = f"{number:064}"
-        api_key_cache.remember(key)
+        api_key_cache.cache_key(key)
 
     assert len(api_key_cache._read) <= api_key_cache.MOST

@@ -15,7 +15,7 @@ from django.urls import URLPattern, get_resolver
 from access_app.models import ApiKey, Membership
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.runner import start
+from jobs_app.runner import enqueue
 from runs_app.models import AgentRun, SavedInput
 from tests.access_app.api.test_permissions import AGENT_CASES, NEW
 from tests.api_client import AGENTS, Caller, agent_path
@@ -138,7 +138,7 @@ def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(cli
     agent = AgentFactory(id="bobs", owner_id="bob")
     agent.edit({"name": THEIR_WORDS})
     key = ApiKey.objects.issue(bob)[0]
-    job = start("export_agents", requested_by=bob)
+    job = enqueue("export_agents", requested_by=bob)
     asked = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
     run = AgentRun.objects.create(**asked, configuration={"name": THEIR_WORDS}, input={"messages": []})
     ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}

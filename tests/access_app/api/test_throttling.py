@@ -47,10 +47,10 @@ def test_calls_are_counted_over_all_processes(settings):
     settings.API_THROTTLE = Rate(10, LONG)
 
     for _ in range(8):
-        assert calls.take("somebody") == 0
+        assert calls.hit("somebody") == 0
         calls.windows.clear()  # as another process would begin
 
-    assert [bool(calls.take("somebody")) for _ in range(4)] == [False, False, True, True]
+    assert [bool(calls.hit("somebody")) for _ in range(4)] == [False, False, True, True]
 
 
 def test_a_cache_that_is_away_stops_nobody(api, settings, monkeypatch):

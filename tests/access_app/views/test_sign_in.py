@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from redis.exceptions import ConnectionError as CacheIsAway
 
-from access_app.models import SignInTries
+from access_app.models import SignInAttempt
 from access_app.throttling import sign_in as throttling_sign_in
 from tests.factories import PASSWORD, UserFactory
 
@@ -128,9 +128,9 @@ def test_without_the_cache_tries_are_counted_in_the_database(client, user, monke
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 429
-    SignInTries.objects.all().delete()
+    SignInAttempt.objects.all().delete()
     assert sign_in(client).status_code == 302
-    assert SignInTries.objects.filter(key__contains="pair").count() == 0
+    assert SignInAttempt.objects.filter(key__contains="pair").count() == 0
 
 
 def test_signing_out_takes_a_post(client, user):

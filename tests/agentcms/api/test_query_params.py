@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.api.query_params import OrderBy, Query
+from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.errors import BadRequest
 
 FIELDS = ("createdAt", "name")
@@ -15,7 +15,7 @@ DEFAULT = OrderBy("createdAt")
 
 
 def query(text):
-    return Query(SimpleNamespace(META={"QUERY_STRING": text}))
+    return QueryParams(SimpleNamespace(META={"QUERY_STRING": text}))
 
 
 def refused(text, read):

@@ -59,7 +59,7 @@ def test_an_inserted_row_is_the_saved_one(heard):
     Model.save(django, force_insert=True)
     said_by_django = [each for each in heard if each[0] is AgentVersion]
     heard.clear()
-    write_batch.insert(mine)
+    write_batch.insert_row(mine)
 
     assert stored(mine) == stored(django)
     assert [each for each in heard if each[0] is AgentVersion] == said_by_django
@@ -71,7 +71,7 @@ def test_a_number_from_the_database_is_shown():
     agent = AgentFactory()
     moved = Activation(agent=agent, to_version_id=agent.active_version_id, to_version_number=1)
 
-    write_batch.insert(moved)
+    write_batch.insert_row(moved)
 
     assert Activation.objects.get(pk=moved.pk).to_version_id == agent.active_version_id
 
@@ -80,14 +80,14 @@ def test_a_row_that_is_there_already_is_refused():
     agent = AgentFactory()
 
     with pytest.raises(IntegrityError), transaction.atomic():
-        write_batch.insert(version(agent, 1))
+        write_batch.insert_row(version(agent, 1))
 
 
 def test_an_update_writes_what_was_given_and_says_how_many_there_were():
     agent = AgentFactory()
 
-    assert write_batch.update(AgentIndex, "agent_id", agent.pk, {"metadata": ODD, "name": "New"}) == 1
-    assert write_batch.update(AgentIndex, "agent_id", "nobody", {"name": "New"}) == 0
+    assert write_batch.update_where(AgentIndex, "agent_id", agent.pk, {"metadata": ODD, "name": "New"}) == 1
+    assert write_batch.update_where(AgentIndex, "agent_id", "nobody", {"name": "New"}) == 0
 
     assert AgentIndex.objects.values_list("metadata", "name").get(agent=agent) == (ODD, "New")
 
@@ -98,7 +98,7 @@ def test_a_row_that_vanished_is_not_saved(heard):
     heard.clear()
 
     with pytest.raises(Agent.DoesNotExist, match="was deleted meanwhile"):
-        write_batch.save(agent, ["name"])
+        write_batch.update_row(agent, ["name"])
 
     assert [kind for _, kind, _ in heard] == ["pre"]
 
@@ -131,7 +131,7 @@ def test_writes_at_once_are_all_made_before_anything_follows(heard):
     mine, counts = version(agent, 901), []
     heard.clear()
 
-    writes = write_batch.Writes().insert(mine)
+    writes = write_batch.WriteBatch().insert(mine)
     writes.update(AgentIndex, "agent_id", agent.pk, {"name": "New"}, counts.append)
     writes.update(AgentIndex, "agent_id", "nobody", {"name": "New"}, counts.append)
     assert [kind for sender, kind, _ in heard if sender is AgentVersion] == ["pre"]
@@ -150,7 +150,7 @@ def test_where_one_of_the_writes_is_refused_none_is_followed(heard, place):
     versions.insert(place, version(agent, 1))
     heard.clear()
 
-    writes = write_batch.Writes()
+    writes = write_batch.WriteBatch()
     for each in versions:
         writes.insert(each)
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -158,7 +158,7 @@ def test_where_one_of_the_writes_is_refused_none_is_followed(heard, place):
 
     assert {kind for sender, kind, _ in heard if sender is AgentVersion} == {"pre"}
     assert AgentVersion.objects.filter(agent=agent).count() == 1
-    write_batch.insert(version(agent, 903))  # the connection goes on
+    write_batch.insert_row(version(agent, 903))  # the connection goes on
 
 
 def test_who_listens_to_an_edit_finds_all_of_it_written():

@@ -1,7 +1,7 @@
 import sys
 from io import BytesIO
 
-from agentcms.middleware.wsgi_chunked import UNMEASURED, measured
+from agentcms.middleware.wsgi_chunked import UNMEASURED, with_content_length
 
 
 class Trickle(BytesIO):
@@ -16,7 +16,7 @@ def reach(body, **environ):
     seen = {}
     base = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, "wsgi.input": Trickle(body)}
 
-    list(measured(lambda environ, start: seen.update(environ) or [])({**base, **environ}, None))
+    list(with_content_length(lambda environ, start: seen.update(environ) or [])({**base, **environ}, None))
 
     return seen
 

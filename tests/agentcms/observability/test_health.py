@@ -96,7 +96,7 @@ def test_asking_often_is_cheap(client, beating, monkeypatch, django_assert_num_q
 def test_beat_notes_that_it_is_alive(monkeypatch):
     monkeypatch.setattr(scheduler.connection, "close", lambda: None)
 
-    scheduler.note()
+    scheduler.write_heartbeat()
 
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agentcms.observability import metrics
-from agentcms.observability.middleware import ObserveMiddleware
+from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -62,7 +62,7 @@ def test_throttles_that_do_without_the_cache_are_counted(staff, settings, monkey
 
 
 def test_methods_that_callers_invent_are_one_figure(rf):
-    middleware = ObserveMiddleware(lambda request: HttpResponse())
+    middleware = RequestLogMiddleware(lambda request: HttpResponse())
 
     for number in range(5):
         middleware(rf.generic(f"X{number}", "/"))

@@ -83,7 +83,7 @@ def root(engine_at_rest):
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     caller.create()
     caller.patch(agent_path(), {"name": "Two"})
-    runner.run(caller.post("/api/stored/agent-export").body["id"])
+    runner.run_claimed(caller.post("/api/stored/agent-export").body["id"])
     return caller
 
 

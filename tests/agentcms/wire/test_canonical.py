@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.wire.canonical import canonical, digest, normalise
+from agentcms.wire.canonical import canonical, normalise, sha256_hex
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\u241f"), max_size=10)
@@ -104,4 +104,4 @@ def test_a_number_that_is_not_finite_has_no_text():
 
 
 def test_the_digest_is_sha256():
-    assert digest("{}") == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert sha256_hex("{}") == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"

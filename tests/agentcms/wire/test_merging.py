@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcms.api.pagination import page_body, page_text
-from agentcms.wire.canonical import canonical, splice
+from agentcms.api.pagination import page_json, page_payload
+from agentcms.wire.canonical import canonical, merge_json_objects
 from tests.agentcms.wire.test_canonical import TEXTS, VALUES
 
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
@@ -17,21 +17,21 @@ def test_the_members_of_all_stand_in_one_object(before, snapshot, after):
     after = {f"2{key}": value for key, value in after.items()}
     snapshot = {f"3{key}": value for key, value in snapshot.items()}
 
-    text = splice(canonical(before), canonical(snapshot), canonical(after))
+    text = merge_json_objects(canonical(before), canonical(snapshot), canonical(after))
 
     assert canonical(json.loads(text)) == canonical({**before, **snapshot, **after})
 
 
 @pytest.mark.parametrize("empty", [("{}",), ("{}", "{}", "{}"), ()])
 def test_nothing_makes_an_empty_object(empty):
-    assert splice(*empty) == "{}"
+    assert merge_json_objects(*empty) == "{}"
 
 
 @pytest.mark.parametrize(("page", "more"), [(0, True), (1, False), (7, False)])
 def test_a_page_of_texts_is_the_page_of_values(page, more):
     rows = [{"id": "a"}, {"id": "b"}]
 
-    text = page_text("agents", map(canonical, rows), 4, page, 2)
+    text = page_json("agents", map(canonical, rows), 4, page, 2)
 
-    assert json.loads(text) == page_body("agents", rows, 4, page, 2)
+    assert json.loads(text) == page_payload("agents", rows, 4, page, 2)
     assert json.loads(text)["hasMore"] is more

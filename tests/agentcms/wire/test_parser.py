@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentcms.wire.canonical import canonical
 from agentcms.wire.parser import MAX_FAULTS, InvalidJSON, parse
-from agentcms.wire.validation import faults
+from agentcms.wire.validation import find_faults
 from tests.agentcms.wire.test_canonical import VALUES
 
 
@@ -22,7 +22,7 @@ def test_nothing_but_a_refusal_comes_of_noise(data):
     data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
 
     with suppress(InvalidJSON):
-        assert list(faults(parse(data))) == []
+        assert list(find_faults(parse(data))) == []
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,23 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from agentcms.wire.timestamps import read_time, wire_time
+from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 
 
 def test_a_time_is_utc_with_milliseconds():
     moment = datetime(2026, 1, 31, 11, 30, 0, 123999, tzinfo=timezone(timedelta(hours=2)))
 
-    assert wire_time(moment) == "2026-01-31T09:30:00.123Z"
+    assert format_timestamp(moment) == "2026-01-31T09:30:00.123Z"
 
 
 def test_a_time_without_a_zone_does_not_go_out():
     with pytest.raises(ValueError):
-        wire_time(datetime(2026, 1, 31))  # noqa: DTZ001
+        format_timestamp(datetime(2026, 1, 31))  # noqa: DTZ001
 
 
 @pytest.mark.parametrize("text", ["2026-01-31T09:30:00.000Z", "2026-01-31T09:30:00Z", "2026-01-31T11:30:00+02:00"])
 def test_a_time_is_read_in_any_offset(text):
-    assert read_time(text) == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+    assert parse_timestamp(text) == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_a_time_is_read_in_any_offset(text):
 )
 def test_anything_else_is_refused(text):
     with pytest.raises(ValueError, match="Write a time such as"):
-        read_time(text)
+        parse_timestamp(text)

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from agentcms.wire.validation import MAX_DEPTH, faults
+from agentcms.wire.validation import MAX_DEPTH, find_faults
 from tests.agentcms.wire.test_canonical import VALUES, as_jsonb
 
 
@@ -14,8 +14,8 @@ def nested(levels):
 
 @given(VALUES)
 def test_json_has_no_faults_before_or_after_jsonb(value):
-    assert list(faults(value)) == []
-    assert list(faults(as_jsonb(value))) == []
+    assert list(find_faults(value)) == []
+    assert list(find_faults(as_jsonb(value))) == []
 
 
 @pytest.mark.parametrize(
@@ -36,35 +36,39 @@ def test_json_has_no_faults_before_or_after_jsonb(value):
     ],
 )
 def test_a_fault_is_named_by_its_path(value, field):
-    found = list(faults(value))
+    found = list(find_faults(value))
 
     assert [fault.field for fault in found] == [field]
     assert found[0].message.endswith(".")
 
 
 def test_all_faults_are_found_at_once():
-    assert [fault.field for fault in faults({"a": "\0", "b": [1, "\ud800"], "c": 2**70 + 1})] == ["a", "b[1]", "c"]
+    assert [fault.field for fault in find_faults({"a": "\0", "b": [1, "\ud800"], "c": 2**70 + 1})] == [
+        "a",
+        "b[1]",
+        "c",
+    ]
 
 
 def test_a_path_goes_before_the_names_and_counts_as_a_level():
-    assert [fault.field for fault in faults({"a": "\0"}, "metadata")] == ["metadata.a"]
-    assert list(faults(nested(MAX_DEPTH - 1), "metadata")) == []
-    assert len(list(faults(nested(MAX_DEPTH), "metadata"))) == 1
+    assert [fault.field for fault in find_faults({"a": "\0"}, "metadata")] == ["metadata.a"]
+    assert list(find_faults(nested(MAX_DEPTH - 1), "metadata")) == []
+    assert len(list(find_faults(nested(MAX_DEPTH), "metadata"))) == 1
 
 
 @pytest.mark.parametrize(("levels", "count"), [(MAX_DEPTH, 0), (MAX_DEPTH + 1, 1), (100_000, 1)])
 def test_depth_ends_at_64_levels(levels, count):
-    assert len(list(faults(nested(levels)))) == count
+    assert len(list(find_faults(nested(levels)))) == count
 
 
 @pytest.mark.parametrize(
     "value", ["\x01\x7f\u2028", "👩‍👩‍👧 مرحبا", {"__proto__": 1}, 2**63 - 1, -(2**63), 5e-324, (1,)]
 )
 def test_odd_but_sound_values_pass(value):
-    assert list(faults(value)) == []
+    assert list(find_faults(value)) == []
 
 
 def test_a_long_key_is_shown_short():
-    (fault,) = faults({"k" * 1_000_000: "\0"})
+    (fault,) = find_faults({"k" * 1_000_000: "\0"})
 
     assert len(fault.field) < 200

@@ -103,13 +103,13 @@ def test_what_went_live_since_it_was_asked_is_left_alone(client, staff):
 
 def test_what_was_deleted_since_it_was_asked_is_left_alone(client, staff, monkeypatch):
     page = choose(client, with_draft("porter"), with_draft("guide"))
-    each = bulk.each
+    each = bulk.apply_to_each
 
     def delete_one(*arguments):
         Agent.objects.filter(pk="guide").delete()
         return each(*arguments)
 
-    monkeypatch.setattr(bulk, "each", delete_one)
+    monkeypatch.setattr(bulk, "apply_to_each", delete_one)
 
     assert said(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
     assert live() == {"porter": 2}
@@ -121,7 +121,7 @@ def test_only_publishers_are_offered_a_draft(client):
 
     assert said(choose(client, agent)) == ["None of them has a draft that you may make live."]
 
-    forged = {"draft": bulk.standing(Agent.objects.get()), "confirmed": "Make live"}
+    forged = {"draft": bulk.live_and_draft(Agent.objects.get()), "confirmed": "Make live"}
     answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
     assert said(answer)[-2] == "Made 0 drafts live."
     assert "publisher" in said(answer)[-1]

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from access_app.models import Membership
-from agents_app.models import Agent, KeptAnswer
+from agents_app.models import Agent, IdempotencyRecord
 from agents_app.tasks import old_answers
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.concurrently import together
@@ -84,7 +84,7 @@ def test_a_key_is_short_and_printable(api, key):
 
 def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
     api.post(AGENTS, BODY, Idempotency_Key="k")
-    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert old_answers().count() == 1
 
     assert api.post(AGENTS, {**BODY, "id": "new"}, Idempotency_Key="k").status_code == 201
@@ -93,7 +93,7 @@ def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
 def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
     settings.IDEMPOTENCY_DAYS = 3
     api.post(AGENTS, BODY, Idempotency_Key="k")
-    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(days=2))
+    IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(days=2))
 
     again = api.post(AGENTS, BODY, Idempotency_Key="k")
 

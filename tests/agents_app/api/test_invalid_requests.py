@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agents_app.models import Agent, KeptAnswer
+from agents_app.models import Agent, IdempotencyRecord
 from tests.api_client import AGENTS, MODEL, agent_path, version_path
 
 GOOD = {"id": "x", "name": "X", "instructions": "", "model": MODEL}
@@ -154,7 +154,7 @@ QUERIES = [
 def _nothing_stored(api):
     yield
     assert not Agent.objects.exclude(pk="kept").exists()
-    assert not KeptAnswer.objects.exists()
+    assert not IdempotencyRecord.objects.exists()
 
 
 def refused(answer, *statuses):

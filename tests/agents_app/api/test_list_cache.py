@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentcms.cache import Kept
+from agentcms.cache import SizeLimitedCache
 from tests.api_client import AGENTS, agent_path
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_what_one_caller_was_told_another_is_not(api, stranger):
 
 
 def test_the_oldest_go_and_the_longest_are_not_kept():
-    kept = Kept(1000)
+    kept = SizeLimitedCache(1000)
     for number in range(200):
         kept.keep(number, f"text {number}", 10)
     kept.keep("long", "text", 11)
@@ -71,7 +71,7 @@ def test_the_oldest_go_and_the_longest_are_not_kept():
 
 
 def test_a_key_counts_once():
-    kept = Kept(1000)
+    kept = SizeLimitedCache(1000)
     for _ in range(500):
         kept.keep("a", "text", 10)
     kept.keep("b", "text", 10)

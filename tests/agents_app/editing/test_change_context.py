@@ -5,25 +5,29 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from agents_app.editing.change_context import UNSAID, Source, change, current
+from agents_app.editing.change_context import NO_CHANGE_CONTEXT, Source, change, current_change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory
 
 
 def test_nothing_is_said_outside_a_block():
-    assert current() is UNSAID
+    assert current_change() is NO_CHANGE_CONTEXT
 
 
 def test_a_nested_block_inherits_what_it_leaves_unsaid():
     with change(message="outer", source=Source.IMPORT, publish=False), change(message="inner"):
-        assert (current().message, current().source, current().publish) == ("inner", Source.IMPORT, False)
+        assert (current_change().message, current_change().source, current_change().publish) == (
+            "inner",
+            Source.IMPORT,
+            False,
+        )
 
 
 def test_a_block_that_fails_leaves_nothing_behind():
     with pytest.raises(ZeroDivisionError), change(message="outer"), change(message="inner"):
         raise ZeroDivisionError
 
-    assert current() is UNSAID
+    assert current_change() is NO_CHANGE_CONTEXT
 
 
 def test_what_is_said_ends_with_its_own_block():
@@ -31,12 +35,12 @@ def test_what_is_said_ends_with_its_own_block():
         with change(message="inner", publish=True):
             pass
 
-        assert (current().message, current().publish) == ("outer", None)
+        assert (current_change().message, current_change().publish) == ("outer", None)
 
 
 def test_another_thread_hears_nothing():
     with change(message="here"), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(current).result() is UNSAID
+        assert pool.submit(current_change).result() is NO_CHANGE_CONTEXT
 
 
 def test_a_thread_that_is_used_again_has_forgotten():
@@ -47,14 +51,14 @@ def test_a_thread_that_is_used_again_has_forgotten():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(say).result()
 
-        assert pool.submit(current).result() is UNSAID
+        assert pool.submit(current_change).result() is NO_CHANGE_CONTEXT
 
 
 def test_a_word_that_means_nothing_is_refused():
     with pytest.raises(TypeError), change(mesage="typo"):
         pass
 
-    assert current() is UNSAID
+    assert current_change() is NO_CHANGE_CONTEXT
 
 
 @pytest.mark.django_db

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from agents_app.editing.write_queue import in_turn
+from agents_app.editing.write_queue import agent_write_slot
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def elsewhere():
     has, let_go = Event(), Event()
 
     def hold():
-        with in_turn("a"):
+        with agent_write_slot("a"):
             has.set()
             assert let_go.wait(30)
 
@@ -30,7 +30,7 @@ def test_a_second_writer_comes_after_the_first(elsewhere):
     came = []
 
     def write():
-        with in_turn("a"):
+        with agent_write_slot("a"):
             came.append("second")
 
     with ThreadPoolExecutor(1) as pool:
@@ -48,7 +48,7 @@ def test_who_waits_too_long_goes_on_and_leaves_the_turn_to_its_holder(elsewhere,
 
     came = []
     for number in range(2):
-        with in_turn("a"):
+        with agent_write_slot("a"):
             came.append(number)
 
     assert came == [0, 1]  # and the holder, who gives back what it has, does not fail
@@ -56,11 +56,11 @@ def test_who_waits_too_long_goes_on_and_leaves_the_turn_to_its_holder(elsewhere,
 
 def test_a_write_that_fails_gives_its_turn_back(settings):
     settings.DATABASE_LOCK_TIMEOUT = 30
-    with pytest.raises(ValueError, match="went wrong"), in_turn("a"):
+    with pytest.raises(ValueError, match="went wrong"), agent_write_slot("a"):
         raise ValueError("It went wrong.")
 
     def write():
-        with in_turn("a"):
+        with agent_write_slot("a"):
             return True
 
     with ThreadPoolExecutor(1) as pool:

@@ -178,7 +178,7 @@ def test_every_fault_finds_its_field(editor, agent, changed, place, sentence):
         assert answer.status_code == 302
         return
     assert answer.status_code == 422
-    assert [field.name for field in answer.context["form"].faulty] == [place]
+    assert [field.name for field in answer.context["form"].fields_with_errors] == [place]
     assert sentence in str(answer.context["form"].errors[place])
 
 

@@ -46,7 +46,7 @@ def errors(answer):
 
 
 def secret_of(key):
-    table.forget()
+    table.invalidate()
     return table.table().find(key).secret
 
 

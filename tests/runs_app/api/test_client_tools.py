@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.schema import ShapeError
+from agents_app.configuration.schema import ConfigError
 from runs_app.requests import body
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
@@ -131,6 +131,6 @@ def test_odd_tools_are_refused(tools, path):
     if path is None:
         assert body.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
         return
-    with pytest.raises(ShapeError) as refused:
+    with pytest.raises(ConfigError) as refused:
         body.read_client_tools(tools)
     assert refused.value.issues[0].field == path

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents_app.registry import Entry, Kind, registry
 from runs_app.building.agent import build
-from runs_app.exceptions import CannotBuild
+from runs_app.exceptions import AgentBuildError
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
 
@@ -122,7 +122,7 @@ def test_settings_of_one_provider_are_passed_on():
     "model", [None, [], {}, {"provider": "demo"}, {"name": "echo"}, {"provider": "demo", "name": "opera"}]
 )
 def test_without_a_model_there_is_no_agent(model):
-    with pytest.raises(CannotBuild):
+    with pytest.raises(AgentBuildError):
         build({"model": model})
 
 

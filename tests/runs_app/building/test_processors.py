@@ -9,7 +9,7 @@ from pydantic_ai.models.function import DeltaThinkingPart, FunctionModel
 
 from agents_app.registry import Entry, Kind, processor, registry
 from runs_app.building.agent import build
-from runs_app.exceptions import RunFault
+from runs_app.exceptions import RunError
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -112,7 +112,7 @@ def test_what_a_processor_does_not_let_through_goes_nowhere(ask, does, sentence,
             raise does
         return does
 
-    with pytest.raises(RunFault) as stopped:
+    with pytest.raises(RunError) as stopped:
         ask(build({"model": DEMO, side: [{"key": "guard"}]}), "Hello")
 
     assert stopped.value.message == sentence

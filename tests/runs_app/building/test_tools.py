@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic_ai import ToolReturnPart
 
-from agents_app.configuration.schema import to_body
+from agents_app.configuration.schema import to_wire_dict
 from agents_app.registry import Kind, registry, tool
 from runs_app.building.agent import build
 from runs_app.building.tool_names import tool_name
@@ -217,4 +217,4 @@ def test_a_demand_for_a_tool_holds_for_the_first_step(run):
 def test_an_agent_in_code_is_built_like_any_other(ask):
     entry = registry.get(Kind.AGENT, "proofreader")
 
-    assert "teh cat" in ask(build(to_body(entry.target)), "teh cat")
+    assert "teh cat" in ask(build(to_wire_dict(entry.target)), "teh cat")

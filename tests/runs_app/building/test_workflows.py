@@ -22,7 +22,7 @@ COUNTED = {"a": 2, "b": 1}
 @pytest.fixture
 def worker(monkeypatch):
     """A worker that takes each job when it is sent, as one does that has nothing else to do."""
-    monkeypatch.setattr(runner, "send", lambda job: runner.run(str(job.pk)))
+    monkeypatch.setattr(runner, "send", lambda job: runner.run_claimed(str(job.pk)))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from runs_app.display.spans import spans
-from runs_app.display.transcript import Call, Transcript, Words
+from runs_app.display.transcript import TextPart, ToolCallPart, Transcript
 from runs_app.models import AgentRun, RunEvent
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -26,12 +26,12 @@ def test_pieces_of_text_become_one_passage():
         ("text-start", {"id": "1"}), ("text-delta", {"text": "Good "}), ("text-delta", {"text": "day."})
     )
 
-    assert found.said == [Words("text", "Good day.")]
+    assert found.said == [TextPart("text", "Good day.")]
     assert found.last_number == 3
 
 
 def test_text_without_a_start_is_a_passage_too():
-    assert transcript(("text-delta", {"text": "Hello"})).said == [Words("text", "Hello")]
+    assert transcript(("text-delta", {"text": "Hello"})).said == [TextPart("text", "Hello")]
 
 
 def test_a_call_stands_where_it_was_made_and_holds_its_result():
@@ -60,9 +60,9 @@ def test_a_result_that_is_an_error_says_so():
 
 
 def test_workflows_and_sub_agents_have_words_of_their_own():
-    assert Call("a", "workflow-triage-ticket").noun == "workflow"
-    assert Call("a", "agent-reply-drafter").noun == "sub-agent"
-    assert Call("a", "agent-reply-drafter").title == "reply-drafter"
+    assert ToolCallPart("a", "workflow-triage-ticket").noun == "workflow"
+    assert ToolCallPart("a", "agent-reply-drafter").noun == "sub-agent"
+    assert ToolCallPart("a", "agent-reply-drafter").title == "reply-drafter"
 
 
 def test_a_result_without_its_call_is_left_out():
@@ -92,7 +92,7 @@ def test_the_time_goes_to_waiting_the_model_and_the_tools():
 
     found = spans(run, happened, Transcript(happened).calls.values())
 
-    assert [(span.kind, span.label, span.x, span.width, span.took) for span in found] == [
+    assert [(span.kind, span.label, span.x, span.width, span.duration_text) for span in found] == [
         ("wait", "Waiting", 0, 100, "1.0 s"),
         ("wait", "Preparing", 100, 100, "1.0 s"),
         ("model", "Model, step 1", 200, 100, "1.0 s"),

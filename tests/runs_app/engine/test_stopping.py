@@ -87,7 +87,7 @@ def test_an_agent_that_is_deleted_ends_its_runs(agent, editor):
     agent.delete()
 
     assert not AgentRun.objects.filter(pk=run.pk).exists()
-    assert engine().writer.settle(10)
+    assert engine().writer.wait_until_flushed(10)
 
 
 def test_who_reads_along_is_told_that_the_agent_was_deleted(agent, editor):
@@ -165,7 +165,7 @@ def test_a_process_that_lost_a_run_writes_nothing_more(agent, editor):
     while not leases.give_up(run.pk):  # unless it renewed the lease in between
         AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
-    assert engine().writer.settle(20)
+    assert engine().writer.wait_until_flushed(20)
 
     run.refresh_from_db()
     assert (run.status, run.error) == ("failed", leases.LOST)

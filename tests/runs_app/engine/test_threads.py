@@ -6,14 +6,14 @@ import threading
 import pytest
 from django.db import connections
 
-from runs_app.engine.threads import in_database, in_thread
+from runs_app.engine.threads import run_blocking, run_db
 from tests.factories import UserFactory
 
 
 def test_the_event_loop_goes_on_while_a_tool_blocks():
     async def both():
         done = threading.Event()
-        blocked = asyncio.ensure_future(in_thread(done.wait, 10))
+        blocked = asyncio.ensure_future(run_blocking(done.wait, 10))
         await asyncio.sleep(0)
         done.set()
         return await blocked
@@ -30,7 +30,7 @@ def test_a_connection_goes_back_to_the_pool():
         type(user).objects.get(pk=user.pk)
         return connections["default"]
 
-    used = asyncio.run(in_database(read))
+    used = asyncio.run(run_db(read))
 
     assert used.connection is None
 
@@ -39,6 +39,6 @@ def test_a_connection_goes_back_to_the_pool():
 def test_the_database_is_asked_in_a_thread():
     user = UserFactory()
 
-    found = asyncio.run(in_database(type(user).objects.get, pk=user.pk))
+    found = asyncio.run(run_db(type(user).objects.get, pk=user.pk))
 
     assert found == user

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.events.chunks import LONGEST_VALUE, bounded, chunk, grow, on_the_wire, storable
+from runs_app.events.chunks import LONGEST_VALUE, append_delta, bounded, chunk, encode_chunk, to_storable_json
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, begin, chunks, ended
 
@@ -51,7 +51,7 @@ class Place:
     ],
 )
 def test_a_value_becomes_json_that_both_databases_keep(value, kept):
-    assert storable(value) == kept
+    assert to_storable_json(value) == kept
 
 
 def test_what_is_nested_too_deep_becomes_a_text():
@@ -59,8 +59,8 @@ def test_what_is_nested_too_deep_becomes_a_text():
     for _ in range(80):
         deep = [deep]
 
-    json.dumps(storable(deep))
-    assert "[" in json.dumps(storable(deep))
+    json.dumps(to_storable_json(deep))
+    assert "[" in json.dumps(to_storable_json(deep))
 
 
 def test_a_long_value_is_cut_with_its_length():
@@ -72,15 +72,15 @@ def test_a_long_value_is_cut_with_its_length():
 def test_pieces_of_one_text_grow_together_and_no_others():
     last = chunk("text-delta", id="1-0", text="Hel")
 
-    assert grow(last, chunk("text-delta", id="1-0", text="lo"))
+    assert append_delta(last, chunk("text-delta", id="1-0", text="lo"))
     assert last["payload"]["text"] == "Hello"
-    assert not grow(last, chunk("text-delta", id="1-1", text="x"))
-    assert not grow(last, chunk("reasoning-delta", id="1-0", text="x"))
-    assert not grow(chunk("text-start", id="1-0"), chunk("text-delta", id="1-0", text="x"))
+    assert not append_delta(last, chunk("text-delta", id="1-1", text="x"))
+    assert not append_delta(last, chunk("reasoning-delta", id="1-0", text="x"))
+    assert not append_delta(chunk("text-start", id="1-0"), chunk("text-delta", id="1-0", text="x"))
 
 
 def test_the_wire_is_ascii_so_that_no_letter_is_cut_in_two():
-    assert on_the_wire("r", chunk("text-delta", id="1", text="👋")).isascii()
+    assert encode_chunk("r", chunk("text-delta", id="1", text="👋")).isascii()
 
 
 @pytest.mark.usefixtures("engine_at_rest")

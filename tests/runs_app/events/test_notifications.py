@@ -8,14 +8,14 @@ from uuid import uuid4
 import pytest
 import redis
 
-from runs_app.events.notifications import LOOK_AGAIN, Wakeups
+from runs_app.events.notifications import LOOK_AGAIN, RunNotifier
 from tests.served import wait_until
 
 
 @pytest.fixture
 def pair(valkey):
     """Two processes, as far as wake-ups know of each other."""
-    pair = Wakeups(valkey), Wakeups(valkey)
+    pair = RunNotifier(valkey), RunNotifier(valkey)
     for each in pair:
         each.listen()
     wait_until(lambda: all(each.is_told for each in pair), 20, "the subscriptions")
@@ -36,8 +36,8 @@ def test_a_reader_in_another_process_is_woken(pair):
     here, there = pair
     run_id = uuid4()
 
-    with there.waiting_for(run_id) as woken, there.waiting_for(uuid4()) as other:
-        say(here, lambda: here.tell([run_id]))
+    with there.subscribe(run_id) as woken, there.subscribe(uuid4()) as other:
+        say(here, lambda: here.notify([run_id]))
 
         assert woken.wait(10)
         assert not other.is_set()
@@ -54,7 +54,7 @@ def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
     there.stop = stopped.append
     run_id = uuid4()
 
-    say(here, lambda: here.tell_to_stop(run_id))
+    say(here, lambda: here.request_cancel(run_id))
 
     wait_until(lambda: stopped == [run_id], 10)
 
@@ -64,18 +64,18 @@ def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
     there.stop = pytest.fail
     run_id = uuid4()
 
-    with redis.Redis.from_url(valkey) as stranger, there.waiting_for(run_id) as woken:
+    with redis.Redis.from_url(valkey) as stranger, there.subscribe(run_id) as woken:
         stranger.publish("agent.stream.nonsense", "stop")
         stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
-        say(here, lambda: here.tell([run_id]))
+        say(here, lambda: here.notify([run_id]))
 
         assert woken.wait(10)
 
 
 def test_without_valkey_readers_look_by_themselves():
-    alone = Wakeups("")
+    alone = RunNotifier("")
 
-    with alone.waiting_for(uuid4()):
+    with alone.subscribe(uuid4()):
         assert alone.patience(5) == LOOK_AGAIN
     assert alone.listener is None
 
@@ -84,8 +84,8 @@ def test_a_valkey_that_hangs_holds_nobody_up():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        alone = Wakeups(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
-        told = threading.Thread(target=alone.tell, args=[[uuid4()]], daemon=True)
+        alone = RunNotifier(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        told = threading.Thread(target=alone.notify, args=[[uuid4()]], daemon=True)
 
         told.start()
         told.join(20)
@@ -95,13 +95,13 @@ def test_a_valkey_that_hangs_holds_nobody_up():
 
 
 def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):
-    alone = Wakeups("redis://127.0.0.1:1/0")
+    alone = RunNotifier("redis://127.0.0.1:1/0")
     alone.close()
     run_id = uuid4()
 
-    with caplog.at_level(logging.WARNING), alone.waiting_for(run_id) as woken:
+    with caplog.at_level(logging.WARNING), alone.subscribe(run_id) as woken:
         for _ in range(3):
-            alone.tell([run_id])
+            alone.notify([run_id])
 
         assert woken.is_set()
         assert alone.patience(5) == LOOK_AGAIN

@@ -17,7 +17,7 @@ from pydantic_ai import (
 from agents_app.registry import Entry, Kind, registry
 from runs_app.building.agent import build
 from runs_app.memory import threads
-from runs_app.memory.last_messages import usable
+from runs_app.memory.last_messages import trim_unpaired_calls
 from runs_app.models import Message, Thread
 from tests.factories import UserFactory
 from tests.runs_app.conftest import answer
@@ -191,4 +191,4 @@ ANSWER = ModelResponse([TextPart("Rain.")])
     ids=["whole", "cut off", "no prompt", "open call", "call brought along", "result last", "nothing"],
 )
 def test_only_what_providers_take_is_remembered(remembered, said, left):
-    assert usable(remembered, said) == left
+    assert trim_unpaired_calls(remembered, said) == left

@@ -21,6 +21,6 @@ def stand_in(running_stand_in, settings) -> StandIn:
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
     settings.MODEL_URLS = running_stand_in.urls
-    table.forget()
+    table.invalidate()
     yield running_stand_in
-    table.forget()
+    table.invalidate()

@@ -9,7 +9,7 @@ from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
 import httpx2
 import pytest
 
-from runs_app.exceptions import CannotBuild, RunFault, fault_in
+from runs_app.exceptions import AgentBuildError, RunError, find_run_fault
 from runs_app.providers.address_policy import check_url, is_allowed
 from runs_app.providers.transport import CheckedTransport
 
@@ -60,12 +60,12 @@ def test_a_network_that_is_named_is_allowed(settings):
     ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://", "http://[::1", "http://a:b"],
 )
 def test_only_http_is_spoken(url):
-    with pytest.raises(CannotBuild, match="must begin with http"):
+    with pytest.raises(AgentBuildError, match="must begin with http"):
         check_url(url)
 
 
 def test_no_password_stands_in_an_address():
-    with pytest.raises(CannotBuild, match="Leave user and password out") as refused:
+    with pytest.raises(AgentBuildError, match="Leave user and password out") as refused:
         check_url("https://ada:sesame@models.example.org")
 
     assert "sesame" not in str(refused.value)
@@ -73,7 +73,7 @@ def test_no_password_stands_in_an_address():
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
 def test_an_address_says_itself_that_it_is_private(url):
-    with pytest.raises(CannotBuild, match="MODEL_NETWORKS"):
+    with pytest.raises(AgentBuildError, match="MODEL_NETWORKS"):
         check_url(url)
 
 
@@ -118,12 +118,12 @@ def resolver(answers):
 
 
 def test_a_name_that_means_a_private_address_is_refused_at_the_connection(port):
-    with pytest.raises(RunFault, match="'localhost' are refused"):
+    with pytest.raises(RunError, match="'localhost' are refused"):
         get(f"http://localhost:{port}/")
 
 
 def test_one_private_address_among_others_is_enough():
-    with pytest.raises(RunFault, match=r"127\.0\.0\.1 is private"):
+    with pytest.raises(RunError, match=r"127\.0\.0\.1 is private"):
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
 
 
@@ -161,14 +161,14 @@ def test_a_host_that_is_not_known_is_an_error_of_the_connection():
 
 
 def test_a_fault_is_found_in_what_was_made_of_it():
-    fault = RunFault("Models at 'x' are refused.")
+    fault = RunError("Models at 'x' are refused.")
     try:
         try:
             raise fault
-        except RunFault as error:
+        except RunError as error:
             raise ConnectionError("Connection error.") from error
     except ConnectionError as error:
         outer = error
 
-    assert fault_in(outer) is fault
-    assert fault_in(ValueError()) is None
+    assert find_run_fault(outer) is fault
+    assert find_run_fault(ValueError()) is None

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.exceptions import CannotBuild
+from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 from runs_app.providers.models import provider_of
@@ -116,7 +116,7 @@ def test_a_key_is_nowhere_to_be_read():
 def test_another_secret_of_the_installation_cannot_read_a_key(settings):
     keep(secret=SECRET)
     settings.PROVIDER_KEY_SECRET = "another"
-    table.forget()
+    table.invalidate()
 
     provider = found("house")
 
@@ -161,7 +161,7 @@ def test_code_that_registers_nothing_to_run_is_told_so():
     ],
 )
 def test_a_model_that_nobody_can_ask_is_an_error(choice, code, words):
-    with pytest.raises(CannotBuild) as refused:
+    with pytest.raises(AgentBuildError) as refused:
         provider_of(choice)
 
     assert refused.value.code == code

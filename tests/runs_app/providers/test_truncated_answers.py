@@ -80,10 +80,10 @@ def hanging_up(settings):
         settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
-        table.forget()
+        table.invalidate()
         yield server
         server.shutdown()
-    table.forget()
+    table.invalidate()
 
 
 def asked(provider, **fields):

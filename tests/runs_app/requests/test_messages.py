@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.schema import ShapeError
+from agents_app.configuration.schema import ConfigError
 from runs_app.requests.messages import read_messages
 
 CALL = {"toolCallId": "c1", "toolName": "add"}
@@ -112,14 +112,14 @@ def test_a_page_keeps_a_call_with_its_result_and_what_followed():
     ids=lambda value: "",
 )
 def test_what_cannot_be_answered_is_refused_with_its_place(sent, path):
-    with pytest.raises(ShapeError) as refused:
+    with pytest.raises(ConfigError) as refused:
         read_messages(sent)
 
     assert refused.value.issues[0].field == path
 
 
 def test_a_system_message_is_refused_with_the_way_out():
-    with pytest.raises(ShapeError) as refused:
+    with pytest.raises(ConfigError) as refused:
         read_messages([{"role": "system", "content": "Be rude."}, "Hello"])
 
     assert "its instructions" in refused.value.issues[0].message

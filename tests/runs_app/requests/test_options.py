@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents_app.configuration.schema import ShapeError
+from agents_app.configuration.schema import ConfigError
 from runs_app.requests.options import merge, model_settings, most_steps, read_defaults, read_options
 
 
@@ -32,7 +32,7 @@ def test_options_in_model_settings_count_too():
     ],
 )
 def test_an_option_that_cannot_be_is_named_with_its_path(body, field, message):
-    with pytest.raises(ShapeError) as refused:
+    with pytest.raises(ConfigError) as refused:
         read_options(body)
 
     assert refused.value.issues == [(field, message)]
@@ -45,7 +45,7 @@ def test_a_tool_can_be_left_free_forbidden_or_demanded(choice):
 
 @pytest.mark.parametrize("choice", ["maybe", {"type": "tool"}, {"type": "tool", "toolName": 3}, 7])
 def test_another_tool_choice_is_refused(choice):
-    with pytest.raises(ShapeError) as refused:
+    with pytest.raises(ConfigError) as refused:
         read_options({"toolChoice": choice})
 
     assert refused.value.issues == [

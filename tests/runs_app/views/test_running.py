@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.urls import reverse
 
-from runs_app.exceptions import CannotBuild
+from runs_app.exceptions import AgentBuildError
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
@@ -133,5 +133,5 @@ def test_the_stand_in_for_a_model_without_a_key_stays_on_the_page(editor, settin
     ask(editor, agent)
 
     assert "I am the demo model" in ended(AgentRun.objects.get()).output
-    with pytest.raises(CannotBuild, match="OPENAI_API_KEY"):
+    with pytest.raises(AgentBuildError, match="OPENAI_API_KEY"):
         stored_agents.get(agent.pk).build()

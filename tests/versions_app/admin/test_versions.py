@@ -194,7 +194,7 @@ def test_versions_are_pinned_together_where_the_role_allows(client, agent):
 @pytest.mark.parametrize(("action", "pinned"), [("pin", False), ("unpin", True)])
 def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, agent, action, pinned):
     version = agent.versions.get(version_number=1)
-    version.describe(name="First", pinned=pinned)
+    version.update_description(name="First", pinned=pinned)
 
     asked = act(client, version, action, confirmed="").content.decode()
     before = agent.versions.get(version_number=1).pinned

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.runner import run
+from jobs_app.runner import run_claimed
 from tests.api_client import MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app.exchange import jobs
@@ -27,7 +27,7 @@ def done(caller, started):
     """The job's body once a worker did it."""
     assert started.status_code == 202, started.body
     assert started.body["state"] == "queued"
-    run(started.body["id"])
+    run_claimed(started.body["id"])
     job = caller.get(f"/api/jobs/{started.body['id']}").body
     assert job["state"] == "done", job["error"]
     return job
@@ -375,10 +375,10 @@ def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, mom
         else:
             patch.setattr(Job, "finish", dying(lambda *_: None))
         with pytest.raises(Killed):
-            run(started)
+            run_claimed(started)
     Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
-    run(started)
+    run_claimed(started)
 
     job = api.get(f"/api/jobs/{started}").body
     assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)

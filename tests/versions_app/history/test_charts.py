@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from versions_app.history.charts import WEEKS, WIDTH, sizes, spans, weeks
-from versions_app.history.timeline import Sketch
+from versions_app.history.timeline import VersionSummary
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday
 
 
 def sketch(number, days_ago=0, size=0):
-    return Sketch(number, "", NOW - timedelta(days=days_ago), "ann", size)
+    return VersionSummary(number, "", NOW - timedelta(days=days_ago), "ann", size)
 
 
 def test_spans_fill_the_width_and_the_last_is_live():

@@ -43,7 +43,7 @@ def drop_trigger():
 
 
 def check(**parameters):
-    return runner.run(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
+    return runner.run_claimed(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
 
 
 def kinds(result):
@@ -142,7 +142,7 @@ def test_an_agent_that_lists_would_not_find_is_indexed_anew(agent, spoil):
 
     assert check()["found"] == 0
     heads = AgentIndex.objects.filter(is_head=True)
-    assert [row.agent for row in heads.matching("open the door").with_metadata({"team": 1})] == [agent]
+    assert [row.agent for row in heads.search("open the door").with_metadata({"team": 1})] == [agent]
     assert [row.is_live for row in agent.index.order_by("pk")] == [True, False]
     assert list(agent.versions.values()) == before
 
@@ -158,7 +158,7 @@ def test_an_index_of_words_that_is_not_kept_is_kept_again(agent):
 
     assert kinds(check(repair=True)) == {"search", "index"}
 
-    assert [row.agent for row in AgentIndex.objects.matching("luggage")] == [agent]
+    assert [row.agent for row in AgentIndex.objects.search("luggage")] == [agent]
     assert check()["found"] == 0
 
 
@@ -216,6 +216,6 @@ def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
     done = {"after": "porter", "versions": 2, "counts": {}, "repaired": 0, "faults": []}
     job = Job.objects.create(kind=CHECK, cursor=done, done=1)
 
-    result = runner.run(str(job.pk)).result
+    result = runner.run_claimed(str(job.pk)).result
 
     assert (result["agents"], result["versions"]) == (2, 3)

@@ -72,7 +72,7 @@ def test_a_version_cannot_be_given_to_another_agent(version):
 
 
 def test_name_message_and_pin_may_be_edited(version):
-    version.describe(name="Opening", change_message="First try", pinned=True)
+    version.update_description(name="Opening", change_message="First try", pinned=True)
 
     stored = AgentVersion.objects.get(pk=version.pk)
     assert (stored.name, stored.change_message, stored.pinned) == ("Opening", "First try", True)

@@ -1,4 +1,4 @@
-"""Only what changes an agent makes a version, and only `describe()` changes one; other ways say what to do instead."""
+"""Only saving an agent adds a version; every other write raises an error that names the supported way."""
 
 import asyncio
 
@@ -42,14 +42,14 @@ def test_what_never_changes_is_not_changed_in_bulk(agent):
 
     with pytest.raises(TypeError, match=r"update\(\) would change snapshot_text of versions"):
         agent.versions.update(snapshot_text="{}")
-    with pytest.raises(TypeError, match=r"bulk_update\(\) would change version_number .* Call describe\(\)"):
+    with pytest.raises(TypeError, match=r"bulk_update\(\) would change version_number .* Call update_description\(\)"):
         AgentVersion.objects.bulk_update([version], ["version_number", "name"])
 
 
 def test_a_version_may_be_described(agent):
     version = agent.versions.get()
 
-    version.describe(name="First", pinned=True)
+    version.update_description(name="First", pinned=True)
     agent.versions.filter(pk=version.pk).update(change_message="For the fair")
 
     version.refresh_from_db()

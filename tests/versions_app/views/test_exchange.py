@@ -10,7 +10,7 @@ from django.urls import reverse
 from access_app.role import Role
 from agents_app.models import Agent
 from jobs_app.models import Job
-from jobs_app.runner import run
+from jobs_app.runner import run_claimed
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from versions_app.exchange.jobs import folder
@@ -29,7 +29,7 @@ def address(name, job):
 def done(answer):
     """The job that an act led to, once a worker did it."""
     assert answer.status_code == 302, answer.content.decode()
-    return run(answer.url.rsplit("/", 1)[1])
+    return run_claimed(answer.url.rsplit("/", 1)[1])
 
 
 def written(client, job):
@@ -175,7 +175,7 @@ def test_the_page_asks_again_until_the_job_is_over(viewer, agent):
     waiting = viewer.get(to).content.decode()
 
     fragment = viewer.get(f"{to}/progress")
-    job = run(to.rsplit("/", 1)[1])
+    job = run_claimed(to.rsplit("/", 1)[1])
     over = viewer.get(f"{to}/progress")
 
     assert 'http-equiv="refresh"' in waiting

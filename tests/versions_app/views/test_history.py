@@ -64,7 +64,7 @@ def test_a_summary_survives_the_version_it_was_made_from(publisher, story):
 
 
 def test_filters_stand_in_the_address_and_can_be_taken_away(publisher, story):
-    version(story, 2).describe(name="Warm words")
+    version(story, 2).update_description(name="Warm words")
 
     response = page(publisher, "list", story, named="on", field="instructions")
 

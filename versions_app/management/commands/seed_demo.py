@@ -86,7 +86,7 @@ def take(step: Step, agent: Agent) -> None:
         return
     version = agent.versions.get(version_number=step.number)
     if step.act == "name":
-        version.describe(name=step.name, pinned=step.pinned)
+        version.update_description(name=step.name, pinned=step.pinned)
     elif step.act == "activate":
         version.activate()
     else:
