@@ -85,7 +85,7 @@ class AgentEditForm(forms.Form):
             }
         if not {"provider", "model_name", "model_rest", *SETTINGS} - cleaned.keys():
             cleaned["model"] = self.compose_model(cleaned)
-        self.ask_the_shape(cleaned)
+        self.validate_config(cleaned)
         return cleaned
 
     def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
@@ -99,19 +99,19 @@ class AgentEditForm(forms.Form):
             self.add_error("model_rest", f"{', '.join(twice)} has a field of its own. Set it there or here.")
         return {**rest, **own}
 
-    def ask_the_shape(self, cleaned: dict[str, Any]) -> None:
+    def validate_config(self, cleaned: dict[str, Any]) -> None:
         """The one shape decides; each of its faults is shown at the field that is about it."""
         try:
             schema.validate_fields(schema.as_partial(self.shape), self.body(cleaned))
         except schema.ConfigError as error:
             for issue in error.issues:
-                place, message = self.place_of(issue)
+                place, message = self.field_for_issue(issue)
                 self.add_error(place, ValidationError(message, code="invalid"))
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         return schema.to_wire_dict(cleaned)
 
-    def place_of(self, issue: schema.Issue) -> tuple[str | None, str]:
+    def field_for_issue(self, issue: schema.Issue) -> tuple[str | None, str]:
         if issue.field in WHERE:
             return WHERE[issue.field], issue.message
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
@@ -164,7 +164,7 @@ class AgentEditForm(forms.Form):
         return f"{plural(characters, 'character')} · about {plural(tokens, 'token')} (estimate)"
 
     @property
-    def faulty(self) -> list[Any]:
+    def fields_with_errors(self) -> list[Any]:
         """The fields at fault, in the order of the page."""
         return [field for field in self if field.errors]
 
@@ -224,23 +224,23 @@ class ExistingAgentForm(AgentEditForm):
         self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
 
     @property
-    def kept_on(self) -> list[str]:
+    def accepted_versions(self) -> list[str]:
         """The head and live versions of a conflict on top of which the person chose to go, and whether to publish."""
         return str(self.data.get("keep_on", "")).split()
 
     @property
     def publishes(self) -> bool:
-        return (self.kept_on[2:] or [str(self.data.get("publish"))]) == ["yes"]
+        return (self.accepted_versions[2:] or [str(self.data.get("publish"))]) == ["yes"]
 
     def stale_for(self, row: Agent, *, publishes: bool) -> str:
         """What moved under the form since it was opened: "head", "live" or nothing that matters."""
-        if self.kept_on[:2] == [str(row.head_version_id), str(row.active_version_id)]:
+        if self.accepted_versions[:2] == [str(row.head_version_id), str(row.active_version_id)]:
             return ""
-        if not self.saw(row, "head"):
+        if not self.pointer_unchanged(row, "head"):
             return "head"
-        return "live" if publishes and not self.saw(row, "live") else ""
+        return "live" if publishes and not self.pointer_unchanged(row, "live") else ""
 
-    def saw(self, row: Agent, name: str) -> bool:
+    def pointer_unchanged(self, row: Agent, name: str) -> bool:
         """Whether the pointer still says what it said: another version of the same picture does."""
         version: Any = row.head_version if name == "head" else row.active_version
         seen = self.cleaned_data.get(name)
