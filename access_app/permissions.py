@@ -6,14 +6,12 @@ key's. Where nothing grants, nothing is allowed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 
+from access_app.models import ApiKey, Membership
 from access_app.role import Role, RoleRequired
-
-if TYPE_CHECKING:
-    from access_app.models import ApiKey
 
 SHARED_OWNER = ""  # the blank owner id: the space that everybody's memberships may name
 
@@ -36,8 +34,6 @@ def can_have_role(user: Any, role: Role) -> bool:
 
 def owner_ids_for(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
     """The owner ids for which the caller has at least the role, as a subquery. Superusers are asked by `may_all`."""
-    from access_app.models import Membership  # the model's field needs Role
-
     if not can_have_role(user, role):
         return Membership.objects.none().values_list("owner_id", flat=True)
     granted = Membership.objects.filter(user_id=user.pk, role__in=Role.at_least(role))
@@ -46,8 +42,6 @@ def owner_ids_for(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, s
 
 def granted_role(user: Any, owner_column: str) -> models.Subquery:
     """The role that a row's owner granted the caller, for `annotate`; superusers and keys are asked afterwards."""
-    from access_app.models import Membership
-
     granted = Membership.objects.filter(user_id=user.pk, owner_id=models.OuterRef(owner_column))
     return models.Subquery(granted.values("role")[:1])
 
@@ -75,8 +69,6 @@ def require_granted_role(user: Any, role: Role, row: Any, hint: str = "") -> Non
 
 def role_for(user: Any, owner_id: str) -> Role | None:
     """The caller's role for an owner, cut to its key, or None."""
-    from access_app.models import Membership
-
     if not can_have_role(user, Role.VIEWER) or user.is_superuser:
         return effective_role(user, None)
     granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.core.exceptions import PermissionDenied
 from django.db import models
-
-if TYPE_CHECKING:
-    pass
 
 
 class Role(models.TextChoices):

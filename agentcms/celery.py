@@ -6,6 +6,8 @@ from typing import Any
 from celery import Celery, Task
 from celery.signals import setup_logging, worker_init
 
+from agents_app.editing.change_context import Source, change
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
 
@@ -13,8 +15,6 @@ class ChangeTask(Task):
     """A task whose changes say that a task made them."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from agents_app.editing.change_context import Source, change  # the applications load after this module
-
         with change(source=Source.TASK):
             return super().__call__(*args, **kwargs)
 

@@ -1,7 +1,6 @@
-"""Arrows point down: between the apps, and inside each of them."""
+"""Imports point one way: inside each app, between the apps, and in the project package."""
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,116 +8,172 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parent.parent
-FLOORS = ["agentcms floor", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app", "agentcms top"]
-APPS = FLOORS[1:-1]
-# The modules of `agentcms` that wire everything together or run it. The others are the floor and know of no app.
-TOP = {"__init__", "apps", "celery", "checks", "settings", "urls", "wsgi"}
-TOP |= {"api_operations", "api_schema", "api_schema_runs", "api_schema_views", "api_schema_words"}
-TOP |= {"figures", "health", "metrics", "observe"}
-TOP |= {"children", "embedded", "prepare", "run", "supervisor", "watchdog", "worker"}
+# The lowest first. `agentcms` has a floor below the apps and a top above them.
+APPS = ["access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
+LEVELS = ["agentcms floor", *APPS, "agentcms top"]
+# What wires everything together, or runs it. The rest of `agentcms` is the floor, which knows no app.
+TOP = {"__init__", "apps", "celery", "checks", "observability", "openapi", "server", "settings", "urls", "wsgi"}
 
-HTTP = ("rest_framework", "django.http", "django.shortcuts", "django.views", "django_htmx")
-# What answers requests, or helps with answering; every other module of an app is the domain, or a form of it.
-ANSWERING = re.compile(
-    r"(admin|api|urls|views)(_\w+)?|\w+_api|http|middleware|pages|authentication|cors|staff|throttling"
-    r"|asking|columns|listing|once"
+# Names of packages and modules. Every other module of an app belongs to its domain.
+WEB = {"admin", "admin_access", "api", "authentication", "forms", "middleware", "views"}
+BACKGROUND = {"apps", "management", "signals", "tasks"}
+
+HTTP = (
+    "rest_framework",
+    "django.http",
+    "django.shortcuts",
+    "django.views",
+    "django_htmx",
+    "agentcms.api",
+    "agentcms.web",
 )
-# What the domain sets off; those that connect it and start it stand above too.
-SET_OFF = re.compile(r"\w+_app\.(tasks|signals)\b")
-ABOVE = {"apps", "signals", "tasks"}
+# These load slowly, so a module that is often loaded imports them, or what needs them, inside a function.
+HEAVY = ("celery", "cryptography", "prometheus_client", "pydantic_ai")
+# DRF's views load this module themselves.
+LATE = {"agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback"}
 
 
-def modules(app: str) -> list[Path]:
+def module_files(app: str) -> list[Path]:
     return sorted(path for path in (PROJECT / app).rglob("*.py") if "migrations" not in path.parts)
 
 
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PROJECT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 @cache
-def imports(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports, inside functions too, but for those that only a type checker reads."""
-    return tuple(imports_of(path))
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text())
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
-    unread = {id(inner) for node in typing for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in unread:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def floor_of(module: str) -> int | None:
-    """How high a module of ours stands, or None for somebody else's."""
-    package, _, rest = module.partition(".")
-    if package == "agentcms":
-        return FLOORS.index("agentcms top" if rest.partition(".")[0] in TOP else "agentcms floor")
-    return FLOORS.index(package) if package in FLOORS else None
-
-
-def file_of(module: str) -> Path | None:
-    """The file of one of our modules; `module` may also name something in it."""
-    for name in (module, module.rpartition(".")[0]):
-        if (path := PROJECT.joinpath(*name.split(".")).with_suffix(".py")).exists():
-            return path
+def file_of(name: str) -> Path | None:
+    """The file of one of our modules. The name may also be that of something defined in it."""
+    for candidate in (name, name.rpartition(".")[0]):
+        base = PROJECT.joinpath(*candidate.split("."))
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if candidate and path.exists():
+                return path
     return None
 
 
-def reached(module: str) -> Iterator[tuple[str, str]]:
-    """Each import of a module and of all modules of ours that it leads to, with the module where it stands."""
-    waiting, known = [file_of(module)], {file_of(module)}
+@cache
+def imports(path: Path) -> tuple[tuple[str, str], ...]:
+    """Each import of a file with the function it stands in, but for those that only a type checker reads."""
+    return tuple(find_imports(ast.parse(path.read_text()), path, ""))
+
+
+def find_imports(tree: ast.AST, path: Path, function: str) -> Iterator[tuple[str, str]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, function) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively."
+            yield from ((f"{node.module}.{alias.name}", function) for alias in node.names)
+        else:
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from find_imports(node, path, node.name if is_function else function)
+
+
+def level_of(name: str) -> int | None:
+    """The level of a module of ours, or None for somebody else's."""
+    package, _, rest = name.partition(".")
+    if package == "agentcms":
+        return LEVELS.index("agentcms top" if (rest.partition(".")[0] or "__init__") in TOP else "agentcms floor")
+    return LEVELS.index(package) if package in LEVELS else None
+
+
+def layer_of(name: str) -> str:
+    """The layer of a module inside its app: domain, background or web."""
+    parts = name.split(".")[1:]
+    if WEB.intersection(parts) or any(part.startswith("urls") for part in parts):
+        return "web"
+    return "background" if BACKGROUND.intersection(parts) else "domain"
+
+
+def our_imports(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports."""
+    for name, _ in imports(path):
+        if level_of(name) is not None and (file := file_of(name)) is not None and file != path:
+            yield module_name(file)
+
+
+def reachable_imports(start: Path) -> Iterator[tuple[str, str]]:
+    """Each import of a module and of all modules of ours that it leads to, with the module that has it."""
+    waiting, seen = [start], {start}
     while waiting:
         path = waiting.pop()
-        for imported in imports(path):
-            yield module_of(path), imported
-            inner = file_of(imported) if floor_of(imported) is not None else None
-            if inner and inner not in known:
-                known.add(inner)
-                waiting.append(inner)
+        for name, _ in imports(path):
+            yield module_name(path), name
+            file = file_of(name) if level_of(name) is not None else None
+            if file and file not in seen:
+                seen.add(file)
+                waiting.append(file)
 
 
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+def may_import(importer: str, imported: str) -> bool:
+    """Whether the order of the apps allows an import between two of them."""
+    below = level_of(imported) <= level_of(importer)
+    if importer.split(".")[0] in APPS and layer_of(importer) == "web" and imported.split(".")[0] in APPS:
+        return below or layer_of(imported) == "domain"
+    return below
 
 
 @pytest.mark.parametrize("app", ["agentcms", *APPS])
-def test_an_app_imports_only_what_stands_below_it(app):
+def test_an_app_imports_only_apps_below_it(app):
     upwards = [
-        f"{module_of(path)} imports {imported}"
-        for path in modules(app)
-        for imported in imports(path)
-        if (above := floor_of(imported)) is not None and above > (floor_of(module_of(path)) or 0)
+        f"{module_name(path)} imports {imported}"
+        for path in module_files(app)
+        for imported in our_imports(path)
+        if not may_import(module_name(path), imported)
     ]
 
     assert upwards == []
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_the_domain_reaches_no_http(app):
-    inside = [module_of(path) for path in modules(app) if not ANSWERING.fullmatch(path.stem)]
+def test_the_domain_imports_no_http(app):
+    domain = [path for path in module_files(app) if layer_of(module_name(path)) == "domain"]
 
-    found = {
-        f"{module}: {each} imports {imported}"
-        for module in inside
-        for each, imported in reached(module)
+    with_http = {
+        f"{module_name(path)}: {module} imports {imported}"
+        for path in domain
+        for module, imported in reachable_imports(path)
         if imported.startswith(HTTP)
     }
 
-    assert found == set()
+    assert with_http == set()
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_nothing_of_the_domain_imports_what_it_sets_off(app):
+def test_an_app_is_layered_into_domain_background_and_web(app):
+    order = ["domain", "background", "web"]
+
     upwards = [
-        f"{module_of(path)} imports {imported}"
-        for path in modules(app)
-        if not ANSWERING.fullmatch(path.stem) and path.stem not in ABOVE and "management" not in path.parts
-        for imported in imports(path)
-        if SET_OFF.match(imported)
+        f"{module_name(path)} imports {imported}"
+        for path in module_files(app)
+        for imported in our_imports(path)
+        if imported.startswith(f"{app}.")
+        and order.index(layer_of(imported)) > order.index(layer_of(module_name(path)))
+        and path.name != "apps.py"
     ]
 
     assert upwards == []
+
+
+def is_heavy(name: str) -> bool:
+    """Whether loading a module loads one of the heavy libraries."""
+    if name.startswith(HEAVY):
+        return True
+    file = file_of(name) if level_of(name) is not None else None
+    return file is not None and any(inner.startswith(HEAVY) for _, inner in reachable_imports(file))
+
+
+@pytest.mark.parametrize("app", ["agentcms", *APPS])
+def test_functions_import_only_what_is_heavy(app):
+    inside = {
+        f"{module_name(path)}.{function} imports {name}"
+        for path in module_files(app)
+        for name, function in imports(path)
+        if function and function != "ready" and not is_heavy(name)
+    }
+
+    assert inside - LATE == set()

@@ -20,6 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from agentcms.server.processes import PROJECT, Child, Watchdog, end_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
+from agentcms.server.valkey import Valkey, remove_stale_socket
 
 WAIT_FOR_PREDECESSOR = 15.0  # seconds: a killed start is being cleared up
 WAIT_FOR_VALKEY = 20.0  # seconds: a large file takes a while to load
@@ -176,8 +177,6 @@ def broker(plan: ServerConfig, supervisor: Supervisor, variables: Mapping[str, s
         note.unlink(missing_ok=True)
         yield {}
         return
-    from agentcms.server.valkey import Valkey, remove_stale_socket
-
     remove_stale_socket(environment.kept_address(note))
     server = Valkey(plan.data / "valkey")
     supervisor.guard.remove(server.sockets)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from pydantic_core import to_jsonable_python
 
 from agents_app.registry import Entry, Kind, is_task, registry
@@ -28,8 +29,6 @@ async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int 
 
 
 def start(parameters: dict[str, Any], user_id: int | None) -> Job:
-    from django.contrib.auth import get_user_model
-
     user = get_user_model().objects.filter(pk=user_id).first() if user_id is not None else None
     return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user)
 

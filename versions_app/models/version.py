@@ -20,10 +20,7 @@ from agents_app.editing.change_context import Source, current_change
 from agents_app.models import Agent
 from agents_app.models.agent import POINTERS, copy_fields
 from versions_app.compare.diff import changed_fields
-from versions_app.models import Activation, CannotUndo
 from versions_app.publishing import author_fields, move_pointers, should_publish
-
-__all__ = ["Activation", "AgentVersion", "CannotUndo"]
 
 CREATED = "Created"
 EDITED = "Auto-saved after edit"
