@@ -1,4 +1,4 @@
-"""Made-up data for the pages of the style guide, without a database."""
+"""Sample data for the pages of the style guide, without a database."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.core.paginator import Paginator
 from django.utils import timezone
 
 STATES = ("live", "draft", "broken")
-SAME, GONE, NEW = "equal", "removed", "added"
-RULE = "2. Never promise a refund "
-WRITE_INSTEAD = 'Write **"I have passed this on"** instead.'
-QUOTE = "3. Keep the customer's own words when you quote a problem."
+EQUAL, REMOVED, ADDED = "equal", "removed", "added"
+REFUND_RULE = "2. Never promise a refund "
+REFUND_REPLY = 'Write **"I have passed this on"** instead.'
+QUOTE_RULE = "3. Keep the customer's own words when you quote a problem."
 
 INSTRUCTIONS = """# Role
 You are the first reader of every message sent to {{company}}. Decide what it is about, how urgent it is, and who should answer it.
@@ -36,35 +36,39 @@ Use `create_ticket` with the fields below, then tell the customer what happens n
 
 
 class SampleForm(forms.Form):
-    name = forms.CharField(initial="Support triage", help_text="What people read in lists.")
+    """A form with each kind of field."""
+
+    name = forms.CharField(initial="Support triage", help_text="Shown in lists.")
     description = forms.CharField(initial="", widget=forms.Textarea(attrs={"rows": 2}), required=False)
     provider = forms.ChoiceField(choices=[("anthropic", "Anthropic"), ("openai", "OpenAI"), ("demo", "Demo")])
-    model_name = forms.CharField(label="Model", initial="claude-sonnet-5", help_text="Any name the provider knows.")
+    model_name = forms.CharField(label="Model", initial="claude-sonnet-5", help_text="Any model of the provider.")
     temperature = forms.DecimalField(required=False)
-    locked = forms.CharField(label="Identifier", initial="support-triage", disabled=True)
+    locked = forms.CharField(label="ID", initial="support-triage", disabled=True)
     version_name = forms.CharField(label="Name", required=False, widget=forms.TextInput(attrs={"data-of-save": True}))
     message = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2, "data-of-save": True}))
     options = forms.CharField(
         label="Default options",
         widget=forms.Textarea(attrs={"data-editor": "json", "rows": 8}),
-        help_text="Passed to the model with each run.",
+        help_text="Options of each run.",
         required=False,
     )
     instructions = forms.CharField(widget=forms.Textarea(attrs={"data-editor": "text", "rows": 20}), required=False)
 
 
-def sign_in_form() -> forms.Form:
+def build_sign_in_form() -> forms.Form:
+    """Return the sign-in form with an error."""
+
     class SignInForm(forms.Form):
         username = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "username"}))
         password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}))
 
     form = SignInForm({"username": "maren", "password": "x"})
-    form.add_error(None, "That name and password do not belong together. Both mind capitals.")
+    form.add_error(None, "The username or the password is wrong. Both are case-sensitive.")
     return form
 
 
-class Reader:
-    """A signed-in person, without a database."""
+class SampleUser:
+    """A user who is signed in, without a row in a database."""
 
     pk = 1
     is_authenticated = is_staff = True
@@ -75,62 +79,71 @@ class Reader:
 
 
 def option(key: str, title: str, description: str, checked: bool = False) -> dict[str, Any]:
+    """Build an option of a picker."""
     return {"key": key, "title": title, "description": description, "checked": checked}
 
 
 def line(kind: str, old: int | None, new: int | None, *parts: tuple[str, str], change: int = 0) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "old": old and {"number": old},
-        "new": new and {"number": new},
-        "parts": [{"kind": k, "text": t} for k, t in parts],
-        "change": change,
-    }
+    """Build a row of a unified comparison. old, new: the line numbers."""
+    old_side, new_side = old and {"number": old}, new and {"number": new}
+    return {"kind": kind, "old": old_side, "new": new_side, "parts": build_parts(parts), "change": change}
+
+
+def build_parts(parts: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    return [{"kind": kind, "text": text} for kind, text in parts]
 
 
 def side(number: int, *parts: tuple[str, str]) -> dict[str, Any]:
-    return {"number": number, "parts": [{"kind": k, "text": t} for k, t in parts]}
+    """Build one side of a row in a comparison side by side."""
+    return {"number": number, "parts": build_parts(parts)}
 
 
-def text(label: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """A text comparison, each row a block of its own."""
-    blocks = [{"rows": [row], "folded": row["kind"] == "folded", "key": str(at)} for at, row in enumerate(rows)]
+def text_section(label: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Build the comparison of a text, with a block for each row."""
+    blocks = [{"rows": [row], "folded": row["kind"] == "folded", "key": str(index)} for index, row in enumerate(rows)]
     return {"label": label, "blocks": blocks}
 
 
 def version(number: int, minutes: int, author: str, source: str, summary: str, **more: Any) -> dict[str, Any]:
-    """An entry of a timeline."""
-    made = timezone.now() - timedelta(minutes=minutes)
-    row = {"author_name": author, "get_source_display": source, "created_at": made, "based_on": number - 1, **more}
+    """Build an entry of a timeline."""
+    created_at = timezone.now() - timedelta(minutes=minutes)
+    row = {
+        "author_name": author,
+        "get_source_display": source,
+        "created_at": created_at,
+        "based_on": number - 1,
+        **more,
+    }
     return {"number": number, "note": summary, "version": row, **{f"is_{name}": more.get(name) for name in STATES}}
 
 
 def agent(name: str, description: str, model: str, live: int, **more: Any) -> dict[str, Any]:
+    """Build a row of the list of agents. live: the number of the live version."""
     defaults = {"id": name, "tools": 3, "owner": "newsroom", "author": "Maren Holt"}
     return {**defaults, "name": name, "description": description, "model": model, "live": live, **more}
 
 
-def data() -> dict[str, Any]:
-    """What every page of the guide is given."""
+def build_context() -> dict[str, Any]:
+    """Return the template context of every page of the guide."""
     return {
         "now": timezone.now(),
         "earlier": timezone.now() - timedelta(hours=3, minutes=12),
-        "form": filled_form(),
+        "form": build_form(),
         "tools": tools(),
         "missing": ["lookup_crm"],
         "page": Paginator(range(312), 50).page(2),
         "agents": agents(),
         "sample": {"pk": "support-triage"},
         "versions": versions(),
-        "unified": text("Instructions", unified()),
-        "sides": text("Instructions", sides()),
+        "unified": text_section("Instructions", unified_rows()),
+        "sides": text_section("Instructions", side_by_side_rows()),
         "items": items(),
         "paths": paths(),
     }
 
 
-def filled_form() -> forms.Form:
-    """One with two faults: a name that is missing, and options that are no JSON."""
+def build_form() -> forms.Form:
+    """Return the form with two errors: the name is missing, and the options are not valid JSON."""
     return SampleForm(
         {
             "name": "",
@@ -153,7 +166,7 @@ def tools() -> list[dict[str, Any]]:
 
 
 def agents() -> list[dict[str, Any]]:
-    night = "Answers while everybody sleeps."
+    night = "Answers outside office hours."
     return [
         agent("Support triage", "Reads every message first.", "claude-sonnet-5", 7, ahead=2, broken=True, snippet=1),
         agent("Headline desk", "Proposes three headlines under 60 characters.", "gpt-5-mini", 12, tools=0),
@@ -166,50 +179,50 @@ def versions() -> list[dict[str, Any]]:
     named = {
         "pinned": True,
         "name": "Before the price change",
-        "custom_message": "Legal asked for the 200 € limit to be said plainly.",
+        "custom_message": "The legal department asked for a clear limit of 200 €.",
     }
     return [
-        version(9, 4, "Maren Holt", "page", "Instructions +12 −3 · Tools +search · Model a, now b", draft=True),
+        version(9, 4, "Maren Holt", "editor", "Instructions +12 −3 · Tools +search · Model a, now b", draft=True),
         version(8, 192, "release-bot", "API", "Default options temperature 0.4, now 0.2"),
-        version(7, 2900, "Idris Okafor", "page", "Instructions +4 −4", live=True, **named),
+        version(7, 2900, "Idris Okafor", "editor", "Instructions +4 −4", live=True, **named),
         version(6, 5100, "Maren Holt", "restore", "Restored from v3", broken=True),
         version(5, 9100, "import", "import", "Tools +find_order, send_mail · Metadata 2 paths"),
     ]
 
 
-def unified() -> list[dict[str, Any]]:
-    """A text comparison, one line below the other."""
-    before = ((SAME, RULE), (GONE, "of"), (SAME, " over "), (GONE, "500"), (SAME, " €."))
-    after = ((SAME, RULE), (SAME, "over "), (NEW, "200"), (SAME, " €. "), (NEW, WRITE_INSTEAD))
+def unified_rows() -> list[dict[str, Any]]:
+    """Return the rows of a text comparison, with each old line above the new one."""
+    before = ((EQUAL, REFUND_RULE), (REMOVED, "of"), (EQUAL, " over "), (REMOVED, "500"), (EQUAL, " €."))
+    after = ((EQUAL, REFUND_RULE), (EQUAL, "over "), (ADDED, "200"), (EQUAL, " €. "), (ADDED, REFUND_REPLY))
     return [
         {"kind": "folded", "count": 4},
-        line(SAME, 5, 5, (SAME, "# Rules")),
-        line(GONE, 6, None, *before, change=1),
-        line(NEW, None, 6, *after),
-        line(SAME, 7, 7, (SAME, QUOTE)),
-        line(NEW, None, 8, (SAME, "4. Do not translate them."), change=2),
-        line(SAME, 8, 9, (SAME, "")),
+        line(EQUAL, 5, 5, (EQUAL, "# Rules")),
+        line(REMOVED, 6, None, *before, change=1),
+        line(ADDED, None, 6, *after),
+        line(EQUAL, 7, 7, (EQUAL, QUOTE_RULE)),
+        line(ADDED, None, 8, (EQUAL, "4. Do not translate them."), change=2),
+        line(EQUAL, 8, 9, (EQUAL, "")),
         {"kind": "folded", "count": 31},
     ]
 
 
-def sides() -> list[dict[str, Any]]:
-    """The same, side by side."""
-    before = side(6, (SAME, RULE), (SAME, "over "), (GONE, "500"), (SAME, " €."))
-    after = side(6, (SAME, RULE), (SAME, "over "), (NEW, "200"), (SAME, " €. "), (NEW, WRITE_INSTEAD))
+def side_by_side_rows() -> list[dict[str, Any]]:
+    """Return the rows of the same comparison, with old and new lines side by side."""
+    before = side(6, (EQUAL, REFUND_RULE), (EQUAL, "over "), (REMOVED, "500"), (EQUAL, " €."))
+    after = side(6, (EQUAL, REFUND_RULE), (EQUAL, "over "), (ADDED, "200"), (EQUAL, " €. "), (ADDED, REFUND_REPLY))
     return [
         {"kind": "folded", "count": 4},
-        {"kind": "equal", "old": side(5, (SAME, "# Rules")), "new": side(5, (SAME, "# Rules"))},
+        {"kind": "equal", "old": side(5, (EQUAL, "# Rules")), "new": side(5, (EQUAL, "# Rules"))},
         {"kind": "changed", "change": 1, "old": before, "new": after},
-        {"kind": "equal", "old": side(7, (SAME, QUOTE)), "new": side(7, (SAME, QUOTE))},
-        {"kind": "changed", "change": 2, "old": None, "new": side(8, (SAME, "4. Do not translate them."))},
-        {"kind": "changed", "change": 3, "old": side(8, (SAME, "Be brief.")), "new": None},
+        {"kind": "equal", "old": side(7, (EQUAL, QUOTE_RULE)), "new": side(7, (EQUAL, QUOTE_RULE))},
+        {"kind": "changed", "change": 2, "old": None, "new": side(8, (EQUAL, "4. Do not translate them."))},
+        {"kind": "changed", "change": 3, "old": side(8, (EQUAL, "Be brief.")), "new": None},
         {"kind": "folded", "count": 31},
     ]
 
 
 def items() -> list[dict[str, Any]]:
-    """What was added to, removed from and moved inside a list."""
+    """Return the changes of a list: items that are added, removed, moved and unchanged."""
     return [
         {"kind": "added", "title": "Search the handbook", "key": "search_handbook", "change": 4},
         {"kind": "removed", "title": "", "key": "lookup_crm", "change": 5},
@@ -219,7 +232,7 @@ def items() -> list[dict[str, Any]]:
 
 
 def paths() -> list[dict[str, Any]]:
-    """What changed inside a JSON field."""
+    """Return the changes of a JSON field, by path."""
     return [
         {"path": "temperature", "old": "0.4", "new": "0.2", "change": 7},
         {"path": "stop[0]", "old": None, "new": '"\\n\\n"', "change": 8},

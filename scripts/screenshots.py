@@ -1,6 +1,6 @@
-"""Photograph every page of the application, on demo data of its own, into screenshots/: two widths, both themes.
+"""Take screenshots of every page with demo data, at two widths in both themes, into screenshots/.
 
-`python scripts/screenshots.py --readme` keeps those that the README shows, in docs/images.
+`python scripts/screenshots.py --readme` also updates the images of the README in docs/images.
 """
 
 import json
@@ -21,12 +21,14 @@ from urllib.request import urlopen
 from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = which("chromium") or which("google-chrome")
+START_TIMEOUT, POLL_INTERVAL = 120, 0.5
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "screenshots"
 IMAGES = ROOT / "docs" / "images"
 
 SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 AGENT = "/agents/reply-drafter"
+USERNAME = "ada"
 PAGES = {
     "list": "/",
     "no-match": "/?q=nothing-like-this",
@@ -34,10 +36,10 @@ PAGES = {
     "editor": AGENT,
     "broken-reference": "/agents/sql-helper",
     "history": f"{AGENT}/versions",
-    "moves": f"{AGENT}/activations",
+    "live-history": f"{AGENT}/activations",
     "version": f"{AGENT}/versions/3",
     "compare": f"{AGENT}/versions/compare?from=live&to=head",
-    "make-live": f"{AGENT}/versions/5/activate",
+    "publish": f"{AGENT}/versions/5/activate",
     "restore": f"{AGENT}/versions/2/restore",
     "keys": "/account/keys",
     "password": "/account/password",
@@ -47,8 +49,8 @@ PAGES = {
     "admin": "/admin/",
     "admin-agents": "/admin/agents_app/agent/",
 }
-QUESTION = "the proofreader of a night train"
-README = {
+MESSAGE = "the proofreader of a night train"
+README_IMAGES = {
     ("try", "wide", "light"),
     ("list", "wide", "light"),
     ("editor", "wide", "dark"),
@@ -58,65 +60,66 @@ README = {
 
 
 @contextmanager
-def served(data: str) -> Iterator[str]:
-    """The address of a copy of the application with demo data."""
+def run_application(data_dir: str) -> Iterator[str]:
+    """Run the application with demo data. Yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     command = [sys.executable, "-m", "agentcms.server.run", "--stop-with-parent"]
-    environment = {**os.environ, "PORT": port, "DATA_DIR": data, "DEMO_DATA": "yes"}
-    address = f"http://127.0.0.1:{port}"
+    environment = {**os.environ, "PORT": port, "DATA_DIR": data_dir, "DEMO_DATA": "yes"}
+    url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
-        wait_for(address, process)
-        yield address
+        wait_until_healthy(url, process)
+        yield url
     finally:
         process.terminate()
         process.wait()
 
 
-def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(240):
-        with suppress(URLError), urlopen(f"{address}/healthz"):  # noqa: S310
+def wait_until_healthy(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Exit if the application stops or is not healthy after START_TIMEOUT seconds."""
+    for _ in range(int(START_TIMEOUT / POLL_INTERVAL)):
+        with suppress(URLError), urlopen(f"{url}/healthz"):  # noqa: S310
             return
         if process.poll() is not None:
             break
-        time.sleep(0.5)
+        time.sleep(POLL_INTERVAL)
     sys.exit("The application did not start.")
 
 
-def sign_in(page: Page, address: str, password: str) -> None:
-    page.goto(f"{address}/sign-in")
-    page.fill("[name=username]", "ada")
+def sign_in(page: Page, base_url: str, password: str) -> None:
+    page.goto(f"{base_url}/sign-in")
+    page.fill("[name=username]", USERNAME)
     page.fill("[name=password]", password)
     page.press("[name=password]", "Enter")
     page.wait_for_url(lambda url: "/sign-in" not in url)
 
 
-def ask(browser: Any, address: str, password: str) -> dict[str, str]:
-    """The pages of runs: a question to what is live and to the draft, and what the demo asked."""
+def create_run(browser: Any, base_url: str, password: str) -> dict[str, str]:
+    """Run an agent in the playground. Return the paths of the pages that show the run, by name."""
     context = browser.new_context()
     page = context.new_page()
-    sign_in(page, address, password)
-    page.goto(f"{address}/agents/storyteller/try")
-    page.get_by_label("Message").fill(QUESTION)
+    sign_in(page, base_url, password)
+    page.goto(f"{base_url}/agents/storyteller/try")
+    page.get_by_label("Message").fill(MESSAGE)
     page.get_by_role("button", name="Run").click()
     page.wait_for_selector("[data-answer]")
     page.wait_for_selector("[aria-busy]", state="detached")
-    found = {"try": page.url, "runs": "/runs", "run": page.get_by_text("Open the run").last.get_attribute("href")}
+    urls = {"try": page.url, "runs": "/runs", "run": page.get_by_text("Open the run").last.get_attribute("href")}
     context.close()
-    return {name: path.removeprefix(address) for name, path in found.items()}
+    return {name: url.removeprefix(base_url) for name, url in urls.items()}
 
 
-def photograph(browser: Any, address: str, password: str, size: str, theme: str) -> None:
+def capture_pages(browser: Any, base_url: str, password: str, size: str, theme: str) -> None:
     context = browser.new_context(viewport=SIZES[size], color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
-    sign_in(page, address, password)
+    sign_in(page, base_url, password)
     for name, path in PAGES.items():
-        page.goto(f"{address}{path}")
+        page.goto(f"{base_url}{path}")
         page.wait_for_load_state("networkidle")
         page.screenshot(path=OUT / f"{name}-{size}-{theme}.png")
-        if (name, size, theme) in README and "--readme" in sys.argv:
+        if (name, size, theme) in README_IMAGES and "--readme" in sys.argv:
             page.screenshot(path=IMAGES / f"{name}.png")
     context.close()
 
@@ -124,20 +127,20 @@ def photograph(browser: Any, address: str, password: str, size: str, theme: str)
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data, served(data) as address, sync_playwright() as playwright:
-        password = password_of("ada", Path(data))
+    with tempfile.TemporaryDirectory() as data_dir, run_application(data_dir) as url, sync_playwright() as playwright:
+        password = get_password(USERNAME, Path(data_dir))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        PAGES.update(ask(browser, address, password))
+        PAGES.update(create_run(browser, url, password))
         for size in SIZES:
             for theme in ("light", "dark"):
-                photograph(browser, address, password, size, theme)
+                capture_pages(browser, url, password, size, theme)
         browser.close()
-    print(f"{len(PAGES) * 4} pictures in {OUT}")
+    print(f"{len(PAGES) * 4} screenshots in {OUT}")
 
 
-def password_of(user: str, data: Path) -> str:
-    users = json.loads((data / "demo_passwords.json").read_text())["users"]
-    return next(str(each["password"]) for each in users if each["username"] == user)
+def get_password(username: str, data_dir: Path) -> str:
+    users = json.loads((data_dir / "demo_passwords.json").read_text())["users"]
+    return next(str(user["password"]) for user in users if user["username"] == username)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Renew everything in static/vendor from npm: htmx, the two typefaces, and the CodeMirror bundle.
+"""Update static/vendor from npm: htmx, two fonts, and the bundle of CodeMirror.
 
-Change a version in front/package.json, run `python scripts/vendor.py`, look at the pages, commit.
+Change a version in front/package.json, run `python scripts/vendor.py`, check the pages, and commit.
 """
 
 import json
@@ -15,33 +15,41 @@ FRONT = ROOT / "front"
 MODULES = FRONT / "node_modules"
 VENDOR = ROOT / "static" / "vendor"
 FONTS = ("schibsted-grotesk", "red-hat-mono")
+BUNDLE_OPTIONS = (
+    "--bundle",
+    "--minify",
+    "--format=iife",
+    "--global-name=AgentEditor",
+    "--target=es2022",
+    "--legal-comments=none",
+)
 
 
 def install() -> None:
-    """Install what front/package-lock.json names; the lock file keeps no registry addresses."""
+    """Install the packages of front/package-lock.json. The lock file contains no URLs of a registry."""
     command = "ci" if (FRONT / "package-lock.json").exists() and lock_is_current() else "install"
     options = ["--omit-lockfile-registry-resolved", "--no-audit", "--no-fund", "--ignore-scripts"]
     subprocess.run(["npm", command, *options], cwd=FRONT, check=True)
 
 
 def lock_is_current() -> bool:
-    """Tell whether the lock file was made from today's package.json."""
-    wanted = json.loads((FRONT / "package.json").read_text())["dependencies"]
+    """Return True if the lock file has the dependencies of package.json."""
+    declared = json.loads((FRONT / "package.json").read_text())["dependencies"]
     locked = json.loads((FRONT / "package-lock.json").read_text())["packages"][""]["dependencies"]
-    return bool(wanted == locked)
+    return bool(declared == locked)
 
 
 def copy_htmx() -> None:
-    folder = fresh_folder("htmx")
+    folder = create_empty_folder("htmx")
     package = MODULES / "htmx.org"
     source = (package / "dist" / "htmx.min.js").read_text()
-    # The static files storage follows a source map's address and fails when the map is not there.
+    # The storage of static files resolves the URL of a source map, and fails if there is no such file.
     (folder / "htmx.min.js").write_text(re.sub(r"\n?//# sourceMappingURL=.*\s*$", "", source) + "\n")
     shutil.copy(package / "LICENSE", folder / "LICENSE")
 
 
 def copy_fonts() -> None:
-    folder = fresh_folder("fonts")
+    folder = create_empty_folder("fonts")
     for font in FONTS:
         package = MODULES / "@fontsource-variable" / font
         for subset in ("latin", "latin-ext"):
@@ -50,36 +58,22 @@ def copy_fonts() -> None:
 
 
 def build_editor() -> None:
-    """Bundle front/editor.js into one file, with the licences of all that went into it beside it."""
-    folder = fresh_folder("codemirror")
-    report = FRONT / "node_modules" / "bundle.json"
-    subprocess.run(
-        [
-            str(MODULES / ".bin" / "esbuild"),
-            "editor.js",
-            "--bundle",
-            "--minify",
-            "--format=iife",
-            "--global-name=AgentEditor",
-            "--target=es2022",
-            "--legal-comments=none",
-            f"--metafile={report}",
-            f"--outfile={folder / 'editor.js'}",
-        ],
-        cwd=FRONT,
-        env={**os.environ, "NO_COLOR": "1"},
-        check=True,
-    )
-    (folder / "LICENSES").write_text("\n\n".join(licences(bundled_packages(report))) + "\n")
+    """Bundle front/editor.js into one file, and write the licences of the bundled packages next to it."""
+    folder = create_empty_folder("codemirror")
+    report = MODULES / "bundle.json"
+    command = [str(MODULES / ".bin" / "esbuild"), "editor.js", *BUNDLE_OPTIONS]
+    command += [f"--metafile={report}", f"--outfile={folder / 'editor.js'}"]
+    subprocess.run(command, cwd=FRONT, env={**os.environ, "NO_COLOR": "1"}, check=True)
+    (folder / "LICENSES").write_text("\n\n".join(read_licences(find_bundled_packages(report))) + "\n")
 
 
-def bundled_packages(report: Path) -> list[str]:
+def find_bundled_packages(report: Path) -> list[str]:
     inputs = json.loads(report.read_text())["inputs"]
-    found = {re.match(r"node_modules/((?:@[^/]+/)?[^/]+)/", name) for name in inputs}
-    return sorted({match[1] for match in found if match})
+    matches = {re.match(r"node_modules/((?:@[^/]+/)?[^/]+)/", name) for name in inputs}
+    return sorted({match[1] for match in matches if match})
 
 
-def licences(packages: list[str]) -> list[str]:
+def read_licences(packages: list[str]) -> list[str]:
     texts = []
     for package in packages:
         version = json.loads((MODULES / package / "package.json").read_text())["version"]
@@ -88,15 +82,15 @@ def licences(packages: list[str]) -> list[str]:
     return texts
 
 
-def write_list() -> None:
-    """Say in one file which version of what stands here."""
-    wanted = json.loads((FRONT / "package.json").read_text())["dependencies"]
-    lines = [f"{name} {version}" for name, version in sorted(wanted.items()) if name != "esbuild"]
-    heading = "Made by scripts/vendor.py from front/package.json. Do not edit by hand."
+def write_version_list() -> None:
+    """Write the packages and their versions to static/vendor/README."""
+    dependencies = json.loads((FRONT / "package.json").read_text())["dependencies"]
+    lines = [f"{name} {version}" for name, version in sorted(dependencies.items()) if name != "esbuild"]
+    heading = "Generated by scripts/vendor.py from front/package.json. Do not edit."
     (VENDOR / "README").write_text("\n".join([heading, "", *lines]) + "\n")
 
 
-def fresh_folder(name: str) -> Path:
+def create_empty_folder(name: str) -> Path:
     folder = VENDOR / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -108,4 +102,4 @@ if __name__ == "__main__":
     copy_htmx()
     copy_fonts()
     build_editor()
-    write_list()
+    write_version_list()
