@@ -1,0 +1,144 @@
+"""The rules of CONTRIBUTING.md for names, docstrings and sizes that a program can check."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+# Folders still being rewritten; remove a folder from here as soon as it passes.
+UNFINISHED = {
+    "agentcms",
+    "access_app",
+    "jobs_app",
+    "agents_app",
+    "versions_app",
+    "runs_app",
+    "benchmarks",
+    "clients",
+    "scripts",
+    "tests",
+}
+APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
+FOLDERS = [*APPS, "benchmarks", "clients", "scripts", "tests"]
+
+MAX_FUNCTION_LINES = 25  # without the docstring
+MAX_MODULES = 15  # of a package, without __init__
+
+FORBIDDEN_BEGINNING = re.compile(r"(What|Whether|Who|Whose|How|That|Those|Which)\b")
+# Participles and pronouns that name nothing.
+FORBIDDEN_NAMES = {"asked", "each", "found", "held", "kept", "moment", "picture", "said", "shown", "told", "wanted"}
+# Django and Celery look for these in every app, and each module has a logger of its own.
+REPEATED_NAMES = {"Command", "User", "app_name", "log", "logger", "register", "urlpatterns"}
+
+
+def python_files(folder: str) -> list[Path]:
+    if folder in UNFINISHED:
+        return []
+    return sorted(path for path in (PROJECT / folder).rglob("*.py") if "migrations" not in path.parts)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def place(path: Path, line: int) -> str:
+    return f"{path.relative_to(PROJECT)}:{line}"
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(parsed(path)):
+        is_documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_documented and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text
+
+
+def defined_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Every name that a file gives to something: variables, parameters, functions, classes and attributes."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.lineno, node.asname
+
+
+def public_definitions(path: Path) -> Iterator[str]:
+    """The public functions, classes and constants that a module defines."""
+    for node in parsed(path).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring_lines = (first.end_lineno or 0) - first.lineno + 1 if has_docstring else 0
+    return (node.end_lineno or 0) - node.lineno + 1 - docstring_lines
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_begin_with_a_verb_or_a_noun(folder):
+    faults = [
+        f"{place(path, line)} {text.splitlines()[0]}"
+        for path in python_files(folder)
+        for line, text in docstrings(path)
+        if FORBIDDEN_BEGINNING.match(text)
+    ]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_names_say_what_they_hold(folder):
+    faults = [
+        f"{place(path, line)} {name}"
+        for path in python_files(folder)
+        for line, name in defined_names(path)
+        if name.strip("_") in FORBIDDEN_NAMES
+    ]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_a_public_name_means_one_thing_in_an_app(app):
+    counts = Counter(
+        name for path in python_files(app) for name in public_definitions(path) if "management" not in path.parts
+    )
+
+    assert [name for name, count in counts.items() if count > 1 and name not in REPEATED_NAMES] == []
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_packages_have_at_most_fifteen_modules(app):
+    counts = Counter(path.parent for path in python_files(app) if path.name != "__init__.py")
+
+    assert {str(folder): count for folder, count in counts.items() if count > MAX_MODULES} == {}
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "tests"])
+def test_functions_are_short(folder):
+    faults = [
+        f"{place(path, node.lineno)} {node.name}: {lines} lines"
+        for path in python_files(folder)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := function_lines(node)) > MAX_FUNCTION_LINES
+    ]
+
+    assert faults == []
