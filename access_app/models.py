@@ -166,12 +166,6 @@ def key_of(values: tuple[Any, ...]) -> ApiKey:
     return key
 
 
-def columns_of(key: ApiKey) -> tuple[Any, ...]:
-    """What `key_of` makes the same key of."""
-    own, users = model_columns(ApiKey), model_columns(get_user_model())
-    return *(getattr(key, name) for name in own), *(getattr(key.user, name) for name in users)
-
-
 def hash_token(token: str) -> str:
     """SHA-256 of a 256-bit random secret: a slow hash would protect nothing that is not safe already."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from django.db import models, transaction
 
-from access_app.api_key_cache import key_is_unchanged, unverified_key
 from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.db.compiled_query import json_array_items
@@ -41,8 +40,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def for_user(self, user: AbstractBaseUser | AnonymousUser, role: Role = Role.VIEWER) -> Self:
         """The agents for which the caller has at least the role; every queryset that serves a caller begins here."""
-        seen = self if has_role_everywhere(user, role) else self.filter(owner_id__in=owner_ids_for(user, role))
-        return seen.filter(key_is_unchanged(user)) if unverified_key(user) else seen
+        return self if has_role_everywhere(user, role) else self.filter(owner_id__in=owner_ids_for(user, role))
 
     def with_ids(self, agent_ids: Iterable[str]) -> Self:
         """Those with these ids, however many."""
