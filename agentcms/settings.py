@@ -72,7 +72,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "agentcms.middleware.csp.ContentSecurityPolicyMiddleware",
     "access_app.middleware.CorsMiddleware",
-    "agents_app.middleware.ChangeMiddleware",
+    "agents_app.middleware.ChangeContextMiddleware",
     "agentcms.middleware.api_fast_path.ApiFastPathMiddleware",
     # What stands below is for pages.
     "agentcms.middleware.compression.PageGZipMiddleware",

@@ -23,7 +23,7 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Mod: operator.mod,
     ast.USub: operator.neg,
 }
-LONGEST_EXPRESSION = 200
+MAX_EXPRESSION_LENGTH = 200
 
 
 @tool("current-time", title="Current time")
@@ -35,8 +35,8 @@ def current_time(time_zone: str = "UTC") -> str:
 @tool(title="Calculator")
 def calculator(expression: str) -> float:
     """The value of an arithmetic expression with + - * / % and parentheses."""
-    if len(expression) > LONGEST_EXPRESSION:
-        raise ValueError(f"An expression has at most {LONGEST_EXPRESSION} characters.")
+    if len(expression) > MAX_EXPRESSION_LENGTH:
+        raise ValueError(f"An expression has at most {MAX_EXPRESSION_LENGTH} characters.")
     return _evaluate(ast.parse(expression, mode="eval").body)
 
 

@@ -14,5 +14,5 @@ class AgentsConfig(AppConfig):
         from agents_app.search import database  # the models must be there
 
         post_migrate.connect(database.install, sender=self)
-        connection_created.connect(database.add_functions)
+        connection_created.connect(database.add_sqlite_functions)
         autodiscover_modules("agent_tools")

@@ -8,16 +8,18 @@ from django.http import HttpRequest, HttpResponse
 
 from agents_app.editing.change_context import Source, change
 
-DOORS = (("/api/", Source.API), ("/admin/", Source.ADMIN))
+SOURCES_BY_PREFIX = (("/api/", Source.API), ("/admin/", Source.ADMIN))
 
 
-class ChangeMiddleware:
+class ChangeContextMiddleware:
     """Says which door a change came through and who made it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        source = next((source for prefix, source in DOORS if request.path_info.startswith(prefix)), Source.PAGE)
+        source = next(
+            (source for prefix, source in SOURCES_BY_PREFIX if request.path_info.startswith(prefix)), Source.PAGE
+        )
         with change(source=source, read_actor=lambda: getattr(request, "user", None)):
             return self.get_response(request)

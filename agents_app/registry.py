@@ -123,22 +123,22 @@ def tool(
     key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     """Register a function as a tool; its signature gives the JSON Schema of its arguments."""
-    return _callable(Kind.TOOL, key, title, description, requires_approval, id)
+    return _callable_registrar(Kind.TOOL, key, title, description, requires_approval, id)
 
 
 def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function or a Celery task as a workflow."""
-    return _callable(Kind.WORKFLOW, key, title, description, id=id)
+    return _callable_registrar(Kind.WORKFLOW, key, title, description, id=id)
 
 
 def scorer(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function that scores an answer between 0 and 1."""
-    return _callable(Kind.SCORER, key, title, description, id=id)
+    return _callable_registrar(Kind.SCORER, key, title, description, id=id)
 
 
 def processor(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function that reads or changes messages before or after the model."""
-    return _callable(Kind.PROCESSOR, key, title, description, id=id)
+    return _callable_registrar(Kind.PROCESSOR, key, title, description, id=id)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
@@ -152,7 +152,7 @@ def is_task(target: Any) -> bool:
     return hasattr(target, "apply_async") and hasattr(target, "run")
 
 
-def _callable(
+def _callable_registrar(
     kind: Kind, key: str, title: str, description: str, requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     def register(target: Target) -> Target:

@@ -11,6 +11,6 @@ from jobs_app.cleanup import expired_rows
 
 
 @expired_rows("kept answers")
-def old_answers() -> QuerySet[Any]:
+def expired_idempotency_records() -> QuerySet[Any]:
     """Answers kept for repeats, past their days."""
     return IdempotencyRecord.objects.old()

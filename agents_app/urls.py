@@ -11,10 +11,10 @@ AGENT = "agents/<str:agent_id>"
 
 urlpatterns = [
     path("", views_list.agent_list, name="list"),
-    path("selected-agents", bulk.act, name="selected"),
+    path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", edit.create, name="create"),
     path(AGENT, edit.edit, name="edit"),
     path(f"{AGENT}/delete", actions.delete, name="delete"),
-    path(f"{AGENT}/hand-over", actions.hand_over, name="hand_over"),
+    path(f"{AGENT}/hand-over", actions.change_owner, name="hand_over"),
     path(f"{AGENT}/presence", actions.presence, name="presence"),
 ]

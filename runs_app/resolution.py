@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 
 from access_app.permissions import SHARED_OWNER
 from agentcms.lru_cache import Kept
-from agents_app.configuration.references import MissingReference, references, warnings
+from agents_app.configuration.references import MissingReference, find_missing_references, referenced_keys
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
@@ -87,7 +87,7 @@ class ResolvedAgent:
 
     def missing(self) -> list[MissingReference]:
         """What the configuration names and nothing registered; it runs without."""
-        return warnings(references(self.configuration), self._known_agents())
+        return find_missing_references(referenced_keys(self.configuration), self._known_agents())
 
     def _built(self, known: Mapping[str, Any]) -> BuiltAgent:
         from runs_app.building.agent import build  # it imports pydantic-ai, which is heavy

@@ -24,20 +24,20 @@ from agents_app.editing import bulk
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DiscardForm, DuplicateForm, SnapshotForm
 from agents_app.models import Agent
-from agents_app.views.access import owners_for
+from agents_app.views.access import owner_choices
 from jobs_app import runner
 
-TITLES = {"duplicate": "Duplicate", "snapshot": "Save a version", "discard_draft": "Discard the draft"}
-MOVED = "Somebody moved live or the draft since you opened this page. This is how it stands now."
+ACTION_TITLES = {"duplicate": "Duplicate", "snapshot": "Save a version", "discard_draft": "Discard the draft"}
+DRAFT_CHANGED_MESSAGE = "Somebody moved live or the draft since you opened this page. This is how it stands now."
 
 
-class AgentActs(admin.ModelAdmin):
+class AgentActionsAdmin(admin.ModelAdmin):
     actions = ("publish_drafts", "export")
 
     def get_urls(self) -> list[Any]:
         acts = [
             path(f"<path:object_id>/{name.replace('_', '-')}/", self.view_of(name), name=f"agents_app_agent_{name}")
-            for name in TITLES
+            for name in ACTION_TITLES
         ]
         return [*acts, *super().get_urls()]
 
@@ -58,7 +58,7 @@ class AgentActs(admin.ModelAdmin):
         """A copy of what is live, with a history of its own."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        live, owners = agent.active_version, owners_for(request, Role.EDITOR)
+        live, owners = agent.active_version, owner_choices(request, Role.EDITOR)
         form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
         if form.is_valid() and (copy := self.copied(form, agent, live)):
             return self.done(request, copy, f"{agent.name} was duplicated as {copy.pk}.")
@@ -105,7 +105,7 @@ class AgentActs(admin.ModelAdmin):
             agent.versions.discard_draft_locked(row)
             return self.done(request, agent, f"The draft v{number} of {agent.name} was discarded.")
         if form.is_bound:
-            self.message_user(request, MOVED, messages.WARNING)
+            self.message_user(request, DRAFT_CHANGED_MESSAGE, messages.WARNING)
             form = DiscardForm(initial={"head": row.head_version_id})
         sentence = (
             f"The draft v{number} of {agent.name} is discarded: editing starts from live, "
@@ -118,7 +118,7 @@ class AgentActs(admin.ModelAdmin):
         return redirect("admin:agents_app_agent_change", quote(agent.pk))
 
     def ask(self, request: HttpRequest, agent: Agent, form: forms.Form, act: str, sentence: str) -> HttpResponse:
-        verb = TITLES[act]
+        verb = ACTION_TITLES[act]
         said = {"form": form, "agent": agent, "verb": verb, "sentence": sentence}
         return confirmation_page(self, request, "agents_app/act", f"{verb}: {agent.name}", **said)
 

@@ -14,12 +14,12 @@ from django.utils.html import format_html, format_html_join
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import can_have_role, has_role
 from access_app.role import Role
-from agents_app.admin.actions import TITLES, AgentActs
+from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import AgentAdminForm
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.models import Agent, AgentIndex
-from agents_app.views.status import warnings_of
+from agents_app.views.status import find_warnings
 
 
 class OwnerFilter(admin.SimpleListFilter):
@@ -54,7 +54,7 @@ class DraftFilter(admin.SimpleListFilter):
 
 
 @admin.register(Agent)
-class AgentAdmin(StaffAccessMixin, AgentActs):
+class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     """Every agent that a member of staff may see."""
 
     form = AgentAdminForm
@@ -110,14 +110,14 @@ class AgentAdmin(StaffAccessMixin, AgentActs):
         return can_have_role(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
 
     def save_model(self, request: HttpRequest, obj: Agent, form: AgentAdminForm, change: bool) -> None:
-        with saying(message=form.cleaned_data["change_message"]):
+        with change_context(message=form.cleaned_data["change_message"]):
             if change:
                 save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
                 save(form.row, form.changed_fields())
                 form.row.hand_over(form.cleaned_data["owner_id"])
             else:
                 obj.save()
-        for warning in warnings_of([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
+        for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
             self.message_user(request, warning.message, messages.WARNING)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
@@ -162,8 +162,10 @@ class AgentAdmin(StaffAccessMixin, AgentActs):
     def page(self, agent: Agent) -> str:
         acts = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
         links = [("Open", reverse("agents:edit", args=[agent.pk]))]
-        links += [(TITLES[act], reverse(f"admin:agents_app_agent_{act}", args=[quote(agent.pk)])) for act in acts]
+        links += [
+            (ACTION_TITLES[act], reverse(f"admin:agents_app_agent_{act}", args=[quote(agent.pk)])) for act in acts
+        ]
         return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
 
 
-saying = change  # save_model() has an argument of that name, as Django calls it
+change_context = change  # save_model() has an argument of that name, as Django calls it

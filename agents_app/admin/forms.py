@@ -11,11 +11,11 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
-from agents_app.forms.fields import OptionalKey, RawTextField, StrictJSONField
+from agents_app.forms.fields import OptionalKeyField, RawTextField, StrictJSONField
 from agents_app.models import Agent
 
-LISTS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-OBJECTS = ("model", "default_options", "scorers", "metadata")
+LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
+OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata")
 
 
 class AgentForm(forms.ModelForm):
@@ -27,18 +27,18 @@ class AgentForm(forms.ModelForm):
     name = RawTextField(max_length=200)
     description = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20}))
-    memory = OptionalKey(required=False, max_length=256)
+    memory = OptionalKeyField(required=False, max_length=256)
 
     class Meta:
         model = Agent
         fields = list(schema.FIELDS)
-        field_classes: ClassVar = dict.fromkeys((*LISTS, *OBJECTS), StrictJSONField)
+        field_classes: ClassVar = dict.fromkeys((*LIST_FIELDS, *OBJECT_FIELDS), StrictJSONField)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in LISTS:
+        for name in LIST_FIELDS:
             self.fields[name].empty = list  # type: ignore[attr-defined]
-        for name in (*LISTS, *OBJECTS[1:]):
+        for name in (*LIST_FIELDS, *OBJECT_FIELDS[1:]):
             self.fields[name].required = False
         self.fields["revision"].initial = self.instance.revision
 

@@ -12,19 +12,19 @@ from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
 from agents_app.models import Agent
 
-_TAG = re.compile(r'(?:W/)?"([^"]*)"')
+_ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 
 
-def check_match(request: Request, agent: Agent) -> None:
+def validate_if_match(request: Request, agent: Agent) -> None:
     """Refuse a write whose `If-Match` names another state; the registry's part of a tag does not count."""
     header = request.META.get("HTTP_IF_MATCH")
     if header is None or header.strip() == "*":  # a blank one is no match: the server hands over odd bytes as blank
         return
-    if agent.etag not in {tag.rpartition(".")[0] for tag in _TAG.findall(header)}:
-        raise PreconditionFailed(last_change(agent), representation.etag(agent.row_key, agent.revision))
+    if agent.etag not in {tag.rpartition(".")[0] for tag in _ETAG.findall(header)}:
+        raise PreconditionFailed(describe_last_change(agent), representation.etag(agent.row_key, agent.revision))
 
 
-def last_change(agent: Agent) -> str:
+def describe_last_change(agent: Agent) -> str:
     """What changed the agent last, by whom and when, in a sentence."""
     version: Any = agent.versions.order_by("-version_number").first()
     activation: Any = agent.activations.first()
@@ -34,13 +34,13 @@ def last_change(agent: Agent) -> str:
     if agent.updated_at > newest.created_at:
         done = f"Somebody handed the agent over or dropped its draft at {format_timestamp(agent.updated_at)}"
     elif newest is version:
-        done = f"{who} saved version {version.version_number} at {at}{how_saved(agent, version)}"
+        done = f"{who} saved version {version.version_number} at {at}{describe_save(agent, version)}"
     else:
         done = f"{who} made version {activation.to_version_number} live at {at}"
     return f"{done}. Read the agent and try again."
 
 
-def how_saved(agent: Agent, version: Any) -> str:
+def describe_save(agent: Agent, version: Any) -> str:
     """Whether a version went live as it was saved, and what it changed, as the rest of a sentence."""
     state = ", live at once" if version.pk == agent.active_version_id else ", as a draft" if agent.has_draft else ""
     return f"{state}, changing {', '.join(version.changed_fields)}" if version.changed_fields else state
@@ -49,4 +49,4 @@ def how_saved(agent: Agent, version: Any) -> str:
 def is_not_modified(request: Request, etag: str) -> bool:
     """Whether `If-None-Match` names this state."""
     header = request.META.get("HTTP_IF_NONE_MATCH", "").strip()
-    return bool(header) and (header == "*" or etag.strip('"') in _TAG.findall(header))
+    return bool(header) and (header == "*" or etag.strip('"') in _ETAG.findall(header))

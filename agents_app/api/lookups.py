@@ -8,14 +8,14 @@ from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, NotFound
-from agents_app.api.conditional import check_match
+from agents_app.api.conditional import validate_if_match
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent, AgentQuerySet
 
 
 @api_error.register
-def _shape(exception: ConfigError) -> ApiError:
+def _config_error(exception: ConfigError) -> ApiError:
     return BadRequest("request body", exception.issues)
 
 
@@ -38,5 +38,5 @@ def lock_agent(request: Request, agent_id: str, role: Role, hint: str = "") -> A
     if agent is None:
         raise agent_not_found(agent_id)
     require_granted_role(request.user, role, agent, hint)
-    check_match(request, agent)
+    validate_if_match(request, agent)
     return agent

@@ -16,7 +16,7 @@ from access_app.caller_params import CALLER_PARAMS, CallerKind, placeholder_call
 from agentcms.db.compiled_query import CompiledQuery
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
-from agents_app.configuration.references import MissingReference, unregistered, warnings
+from agents_app.configuration.references import MissingReference, find_missing_references, find_unregistered_references
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import registry
 
@@ -150,14 +150,14 @@ def warnings_json(references: str, fingerprint: str, known: tuple[str, ...]) -> 
     """The warnings of a version as JSON; `fingerprint` is the registry's."""
     text = unregistered_text(references, fingerprint, known)
     if '"field":"model"' in text:  # staff may keep the provider, since a moment ago or until one
-        return warnings_text(warnings(json.loads(references), known))
+        return warnings_text(find_missing_references(json.loads(references), known))
     return text
 
 
 @lru_cache(maxsize=4096)
 def unregistered_text(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
     """What the code alone says; `fingerprint` changes with it, so that what is kept here stays true."""
-    return warnings_text(unregistered(json.loads(references), known))
+    return warnings_text(find_unregistered_references(json.loads(references), known))
 
 
 def warnings_text(found: Iterable[MissingReference]) -> str:

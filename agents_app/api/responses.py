@@ -11,7 +11,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_text_response
 from agentcms.errors import BadRequest
 from agents_app.api import representation
-from agents_app.configuration.references import reference_path, warnings
+from agents_app.configuration.references import find_missing_references, reference_path
 from agents_app.models import Agent
 
 
@@ -19,7 +19,7 @@ def reject_warnings(agent: Agent, version: Any) -> None:
     """Refuse what names things that nothing registered, at their places."""
     row = representation.AgentRow.of(agent, version)
     known = representation.known_agents([row]).get(row.id, ())
-    if found := warnings(version.references, known):
+    if found := find_missing_references(version.references, known):
         raise BadRequest(
             "request body", [(reference_path(each.field, each.key, version.snapshot), each.message) for each in found]
         )

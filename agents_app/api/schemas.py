@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from agents_app.configuration.schema import (
-    WIRE,
+    WIRE_CONFIG,
     AgentConfig,
     AgentId,
     ConfigError,
@@ -29,7 +29,7 @@ Message = Annotated[str, Field(max_length=500)]
 class ChangeOptions(BaseModel):
     """Why a change is made, and whether it goes live."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     change_message: Message | None = None
     auto_publish: bool | None = None
@@ -38,7 +38,7 @@ class ChangeOptions(BaseModel):
 class Ownership(BaseModel):
     """Whose the agent is."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     owner_id: OwnerId | None = None
 
@@ -46,7 +46,7 @@ class Ownership(BaseModel):
 class Identity(BaseModel):
     """The id of a new agent."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     id: AgentId
 
@@ -54,7 +54,7 @@ class Identity(BaseModel):
 class DuplicateOptions(BaseModel):
     """What a duplicate may change."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     name: Name | None = None
     version_id: str | None = None
@@ -84,7 +84,7 @@ def parse_patch(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
     return fields, ownership.get("owner_id"), said
 
 
-def publishes(said: JSONObject) -> bool:
+def is_publishing(said: JSONObject) -> bool:
     """Whether a write goes live: it does unless it says `autoPublish: false`."""
     return said.get("auto_publish") is not False
 
@@ -92,5 +92,5 @@ def publishes(said: JSONObject) -> bool:
 @contextmanager
 def change_from_options(said: JSONObject, **more: Any) -> Iterator[Change]:
     """The change context of a write, as its body describes it."""
-    with change(message=said.get("change_message") or "", publish=publishes(said), **more) as context:
+    with change(message=said.get("change_message") or "", publish=is_publishing(said), **more) as context:
         yield context

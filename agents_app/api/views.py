@@ -30,12 +30,12 @@ from agents_app.api.schemas import (
     Identity,
     Ownership,
     change_from_options,
+    is_publishing,
     parse_create,
     parse_patch,
-    publishes,
     validate_schemas,
 )
-from agents_app.configuration.sub_agents import dependents_body, dependents_message
+from agents_app.configuration.sub_agents import dependents_message, dependents_payload
 from agents_app.editing.write_queue import agent_write_slot
 from agents_app.models import Agent
 
@@ -62,11 +62,11 @@ class AgentsView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         strict = is_strict(request)
         fields, agent_id, owner_id, said = parse_create(json_object_body(request))
-        owner_id = owner_for_new(request.user, owner_id)
+        owner_id = owner_for_new_agent(request.user, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), change_from_options(said):
-            create(agent)
+            insert_agent(agent)
             if strict:
                 reject_warnings(agent, agent.active_version)
             return agent_response(agent, agent.active_version, 201)
@@ -82,7 +82,7 @@ class AgentView(JSONView):
         shown = STATES[status][1]
         found: AgentText | AgentKey | None
         if version_id or number:
-            row = at_version(request.user, agent_id, version_id, number)
+            row = find_row_at_version(request.user, agent_id, version_id, number)
             found = AgentText.of(row) if row else None
         else:
             found = representation_cache.get_one(request.user, agent_id, shown)
@@ -98,7 +98,7 @@ class AgentView(JSONView):
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = parse_patch(json_object_body(request))
         strict = is_strict(request)
-        role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(said) as context:
             agent = lock_agent(request, agent_id, role, hint)
             if owner_id is not None and owner_id != agent.owner_id:
@@ -128,7 +128,7 @@ class DependentsView(JSONView):
         agent = visible_agents(request).filter(pk=agent_id).first()
         if agent is None:
             raise agent_not_found(agent_id)
-        return json_response(dependents_body(request.user, agent))
+        return json_response(dependents_payload(request.user, agent))
 
 
 class DuplicateView(JSONView):
@@ -143,41 +143,41 @@ class DuplicateView(JSONView):
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")
-            version = named_version(agent, copy.get("version_id"))
+            version = get_version(agent, copy.get("version_id"))
             try:
                 duplicate = agent.duplicate(identity["id"], owner_id, version, copy.get("name"))
             except IntegrityError:
-                raise taken(identity["id"]) from None
+                raise id_taken_error(identity["id"]) from None
             if strict:
                 reject_warnings(duplicate, duplicate.active_version)
             return agent_response(duplicate, duplicate.active_version, 201)
 
 
-def at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
+def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
     """The agent as a version has it that is named by id, by number or by both."""
     version_id = read_id(text) if text else None
     named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
     row = None if text and version_id is None else representation.at_version(user, agent_id, **named)
     if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
-        raise no_version(agent_id, text or str(number))
+        raise version_not_found(agent_id, text or str(number))
     return row
 
 
-def create(agent: Agent) -> None:
+def insert_agent(agent: Agent) -> None:
     """Save a new agent; its id may have been taken, by whomever."""
     try:
         agent.save()
     except IntegrityError:
         if Agent.objects.filter(pk=agent.pk).exists():
-            raise taken(agent.pk) from None
+            raise id_taken_error(agent.pk) from None
         raise
 
 
-def taken(agent_id: str) -> Conflict:
+def id_taken_error(agent_id: str) -> Conflict:
     return Conflict(f"Agent with id {agent_id} already exists", "already_exists")
 
 
-def owner_for_new(user: Any, named: str | None) -> str:
+def owner_for_new_agent(user: Any, named: str | None) -> str:
     """The owner of a new agent: the one named, else the only one for which the caller may create."""
     if named is None and not user.is_superuser:
         able = list(owner_ids_for(user, Role.EDITOR)[:2])
@@ -191,16 +191,16 @@ def owner_for_new(user: Any, named: str | None) -> str:
     return owner_id
 
 
-def named_version(agent: Agent, text: str | None) -> Any:
+def get_version(agent: Agent, text: str | None) -> Any:
     """One of the agent's versions by its id, the live one where none is named."""
     if text is None:
         return agent.active_version
     version_id = read_id(text)
     version = agent.versions.filter(pk=version_id).first() if version_id else None
     if version is None:
-        raise no_version(agent.pk, text)
+        raise version_not_found(agent.pk, text)
     return version
 
 
-def no_version(agent_id: str, version_id: str) -> NotFound:
+def version_not_found(agent_id: str, version_id: str) -> NotFound:
     return NotFound(f"Version with id {version_id} not found for agent {agent_id}")

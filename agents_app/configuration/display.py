@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agents_app.configuration.references import KINDS, MissingReference
+from agents_app.configuration.references import FIELD_KINDS, MissingReference
 from agents_app.registry import registry
 
-LABELS = {
+FIELD_LABELS = {
     "name": "Name",
     "description": "Description",
     "instructions": "Instructions",
@@ -47,26 +47,28 @@ class ConfigSection(NamedTuple):
 def config_sections(snapshot: Mapping[str, Any], warned: Iterable[MissingReference] = ()) -> list[ConfigSection]:
     """What a configuration says, under its wire names; `warned` are the references that are broken."""
     missing = {(warning.field, warning.key) for warning in warned}
-    return [part(field, snapshot[field], missing) for field in LABELS if snapshot.get(field)]
+    return [build_section(field, snapshot[field], missing) for field in FIELD_LABELS if snapshot.get(field)]
 
 
-def part(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
+def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
     if isinstance(value, str):
-        return ConfigSection(field, LABELS[field], "text" if field == "instructions" else "words", value)
+        return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return ConfigSection(field, LABELS[field], "keys", [named(field, key, missing) for key in value])
+        return ConfigSection(
+            field, FIELD_LABELS[field], "keys", [build_referenced_key(field, key, missing) for key in value]
+        )
     if field == "model" and not any(isinstance(each, dict | list) for each in value.values()):
         first = {"provider": value.get("provider"), **value}
         facts = [(name, each if isinstance(each, str) else json.dumps(each)) for name, each in first.items()]
-        return ConfigSection(field, LABELS[field], "facts", facts)
-    return ConfigSection(field, LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
+        return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
+    return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def named(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:
-    entry = registry.get(KINDS[field], key)
+def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:
+    entry = registry.get(FIELD_KINDS[field], key)
     return ReferencedKey(key, entry.title if entry else "", (field, key) in missing)
 
 
-def unset(snapshot: Mapping[str, Any]) -> list[str]:
+def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
     """The labels of the fields of which there is nothing to read."""
-    return [label for field, label in LABELS.items() if not snapshot[field]]
+    return [label for field, label in FIELD_LABELS.items() if not snapshot[field]]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agents_app.registry import Entry, Kind, registry
 
 # The kind of thing that each field of a snapshot names, by wire name.
-KINDS = {
+FIELD_KINDS = {
     "model": Kind.MODEL_PROVIDER,
     "tools": Kind.TOOL,
     "workflows": Kind.WORKFLOW,
@@ -29,13 +29,13 @@ class MissingReference(NamedTuple):
     message: str
 
 
-def references(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
+def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
     """The keys that a configuration names, by wire field; fields that name nothing are left out."""
-    named = {field: _keys(field, snapshot.get(field)) for field in KINDS}
+    named = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
     return {field: keys for field, keys in named.items() if keys}
 
 
-def _keys(field: str, value: Any) -> list[str]:
+def _keys_of_field(field: str, value: Any) -> list[str]:
     if not value:
         return []
     if field == "model":
@@ -74,22 +74,26 @@ def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
     return f"{field}[{keys.index(key)}]"
 
 
-def warnings(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[MissingReference]:
+def find_missing_references(
+    references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
+) -> list[MissingReference]:
     """A warning for each key that nothing registered and that staff do not keep.
 
     `known_agents` are the stored agents that the agent may use: those of its owner and of the shared space. Any other
     looks exactly like one that does not exist.
     """
-    found = unregistered(references, known_agents)
-    return [warning for warning in found if not registry.is_staff_entry(KINDS[warning.field], warning.key)]
+    found = find_unregistered_references(references, known_agents)
+    return [warning for warning in found if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)]
 
 
-def unregistered(references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()) -> list[MissingReference]:
+def find_unregistered_references(
+    references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
+) -> list[MissingReference]:
     """The same whatever staff keep: it changes with the code alone."""
     known = set(known_agents)
     return [
-        MissingReference(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
+        MissingReference(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")
         for field, keys in references.items()
         for key in keys
-        if find_entry(KINDS[field], key) is None and not (field == "agents" and key in known)
+        if find_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in known)
     ]

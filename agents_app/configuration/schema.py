@@ -24,7 +24,7 @@ from agentcms.wire.validation import find_faults
 JSONObject = dict[str, Any]
 
 SAMPLING_TYPES = {"ratio", "count"}
-MOST_NAMED = 1000  # things of a kind that an agent names; each fault of one costs time, and a body holds millions
+MAX_REFERENCES = 1000  # things of a kind that an agent names; each fault of one costs time, and a body holds millions
 
 
 class Issue(NamedTuple):
@@ -61,58 +61,64 @@ def collecting_issues(issues: list[Issue]) -> Iterator[None]:
         issues += error.issues
 
 
-def _problem(message: str) -> PydanticCustomError:
+def _validation_error(message: str) -> PydanticCustomError:
     return PydanticCustomError("agent", "{message}", {"message": message})
 
 
-def _not_blank(value: str) -> str:
+def _validate_not_blank(value: str) -> str:
     if not value.strip():
-        raise _problem("This may not be blank.")
+        raise _validation_error("This may not be blank.")
     return value
 
 
-def _id(value: str) -> str:
-    _not_blank(value)
+def _validate_id(value: str) -> str:
+    _validate_not_blank(value)
     if not value.isprintable() or "/" in value or value in {".", ".."}:
-        raise _problem("Use printable characters other than a slash; '.' and '..' are not ids.")
+        raise _validation_error("Use printable characters other than a slash; '.' and '..' are not ids.")
     return value
 
 
-def _distinct(keys: list[str]) -> list[str]:
+def _validate_distinct(keys: list[str]) -> list[str]:
     seen: set[str] = set()
     for key in keys:
         if key in seen:
-            raise _problem(f"'{key}' is listed twice; list each key once.")
+            raise _validation_error(f"'{key}' is listed twice; list each key once.")
         seen.add(key)
     return keys
 
 
-def _reset(default: type) -> BeforeValidator:
+def _null_resets_to(default: type) -> BeforeValidator:
     """`null` for an optional field resets it."""
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
-def _few_keys(value: Any) -> Any:
+def _limit_keys(value: Any) -> Any:
     """Pydantic counts the members of an object after it looked at each."""
-    if isinstance(value, dict) and len(value) > MOST_NAMED:
+    if isinstance(value, dict) and len(value) > MAX_REFERENCES:
         raise PydanticCustomError("too_long", "")
     return value
 
 
-_few = BeforeValidator(_few_keys)
+_LimitKeys = BeforeValidator(_limit_keys)
 
-NonBlank = Annotated[str, AfterValidator(_not_blank)]
-AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_id)]
-OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _id(value))]
-Name = Annotated[str, Field(max_length=200), AfterValidator(_not_blank)]
-Text = Annotated[str, _reset(str)]
-Key = Annotated[str, Field(max_length=256), AfterValidator(_not_blank)]
-Keys = Annotated[list[Key], Field(max_length=MOST_NAMED), AfterValidator(_distinct), _reset(list)]
-Object = Annotated[JSONObject, _reset(dict)]
-Objects = Annotated[list[JSONObject], Field(max_length=MOST_NAMED), _reset(list)]
-Scorers = Annotated[dict[NonBlank, "ScorerChoice"], Field(max_length=MOST_NAMED), _few, _reset(dict)]
+NonBlank = Annotated[str, AfterValidator(_validate_not_blank)]
+AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_validate_id)]
+OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _validate_id(value))]
+Name = Annotated[str, Field(max_length=200), AfterValidator(_validate_not_blank)]
+Text = Annotated[str, _null_resets_to(str)]
+Key = Annotated[str, Field(max_length=256), AfterValidator(_validate_not_blank)]
+Keys = Annotated[
+    list[Key], Field(max_length=MAX_REFERENCES), AfterValidator(_validate_distinct), _null_resets_to(list)
+]
+Object = Annotated[JSONObject, _null_resets_to(dict)]
+Objects = Annotated[list[JSONObject], Field(max_length=MAX_REFERENCES), _null_resets_to(list)]
+Scorers = Annotated[
+    dict[NonBlank, "ScorerChoice"], Field(max_length=MAX_REFERENCES), _LimitKeys, _null_resets_to(dict)
+]
 
-WIRE = ConfigDict(strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True)
+WIRE_CONFIG = ConfigDict(
+    strict=True, extra="ignore", alias_generator=to_wire, validate_by_name=False, validate_by_alias=True
+)
 
 
 class ModelChoice(BaseModel):
@@ -153,7 +159,7 @@ class ScorerChoice(BaseModel):
 class AgentConfig(BaseModel):
     """The configuration of an agent: what a snapshot holds."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     name: Name
     description: Text = ""
@@ -195,11 +201,11 @@ def as_partial(shape: type[BaseModel]) -> type[BaseModel]:
 
 def defaults() -> JSONObject:
     """What the fields that may be left out are then, by Python name."""
-    return {name: make() for name, make in _MAKERS.items()}
+    return {name: make() for name, make in _DEFAULT_FACTORIES.items()}
 
 
 # Asked once: pydantic inspects each factory anew.
-_MAKERS: dict[str, Callable[[], Any]] = {
+_DEFAULT_FACTORIES: dict[str, Callable[[], Any]] = {
     name: cast(Callable[[], Any], info.default_factory or repeat(info.default).__next__)
     for name, info in AgentConfig.model_fields.items()
     if not info.is_required()
@@ -237,7 +243,7 @@ def validate_fields(shape: type[BaseModel], body: Any) -> JSONObject:
     try:
         read = shape.model_validate(body)
     except PydanticValidationError as error:
-        raise ConfigError(Issue(_path(each["loc"]), _sentence(each)) for each in error.errors()) from None
+        raise ConfigError(Issue(_path(each["loc"]), _error_message(each)) for each in error.errors()) from None
     # What the caller sent is kept as it is, not as the model read it; a null becomes the field's default.
     return {name: getattr(read, name) if value is None else value for name, value in named.items()}
 
@@ -252,7 +258,7 @@ def _path(location: tuple[int | str, ...]) -> str:
     return path
 
 
-SENTENCES = {
+ERROR_MESSAGES = {
     "missing": "This is required.",
     "string_type": "This must be a text.",
     "list_type": "This must be a list.",
@@ -263,10 +269,10 @@ SENTENCES = {
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
     "union_tag_invalid": 'The type must be "ratio" or "count".',
-    "too_long": f"Name at most {MOST_NAMED:,}.",
+    "too_long": f"Name at most {MAX_REFERENCES:,}.",
 }
 
 
-def _sentence(error: Any) -> str:
-    message = SENTENCES.get(error["type"]) or error["msg"]
+def _error_message(error: Any) -> str:
+    message = ERROR_MESSAGES.get(error["type"]) or error["msg"]
     return message if message.endswith(".") else f"{message}."

@@ -12,7 +12,7 @@ from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
-MOST_NAMED = 100  # dependents that one answer names
+MAX_LISTED_DEPENDENTS = 100  # dependents that one answer names
 
 
 class CircularReference(ConfigError):
@@ -23,7 +23,7 @@ class CircularReference(ConfigError):
         return " ".join(issue.message for issue in self.issues)
 
 
-def dependents(agent: Agent) -> AgentQuerySet:
+def find_dependents(agent: Agent) -> AgentQuerySet:
     """The agents whose live or head configuration names this one, and for which the name means this one."""
     naming = AgentIndex.objects.referencing(agent.pk).values("agent")
     found = Agent.objects.filter(pk__in=naming).exclude(pk=agent.pk)
@@ -31,11 +31,11 @@ def dependents(agent: Agent) -> AgentQuerySet:
     return found if agent.owner_id == SHARED_OWNER else found.filter(owner_id=agent.owner_id)
 
 
-def dependents_body(user: Any, agent: Agent) -> dict[str, Any]:
+def dependents_payload(user: Any, agent: Agent) -> dict[str, Any]:
     """Those that the caller may see, by name, and how many more there are."""
-    found = dependents(agent)
+    found = find_dependents(agent)
     seen = found.for_user(user)
-    shown = seen.order_by("name", "pk").values("id", "name", "owner_id")[:MOST_NAMED]
+    shown = seen.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
     total = found.count()
     return {
         "dependents": [{"id": each["id"], "name": each["name"], "ownerId": each["owner_id"]} for each in shown],
@@ -46,7 +46,7 @@ def dependents_body(user: Any, agent: Agent) -> dict[str, Any]:
 
 def dependents_message(user: Any, agent: Agent) -> str | None:
     """Who still names an agent, in a sentence, or None."""
-    body = dependents_body(user, agent)
+    body = dependents_payload(user, agent)
     if not body["total"]:
         return None
     named = [f"'{each['id']}'" for each in body["dependents"][:10]]
@@ -61,12 +61,12 @@ def reject_circular_reference(user: Any, agent_id: str, keys: Sequence[str]) -> 
     if not keys:
         return
     issues = []
-    following = steps_to(agent_id, reference_graph(user, keys))
+    following = next_steps_to(agent_id, reference_graph(user, keys))
     for place, key in enumerate(keys):
         if key == agent_id:
             issues.append(Issue(f"agents[{place}]", "An agent cannot be its own sub-agent."))
         elif key in following:
-            way = " → ".join([agent_id, *_way(key, following)])
+            way = " → ".join([agent_id, *_path(key, following)])
             issues.append(Issue(f"agents[{place}]", f"This closes a circle: {way}."))
     if issues:
         raise CircularReference(issues)
@@ -87,7 +87,7 @@ def reference_graph(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
     return named
 
 
-def steps_to(goal: str, named: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def next_steps_to(goal: str, named: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """For each agent that leads to the goal, the next one on its shortest way there."""
     named_by: dict[str, list[str]] = {}
     for agent_id, keys in sorted(named.items()):
@@ -104,7 +104,7 @@ def steps_to(goal: str, named: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return following
 
 
-def _way(start: str, following: Mapping[str, str]) -> Iterator[str]:
+def _path(start: str, following: Mapping[str, str]) -> Iterator[str]:
     at: str | None = start
     while at is not None:
         yield at

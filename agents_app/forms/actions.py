@@ -38,7 +38,7 @@ class DuplicateForm(forms.Form):
 
     def __init__(self, data: Any, *, agent: Agent, version: Any, owners: Sequence[str]) -> None:
         """`owners` are those that the person may create agents for; the same owner is suggested where it is one."""
-        super().__init__(data, initial=suggested(agent, version, owners))
+        super().__init__(data, initial=suggested_values(agent, version, owners))
         self.owners = owners
         self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
 
@@ -69,13 +69,13 @@ class DiscardForm(forms.Form):
     head = forms.UUIDField(widget=forms.HiddenInput)
 
 
-def suggested(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, str]:
+def suggested_values(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, str]:
     name = f"{version.snapshot['name']} (copy)"
     owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")
     return {"id": f"{agent.pk[:110]}-copy", "name": name[:200], "owner_id": owner_id}
 
 
-class HandOverForm(forms.Form):
+class ChangeOwnerForm(forms.Form):
     """The new owner: one that the person publishes for, or for superusers any."""
 
     owner_id = OwnerField(

@@ -13,17 +13,31 @@ from pydantic import BaseModel
 
 from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
-from agents_app.forms.field_values import SETTINGS, in_pieces, in_stored_order, plural, sampling_texts, with_sampling
-from agents_app.forms.fields import JSONNumber, Keys, OptionalKey, RawTextField, ScorersField, StrictJSONField
-from agents_app.forms.pickers import Picker, offered, offered_agents, offered_integration_tools
+from agents_app.forms.field_values import (
+    MODEL_SETTINGS,
+    apply_sampling,
+    keep_stored_order,
+    pluralize,
+    sampling_inputs,
+    to_form_values,
+)
+from agents_app.forms.fields import (
+    JSONNumberField,
+    KeyListField,
+    OptionalKeyField,
+    RawTextField,
+    ScorersField,
+    StrictJSONField,
+)
+from agents_app.forms.pickers import Picker, integration_tool_options, registry_options, sub_agent_options
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 
-KEYS = ("tools", "workflows", "agents", "integration_tools")
-WHERE = {"model.provider": "provider", "model.name": "model_name"}
+KEY_LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools")
+FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
 
 
-def text(kind: str, rows: int) -> forms.Textarea:
+def editor_textarea(kind: str, rows: int) -> forms.Textarea:
     return forms.Textarea(attrs={"data-editor": kind, "rows": rows, "spellcheck": "false"})
 
 
@@ -34,26 +48,26 @@ class AgentEditForm(forms.Form):
     description = RawTextField(
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What people read in the list."
     )
-    instructions = RawTextField(required=False, widget=text("text", 20))
+    instructions = RawTextField(required=False, widget=editor_textarea("text", 20))
     provider = RawTextField(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
     model_name = RawTextField(
         label="Model", max_length=256, widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"})
     )
-    temperature = JSONNumber(required=False)
-    top_p = JSONNumber(required=False, label="Top P")
-    max_tokens = JSONNumber(required=False, label="Most tokens")
-    model_rest = StrictJSONField(required=False, label="Other settings", widget=text("json", 4))
-    tools = Keys(required=False)
-    workflows = Keys(required=False)
-    agents = Keys(required=False, label="Sub-agents")
-    integration_tools = Keys(required=False)
+    temperature = JSONNumberField(required=False)
+    top_p = JSONNumberField(required=False, label="Top P")
+    max_tokens = JSONNumberField(required=False, label="Most tokens")
+    model_rest = StrictJSONField(required=False, label="Other settings", widget=editor_textarea("json", 4))
+    tools = KeyListField(required=False)
+    workflows = KeyListField(required=False)
+    agents = KeyListField(required=False, label="Sub-agents")
+    integration_tools = KeyListField(required=False)
     more_agents = RawTextField(required=False, label="Another one by its id", max_length=128)
-    memory = OptionalKey(required=False, max_length=256, widget=forms.Select)
+    memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select)
     scorers = ScorersField(required=False)
-    input_processors = StrictJSONField(required=False, empty=list, widget=text("json", 6))
-    output_processors = StrictJSONField(required=False, empty=list, widget=text("json", 6))
-    default_options = StrictJSONField(required=False, widget=text("json", 6))
-    metadata = StrictJSONField(required=False, widget=text("json", 6))
+    input_processors = StrictJSONField(required=False, empty=list, widget=editor_textarea("json", 6))
+    output_processors = StrictJSONField(required=False, empty=list, widget=editor_textarea("json", 6))
+    default_options = StrictJSONField(required=False, widget=editor_textarea("json", 6))
+    metadata = StrictJSONField(required=False, widget=editor_textarea("json", 6))
 
     version_name = RawTextField(required=False, max_length=100, label="Name of this version")
     message = RawTextField(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
@@ -62,7 +76,7 @@ class AgentEditForm(forms.Form):
 
     def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
-        super().__init__(data, initial=in_pieces(base), **options)
+        super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
         unknown = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
         self.fields["memory"].widget.choices = [
@@ -73,17 +87,17 @@ class AgentEditForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        for name in KEYS:
+        for name in KEY_LIST_FIELDS:
             if name in cleaned:
-                cleaned[name] = in_stored_order(self.base[name], cleaned[name])
+                cleaned[name] = keep_stored_order(self.base[name], cleaned[name])
         if (more := cleaned.get("more_agents")) and more not in cleaned.get("agents", ()):
             cleaned["agents"] = [*cleaned.get("agents", ()), more]
         if "scorers" in cleaned:
             cleaned["scorers"] = {
-                key: with_sampling(self.base["scorers"].get(key, {}), choice)
+                key: apply_sampling(self.base["scorers"].get(key, {}), choice)
                 for key, choice in cleaned["scorers"].items()
             }
-        if not {"provider", "model_name", "model_rest", *SETTINGS} - cleaned.keys():
+        if not {"provider", "model_name", "model_rest", *MODEL_SETTINGS} - cleaned.keys():
             cleaned["model"] = self.compose_model(cleaned)
         self.validate_config(cleaned)
         return cleaned
@@ -91,7 +105,7 @@ class AgentEditForm(forms.Form):
     def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         rest = cleaned["model_rest"]
         own = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
-        own |= {wire: cleaned[name] for name, wire in SETTINGS.items() if cleaned[name] is not None}
+        own |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
         if not isinstance(rest, dict):
             self.add_error("model_rest", "This must be an object.")
             return own
@@ -112,8 +126,8 @@ class AgentEditForm(forms.Form):
         return schema.to_wire_dict(cleaned)
 
     def field_for_issue(self, issue: schema.Issue) -> tuple[str | None, str]:
-        if issue.field in WHERE:
-            return WHERE[issue.field], issue.message
+        if issue.field in FIELD_FOR_PATH:
+            return FIELD_FOR_PATH[issue.field], issue.message
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name
         return (name if name in self.fields else None), messages[0]
@@ -139,11 +153,11 @@ class AgentEditForm(forms.Form):
 
     def picker(self, name: str, label: str, kind: Kind) -> Picker:
         chosen = self.chosen(name)
-        return Picker.of(name, label, offered(kind, chosen), chosen)
+        return Picker.of(name, label, registry_options(kind, chosen), chosen)
 
     @cached_property
     def pickers(self) -> dict[str, Picker]:
-        sub_agents = offered_agents(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
+        sub_agents = sub_agent_options(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
         return {
             "tools": self.picker("tools", "Tools", Kind.TOOL),
             "workflows": self.picker("workflows", "Workflows", Kind.WORKFLOW),
@@ -151,7 +165,7 @@ class AgentEditForm(forms.Form):
             "integration_tools": Picker.of(
                 "integration_tools",
                 "Integration tools",
-                offered_integration_tools(),
+                integration_tool_options(),
                 self.chosen("integration_tools"),
             ),
         }
@@ -161,7 +175,7 @@ class AgentEditForm(forms.Form):
         """Length of the instructions, in the words that static/js/fields.js writes while somebody types."""
         characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
         tokens = -(-characters // 4)
-        return f"{plural(characters, 'character')} · about {plural(tokens, 'token')} (estimate)"
+        return f"{pluralize(characters, 'character')} · about {pluralize(tokens, 'token')} (estimate)"
 
     @property
     def fields_with_errors(self) -> list[Any]:
@@ -175,7 +189,7 @@ class AgentEditForm(forms.Form):
         value = self["scorers"].value() or {}
         rows = []
         for key in [*(key for key in value if key not in known), *known]:
-            kind, amount = sampling_texts(value.get(key))
+            kind, amount = sampling_inputs(value.get(key))
             entry = known.get(key)
             rows.append(
                 {
@@ -208,13 +222,13 @@ class ExistingAgentForm(AgentEditForm):
     @classmethod
     def opening(cls, agent: Agent, user: Any) -> ExistingAgentForm:
         """The form as a page opens it: on the head."""
-        return cls(base=configuration_of(agent), user=user, agent=agent)
+        return cls(base=head_configuration(agent), user=user, agent=agent)
 
     @classmethod
     def sent(cls, data: Any, agent: Agent, user: Any) -> ExistingAgentForm:
         """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
-        opened = found(agent, as_uuid(data.get("head")))
-        base = agent.resolved(opened) if opened else configuration_of(agent)
+        opened = find_version(agent, parse_uuid(data.get("head")))
+        base = agent.resolved(opened) if opened else head_configuration(agent)
         return cls(data, base=base, user=user, agent=agent)
 
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
@@ -246,21 +260,21 @@ class ExistingAgentForm(AgentEditForm):
         seen = self.cleaned_data.get(name)
         if seen == version.pk:
             return True
-        other = found(row, seen)
+        other = find_version(row, seen)
         return other is not None and other.snapshot_hash == version.snapshot_hash
 
 
-def configuration_of(agent: Agent) -> dict[str, Any]:
+def head_configuration(agent: Agent) -> dict[str, Any]:
     """The configuration of the row, which is its head's picture, by Python name."""
     return {name: getattr(agent, name) for name in schema.FIELDS}
 
 
-def found(agent: Agent, version_id: UUID | None) -> Any:
+def find_version(agent: Agent, version_id: UUID | None) -> Any:
     """One of the agent's versions, or None where it is not there any more."""
     return agent.versions.filter(pk=version_id).first() if version_id else None
 
 
-def as_uuid(text: Any) -> UUID | None:
+def parse_uuid(text: Any) -> UUID | None:
     try:
         return UUID(str(text))
     except ValueError:

@@ -27,7 +27,7 @@ class RawTextField(forms.CharField):
         return (self.to_python(initial) or "") != (self.to_python(data) or "")
 
 
-class OptionalKey(RawTextField):
+class OptionalKeyField(RawTextField):
     """A key, or None where nothing is named."""
 
     def to_python(self, value: Any) -> str | None:
@@ -81,7 +81,7 @@ class StrictJSONField(forms.JSONField):
             return True
 
 
-class JSONNumber(RawTextField):
+class JSONNumberField(RawTextField):
     """A number as JSON writes it, kept digit by digit; None where nothing is set."""
 
     def __init__(self, **options: Any) -> None:
@@ -111,7 +111,7 @@ class JSONNumber(RawTextField):
         """The limits of a text do not apply to a number."""
 
 
-class Keys(forms.Field):
+class KeyListField(forms.Field):
     """A list of keys, each sent once per box that is ticked."""
 
     widget = forms.MultipleHiddenInput

@@ -9,25 +9,26 @@ from django.db import connection, connections
 
 from agents_app.models.search_index import FTS, POSTGRESQL_WORDS, TABLE, json_contains
 
-POSTGRESQL = (
+POSTGRESQL_INDEXES = (
     f"CREATE INDEX IF NOT EXISTS agent_index_words ON {TABLE} USING gin (({POSTGRESQL_WORDS}))",
     f"CREATE INDEX IF NOT EXISTS agent_index_metadata ON {TABLE} USING gin (metadata jsonb_path_ops)",
     f"CREATE INDEX IF NOT EXISTS agent_index_agents ON {TABLE} USING gin (agents jsonb_path_ops)",
 )
 
-REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
+SQLITE_REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
 # The words are cut already; the tokenizer only has to leave them whole.
-SQLITE = (
+SQLITE_TABLE = (
     f"""CREATE VIRTUAL TABLE {FTS} USING fts5(words, content='{TABLE}', content_rowid='id',
         tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
-    REBUILD,
+    SQLITE_REBUILD,
 )
-_OUT = f"INSERT INTO {FTS}({FTS}, rowid, words) VALUES ('delete', old.id, old.words);"
-_IN = f"INSERT INTO {FTS}(rowid, words) VALUES (new.id, new.words);"
+_DELETE_WORDS = f"INSERT INTO {FTS}({FTS}, rowid, words) VALUES ('delete', old.id, old.words);"
+_INSERT_WORDS = f"INSERT INTO {FTS}(rowid, words) VALUES (new.id, new.words);"
 SQLITE_TRIGGERS = (
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_in AFTER INSERT ON {TABLE} BEGIN {_IN} END",
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_out AFTER DELETE ON {TABLE} BEGIN {_OUT} END",
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_change AFTER UPDATE OF words ON {TABLE} BEGIN {_OUT} {_IN} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_in AFTER INSERT ON {TABLE} BEGIN {_INSERT_WORDS} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_out AFTER DELETE ON {TABLE} BEGIN {_DELETE_WORDS} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS}_change AFTER UPDATE OF words ON {TABLE}"
+    f" BEGIN {_DELETE_WORDS} {_INSERT_WORDS} END",
 )
 
 
@@ -39,14 +40,14 @@ def install(using: str, **kwargs: Any) -> None:
         return
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            statements: tuple[str, ...] = POSTGRESQL
+            statements: tuple[str, ...] = POSTGRESQL_INDEXES
         else:
-            statements = (() if FTS in tables else SQLITE) + SQLITE_TRIGGERS
+            statements = (() if FTS in tables else SQLITE_TABLE) + SQLITE_TRIGGERS
         for statement in statements:
             cursor.execute(statement)
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether SQLite keeps its index of words; PostgreSQL's indexes keep themselves."""
     if connection.vendor == "postgresql":
         return True
@@ -59,10 +60,10 @@ def reinstall() -> None:
     """Put back what is missing; what was written meanwhile is found again."""
     install("default")
     with connection.cursor() as cursor:
-        cursor.execute(REBUILD)
+        cursor.execute(SQLITE_REBUILD)
 
 
-def add_functions(connection: Any, **kwargs: Any) -> None:
+def add_sqlite_functions(connection: Any, **kwargs: Any) -> None:
     """Let a new connection to SQLite ask for metadata by path."""
     if connection.vendor == "sqlite":
         connection.connection.create_function("json_holds", 2, json_contains, deterministic=True)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-MOST_BYTES = 400_000  # of an agent's words; a tsvector of PostgreSQL holds a megabyte
-LONGEST_WORD = 200
-MOST_TYPED = 1_000  # characters of a search
-BOUNDARY = "|"  # stands between two fields, so that no phrase runs across
+MAX_INDEX_BYTES = 400_000  # of an agent's words; a tsvector of PostgreSQL holds a megabyte
+MAX_WORD_LENGTH = 200
+MAX_SEARCH_LENGTH = 1_000  # characters of a search
+FIELD_SEPARATOR = "|"  # stands between two fields, so that no phrase runs across
 
-_PLAIN = re.compile(r"[a-z0-9]+")
-_PARTS = re.compile(r'"([^"]*)("?)|([^\s"]+)')
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_SEARCH_PART = re.compile(r'"([^"]*)("?)|([^\s"]+)')
 
 
 class Term(NamedTuple):
@@ -26,9 +26,9 @@ class Term(NamedTuple):
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     """A word in any script: letters, digits and their marks; where a script puts no space, each sign is a word."""
-    marks = _ranges(lambda character: unicodedata.category(character).startswith("M"))
+    marks = _character_ranges(lambda character: unicodedata.category(character).startswith("M"))
     return re.compile(rf"[{_SPACELESS}][{marks}]*|(?:[^\W_{_SPACELESS}]|[{marks}])+")
 
 
@@ -37,7 +37,7 @@ _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\
 _SPACELESS += "\U00020000-\U0003ffff"
 
 
-def _ranges(wanted: Callable[[str], bool]) -> str:
+def _character_ranges(wanted: Callable[[str], bool]) -> str:
     """The characters for which a test holds, as the inside of a character class."""
     codes = [code for code in range(0x300, sys.maxunicode + 1) if wanted(chr(code))]
     runs: list[list[int]] = []
@@ -52,24 +52,24 @@ def _ranges(wanted: Callable[[str], bool]) -> str:
 def tokenize(text: str) -> list[str]:
     """The words of a text in order, without case and in one spelling of each character."""
     if text.isascii():
-        found = _PLAIN.findall(text.lower())
+        found = _ASCII_WORD.findall(text.lower())
     else:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        found = _pattern().findall(folded)
-    return [word[:LONGEST_WORD] for word in found]
+        found = _word_pattern().findall(folded)
+    return [word[:MAX_WORD_LENGTH] for word in found]
 
 
 def index_text(*texts: str) -> str:
     """The words of some texts as the index keeps them: separated by spaces, a boundary between two texts."""
-    kept = f" {BOUNDARY} ".join(" ".join(tokenize(text)) for text in texts)
-    if len(kept) * 4 > MOST_BYTES:
-        kept = kept.encode()[:MOST_BYTES].decode(errors="ignore")
+    kept = f" {FIELD_SEPARATOR} ".join(" ".join(tokenize(text)) for text in texts)
+    if len(kept) * 4 > MAX_INDEX_BYTES:
+        kept = kept.encode()[:MAX_INDEX_BYTES].decode(errors="ignore")
         kept = kept.rpartition(" ")[0] if " " in kept else ""
     return " ".join(kept.split())
 
 
 def parse_search(typed: str) -> list[Term]:
     """What was typed into a search: words and quoted phrases. Nothing is an error; what holds no word is left out."""
-    parts = list(_PARTS.finditer(typed[:MOST_TYPED]))
+    parts = list(_SEARCH_PART.finditer(typed[:MAX_SEARCH_LENGTH]))
     found = [Term(tokenize(part[1] or part[3] or ""), prefix=part is parts[-1] and not part[2]) for part in parts]
     return [term for term in found if term.words]

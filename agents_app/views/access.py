@@ -15,7 +15,7 @@ from agents_app.models import Agent, AgentQuerySet
 GET_POST = ("GET", "HEAD", "POST")
 
 # A page shows an agent's row; the two pictures of it are as long again, and only their facts are needed.
-PICTURES = ("active_version__snapshot_text", "head_version__snapshot_text")
+SNAPSHOT_TEXTS = ("active_version__snapshot_text", "head_version__snapshot_text")
 
 
 def visible_agents(request: HttpRequest) -> AgentQuerySet:
@@ -25,7 +25,7 @@ def visible_agents(request: HttpRequest) -> AgentQuerySet:
 
 def get_agent(request: HttpRequest, agent_id: str) -> Agent:
     """The agent with its live and its head version; one that the caller may not see does not exist."""
-    return get_object_or_404(visible_agents(request).with_versions().defer(*PICTURES), pk=agent_id)
+    return get_object_or_404(visible_agents(request).with_versions().defer(*SNAPSHOT_TEXTS), pk=agent_id)
 
 
 def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
@@ -47,10 +47,10 @@ def missing_role_message(request: HttpRequest, agent: Any, role: Role) -> str:
     """Why the caller may not do what needs a role; empty for those who may."""
     if has_role_for(request, agent, role):
         return ""
-    return f"This {needs(agent, role)}"
+    return f"This {role_requirement(agent, role)}"
 
 
-def needs(agent: Any, role: Role) -> str:
+def role_requirement(agent: Any, role: Role) -> str:
     where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
     return f"needs the role {role.value} {where}. Ask a manager of the team for it."
 
@@ -60,9 +60,9 @@ def permission_context(request: HttpRequest, agent: Any) -> dict[str, Any]:
     may_edit, may_publish = has_role_for(request, agent, Role.EDITOR), has_role_for(request, agent, Role.PUBLISHER)
     limits = ""
     if not may_edit:
-        limits = f"You may read this agent. Changing it {needs(agent, Role.EDITOR)}"
+        limits = f"You may read this agent. Changing it {role_requirement(agent, Role.EDITOR)}"
     elif not may_publish:
-        limits = f"You may save drafts. Making one live {needs(agent, Role.PUBLISHER)}"
+        limits = f"You may save drafts. Making one live {role_requirement(agent, Role.PUBLISHER)}"
     return {
         "may_edit": may_edit,
         "may_publish": may_publish,
@@ -70,7 +70,7 @@ def permission_context(request: HttpRequest, agent: Any) -> dict[str, Any]:
     }
 
 
-def may_copy(request: HttpRequest, agent: Any) -> bool:
+def can_duplicate(request: HttpRequest, agent: Any) -> bool:
     """Whether the caller may create agents for some owner, be it another one than this agent's."""
     if has_role_for(request, agent, Role.EDITOR):
         return True
@@ -78,7 +78,7 @@ def may_copy(request: HttpRequest, agent: Any) -> bool:
     return highest is not None and highest.covers(Role.EDITOR)
 
 
-def owners_for(request: HttpRequest, role: Role) -> list[str]:
+def owner_choices(request: HttpRequest, role: Role) -> list[str]:
     """The owners for which the caller has the role; for superusers also those that own agents and have no members."""
     owners = known_owners(request.user, role)
     if not has_role_everywhere(request.user, role):

@@ -16,11 +16,11 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx, show_act
-from agents_app.configuration.sub_agents import dependents_body
+from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.presence import BEAT, note
-from agents_app.forms.actions import DeleteForm, HandOverForm
+from agents_app.forms.actions import ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owners_for
+from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owner_choices
 
 
 @require_http_methods(GET_POST)
@@ -31,8 +31,10 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     form = DeleteForm(request.POST or None, name=agent.name)
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
-        used_by = dependents_body(request.user, agent)
-        return ask(request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by)
+        used_by = dependents_payload(request.user, agent)
+        return confirmation(
+            request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by
+        )
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).delete()
 
@@ -43,17 +45,19 @@ def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @require_http_methods(GET_POST)
 @login_required
-def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
+def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Give the agent to another owner; its history goes with it."""
     agent = get_agent(request, agent_id)
     if request.method == "POST":
         require_granted_role(request.user, Role.PUBLISHER, agent)
-    owners = owners_for(request, Role.PUBLISHER)
+    owners = owner_choices(request, Role.PUBLISHER)
     free = has_role_everywhere(request.user, Role.PUBLISHER)
-    form = HandOverForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
+    form = ChangeOwnerForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
     if not (request.method == "POST" and form.is_valid()):
         button = {"label": "Hand it over", "kind": "primary"}
-        return ask(request, agent, form, f"Hand {agent.name} over", "agents/_hand_over.html", button, owners=owners)
+        return confirmation(
+            request, agent, form, f"Hand {agent.name} over", "agents/_hand_over.html", button, owners=owners
+        )
     owner_id = form.cleaned_data["owner_id"]
     require_role(request.user, Role.PUBLISHER, owner_id)
     with transaction.atomic():
@@ -67,7 +71,7 @@ def hand_over(request: HttpRequest, agent_id: str) -> HttpResponse:
     return trigger_client_event(response, "agent-handed-over", {"target": "body", "message": message})
 
 
-def ask(
+def confirmation(
     request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **more: Any
 ) -> HttpResponse:
     context = {

@@ -13,21 +13,21 @@ from agents_app.editing import bulk
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 
-ACTS = {"duplicate": bulk.duplicate, "delete": bulk.delete}
+ACTIONS = {"duplicate": bulk.duplicate, "delete": bulk.delete}
 
 
 @require_POST
 @login_required
-def act(request: HttpRequest) -> HttpResponse:
+def run_action(request: HttpRequest) -> HttpResponse:
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
     context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
-    if name not in ACTS or not ids:
+    if name not in ACTIONS or not ids:
         return redirect("agents:list")
     if name == "delete" and "sure" not in request.POST:
         agents = visible_agents(request).filter(pk__in=ids[: bulk.MOST]).order_by("name", "pk").only("pk", "name")
         return render(request, "agents/delete_selected.html", {**context, "agents": agents})
 
-    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, ACTS[name])
+    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, ACTIONS[name])
 
     failed = sum(not result.done for result in results)
     context |= {"results": results, "failed": failed, "done": len(results) - failed}

@@ -18,43 +18,43 @@ from access_app.permissions import require_granted_role, require_role
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
-from agents_app.configuration.display import config_sections, unset
+from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.create import CreateForm
-from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, configuration_of, found
+from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version, head_configuration
 from agents_app.models import Agent
 from agents_app.views.access import (
     GET_POST,
+    can_duplicate,
     get_agent,
     has_role_for,
     lock_agent,
-    may_copy,
-    owners_for,
+    owner_choices,
     permission_context,
 )
-from agents_app.views.status import drafts_of, status_of, warnings_of
+from agents_app.views.status import agent_status, find_drafts, find_warnings
 
-BLANK = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+NEW_AGENT_CONFIG = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
 
 @login_required
 @require_http_methods(GET_POST)
 def create(request: HttpRequest) -> HttpResponse:
-    owners = owners_for(request, Role.EDITOR)
+    owners = owner_choices(request, Role.EDITOR)
     if not owners:
         require_role(request.user, Role.EDITOR, "")
     new = Agent(owner_id=request.POST.get("owner_id", owners[0]))
-    form = CreateForm(request.POST or None, base=BLANK, user=request.user, agent=new, owners=owners)
+    form = CreateForm(request.POST or None, base=NEW_AGENT_CONFIG, user=request.user, agent=new, owners=owners)
 
-    if form.is_valid() and (agent := insert(form)):
+    if form.is_valid() and (agent := save_new_agent(form)):
         messages.success(request, f"{agent.name} was created, and v1 is live.")
         return redirect("agents:edit", agent.pk)
     return render(request, "agents/create.html", {"form": form, "nav": "agents"}, status=422 if form.is_bound else 200)
 
 
-def insert(form: CreateForm) -> Agent | None:
+def save_new_agent(form: CreateForm) -> Agent | None:
     """Save the new agent; its id may have been taken, by whomever."""
     agent = Agent(id=form.wanted_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
     try:
@@ -76,37 +76,37 @@ def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     if request.method == "POST":
         require_granted_role(request.user, Role.EDITOR, agent)
-        return save(request, agent)
+        return save_agent(request, agent)
     if not has_role_for(request, agent, Role.EDITOR):
-        return read(request, agent)
-    return show(request, agent, ExistingAgentForm.opening(agent, request.user))
+        return render_read_only(request, agent)
+    return render_editor(request, agent, ExistingAgentForm.opening(agent, request.user))
 
 
-def read(request: HttpRequest, agent: Agent) -> HttpResponse:
-    snapshot = schema.to_wire_dict(configuration_of(agent))
+def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
+    snapshot = schema.to_wire_dict(head_configuration(agent))
     context = agent_context(request, agent)
-    context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset(snapshot)}
+    context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset_labels(snapshot)}
     return render(request, "agents/read.html", context)
 
 
 def agent_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
     """How the agent stands, and what the caller may do about it."""
-    warned, draft = warnings_of([agent])[agent.pk], drafts_of([agent]).get(agent.pk)
+    warned, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
     return {
         "nav": "agents",
         "agent": agent,
-        "status": status_of(agent, warned, draft),
+        "status": agent_status(agent, warned, draft),
         "warnings": warned,
         "draft": draft,
         **permission_context(request, agent),
-        "may_create": may_copy(request, agent),
+        "may_create": can_duplicate(request, agent),
     }
 
 
-def save(request: HttpRequest, agent: Agent) -> HttpResponse:
+def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
     form = ExistingAgentForm.sent(request.POST, agent, request.user)
     if not form.is_valid():
-        return show(request, agent, form, status=422)
+        return render_editor(request, agent, form, status=422)
     publishes = form.publishes
     try:
         with transaction.atomic(), change(**change_from_form(form)):
@@ -116,30 +116,37 @@ def save(request: HttpRequest, agent: Agent) -> HttpResponse:
             version = None if stale else save(row, form.changed_fields())
     except CircularReference as refusal:
         form.add_error("agents", refusal.sentence)
-        return show(request, agent, form, status=422)
+        return render_editor(request, agent, form, status=422)
 
     if stale:
-        begun_on = found(agent, form.cleaned_data.get("head"))
-        more = {"stale": stale, "begun_on": begun_on, "publishes": publishes, "mine": as_text(form.changed_fields())}
-        response = show(request, get_agent(request, agent.pk), form, status=409, **more)
+        begun_on = find_version(agent, form.cleaned_data.get("head"))
+        more = {
+            "stale": stale,
+            "begun_on": begun_on,
+            "publishes": publishes,
+            "mine": changes_as_text(form.changed_fields()),
+        }
+        response = render_editor(request, get_agent(request, agent.pk), form, status=409, **more)
         return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
-    return saved(request, get_agent(request, agent.pk), version, form)
+    return render_saved(request, get_agent(request, agent.pk), version, form)
 
 
-def saved(request: HttpRequest, agent: Agent, version: Any, form: ExistingAgentForm) -> HttpResponse:
+def render_saved(request: HttpRequest, agent: Agent, version: Any, form: ExistingAgentForm) -> HttpResponse:
     """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
     message = save_message(agent, version)
-    undo = undo_address(agent, version) if version and version.pk == agent.active_version_id else ""
+    undo = undo_url(agent, version) if version and version.pk == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
-    response = show(request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id})
+    response = render_editor(
+        request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id}
+    )
     detail = {"target": "body", "message": message, "base": agent.head_version.version_number, "undo": undo}  # type: ignore[union-attr]
     trigger_client_event(response, "agent-saved", detail)
     return response
 
 
-def undo_address(agent: Agent, version: Any) -> str:
+def undo_url(agent: Agent, version: Any) -> str:
     """Where the move that made this version live is undone, unless nothing was live before."""
     newest = agent.activations.filter(to_version_id=version.pk, from_version_id__isnull=False).first()
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
@@ -153,7 +160,9 @@ def save_message(agent: Agent, version: Any) -> str:
     return f"Saved as draft v{version.version_number}. Live stays as it is."
 
 
-def show(request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: int = 200, **more: Any) -> HttpResponse:
+def render_editor(
+    request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: int = 200, **more: Any
+) -> HttpResponse:
     """The editor's page; for htmx, only what stands around the fields."""
     context = {
         **agent_context(request, agent),
@@ -167,7 +176,7 @@ def show(request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: in
     return response
 
 
-def as_text(fields: dict[str, Any]) -> str:
+def changes_as_text(fields: dict[str, Any]) -> str:
     """What was changed, to be copied: the instructions as they are typed, the rest as JSON."""
     texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
     rest = {name: value for name, value in schema.to_wire_dict(fields).items() if name != "instructions"}

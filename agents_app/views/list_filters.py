@@ -17,8 +17,8 @@ from agentcms.web.list_state import Chip, ListState
 from agents_app.api.representation import known_agents, warnings_json
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
-from agents_app.search.tokenizer import MOST_TYPED
-from agents_app.views.status import Status, drafts_of, last_changed_by, status_of, warnings_of
+from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
+from agents_app.views.status import Status, agent_status, find_drafts, find_warnings, last_changed_by
 
 PER_PAGE = 50
 SORTS = {
@@ -27,11 +27,11 @@ SORTS = {
     "updated": ("updated_at", "id"),
     "-updated": ("-updated_at", "id"),
 }
-STATES = {"draft": "Draft ahead", "broken": "Broken references"}
-AROUND = 60  # characters on each side of a match
+STATUS_FILTERS = {"draft": "Draft ahead", "broken": "Broken references"}
+SNIPPET_CONTEXT = 60  # characters on each side of a match
 
 # The texts of a configuration are long, and a list shows few of them.
-UNSHOWN = (
+UNUSED_COLUMNS = (
     "active_version__snapshot_text",
     "head_version__snapshot_text",
     "default_options",
@@ -42,7 +42,7 @@ UNSHOWN = (
 )
 
 
-class Part(NamedTuple):
+class SnippetPart(NamedTuple):
     text: str
     marked: bool
 
@@ -54,7 +54,7 @@ class AgentListRow:
     agent: Agent
     status: Status
     updated_by: str
-    snippet: Sequence[Part]
+    snippet: Sequence[SnippetPart]
 
     @property
     def tool_count(self) -> int:
@@ -67,10 +67,10 @@ class AgentListState(ListState):
     def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
         self.agents = agents
         self.asked = asked
-        self.q = asked.get("q", "")[:MOST_TYPED].strip().replace("\0", "")
+        self.q = asked.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", "")
         self.owner = asked.get("owner")
         state = str(asked.get("status"))
-        self.state = state if state in STATES else ""
+        self.state = state if state in STATUS_FILTERS else ""
         self.provider = asked.get("provider", "").replace("\0", "")
         sort = str(asked.get("sort"))
         self.sort = sort if sort in SORTS else "-updated"
@@ -105,17 +105,17 @@ class AgentListState(ListState):
         """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
         page: Any = self.page.object_list
         wanted = [agent.pk for agent in page.only("pk")]
-        unshown = UNSHOWN if self.q else (*UNSHOWN, "instructions")
+        unshown = UNUSED_COLUMNS if self.q else (*UNUSED_COLUMNS, "instructions")
         unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
         by_id = {agent.pk: agent for agent in unsorted}
         agents = [by_id[pk] for pk in wanted if pk in by_id]
-        drafts, warned, movers = drafts_of(agents), warnings_of(agents), last_changed_by(agents)
+        drafts, warned, movers = find_drafts(agents), find_warnings(agents), last_changed_by(agents)
         return [
             AgentListRow(
                 agent,
-                status_of(agent, warned[agent.pk], drafts.get(agent.pk)),
+                agent_status(agent, warned[agent.pk], drafts.get(agent.pk)),
                 movers[agent.pk],
-                snippet(agent, self.q),
+                build_snippet(agent, self.q),
             )
             for agent in agents
         ]
@@ -130,7 +130,7 @@ class AgentListState(ListState):
         if self.owner is not None:
             chips.append(Chip("Owner", self.owner or "Shared space", self.address(owner=None)))
         if self.state:
-            chips.append(Chip("Status", STATES[self.state], self.address(status=None)))
+            chips.append(Chip("Status", STATUS_FILTERS[self.state], self.address(status=None)))
         if self.provider:
             chips.append(Chip("Model", self.provider, self.address(provider=None)))
         return chips
@@ -138,7 +138,7 @@ class AgentListState(ListState):
     def offers(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """The filters that may be added, in groups: a label and its choices with their addresses."""
         if not self.state:
-            yield "Status", [(label, self.address(status=key)) for key, label in STATES.items()]
+            yield "Status", [(label, self.address(status=key)) for key, label in STATUS_FILTERS.items()]
         if self.owner is None:
             yield "Owner", [(owner or "Shared space", self.address(owner=owner)) for owner in owners]
         if not self.provider:
@@ -167,7 +167,7 @@ def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
     ]
 
 
-def snippet(agent: Agent, text: str) -> list[Part]:
+def build_snippet(agent: Agent, text: str) -> list[SnippetPart]:
     """Where the instructions say what was searched for, with the words marked; empty where they do not."""
     words = sorted(map(re.escape, re.findall(r"\w+", text)), key=len, reverse=True)
     if not words:
@@ -176,22 +176,22 @@ def snippet(agent: Agent, text: str) -> list[Part]:
     match = pattern.search(agent.instructions)
     if match is None:
         return []
-    return marked(around(agent.instructions, match.start(), match.end()), pattern)
+    return highlight(excerpt(agent.instructions, match.start(), match.end()), pattern)
 
 
-def around(text: str, start: int, end: int) -> str:
+def excerpt(text: str, start: int, end: int) -> str:
     """A stretch of a text with some whole words before it and after it, on one line."""
-    before, after = text[:start][-AROUND:], text[end:][:AROUND]
-    if start > AROUND:
+    before, after = text[:start][-SNIPPET_CONTEXT:], text[end:][:SNIPPET_CONTEXT]
+    if start > SNIPPET_CONTEXT:
         before = f"… {before.partition(' ')[2]}"
-    if len(text) - end > AROUND:
+    if len(text) - end > SNIPPET_CONTEXT:
         after = f"{after.rpartition(' ')[0]} …"
     return " ".join(f"{before}{text[start:end]}{after}".split())
 
 
-def marked(text: str, pattern: re.Pattern[str]) -> list[Part]:
+def highlight(text: str, pattern: re.Pattern[str]) -> list[SnippetPart]:
     parts, place = [], 0
     for match in pattern.finditer(text):
-        parts += [Part(text[place : match.start()], False), Part(match.group(), True)]
+        parts += [SnippetPart(text[place : match.start()], False), SnippetPart(match.group(), True)]
         place = match.end()
-    return [part for part in [*parts, Part(text[place:], False)] if part.text]
+    return [part for part in [*parts, SnippetPart(text[place:], False)] if part.text]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from agents_app.configuration.references import MissingReference, warnings
+from agents_app.configuration.references import MissingReference, find_missing_references
 from agents_app.models import Agent
 
 
@@ -20,7 +20,7 @@ class Draft(NamedTuple):
     live_moved: bool
 
 
-class Step(NamedTuple):
+class DraftStep(NamedTuple):
     """A version as the way down from a draft sees it."""
 
     based_on: int | None
@@ -36,26 +36,30 @@ class Status(NamedTuple):
     broken: bool
 
 
-def status_of(agent: Agent, warned: Collection[MissingReference], draft: Draft | None) -> Status:
+def agent_status(agent: Agent, warned: Collection[MissingReference], draft: Draft | None) -> Status:
     live: Any = agent.active_version
     return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warned))
 
 
-def drafts_of(agents: Iterable[Agent]) -> dict[str, Draft]:
+def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:
     """The drafts among these agents, by agent; two queries where there are any."""
     drafting = {agent.pk: agent for agent in agents if agent.has_draft}
     if not drafting:
         return {}
-    steps: dict[str, dict[int, Step]] = {pk: {} for pk in drafting}
+    steps: dict[str, dict[int, DraftStep]] = {pk: {} for pk in drafting}
     was_live = Exists(model_of("activations").filter(to_version_id=OuterRef("pk")))
     versions = history_rows("versions", drafting).annotate(was_live=was_live)
     for pk, number, *step in versions.values_list("agent_id", "version_number", "based_on", "created_at", "was_live"):
-        steps[pk][number] = Step(*step)
-    moved = Agent.objects.filter(pk__in=[*drafting]).order_by().values_list("pk", Subquery(newest_move("created_at")))
-    return {pk: draft(drafting[pk], steps[pk], at) for pk, at in moved if pk in drafting}
+        steps[pk][number] = DraftStep(*step)
+    moved = (
+        Agent.objects.filter(pk__in=[*drafting])
+        .order_by()
+        .values_list("pk", Subquery(latest_activation("created_at")))
+    )
+    return {pk: build_draft(drafting[pk], steps[pk], at) for pk, at in moved if pk in drafting}
 
 
-def draft(agent: Any, steps: dict[int, Step], moved: datetime | None) -> Draft:
+def build_draft(agent: Any, steps: dict[int, DraftStep], moved: datetime | None) -> Draft:
     """Follow what each version is based on, from the head down to one that was live once."""
     number, count, began = agent.head_version.version_number, 0, agent.head_version.created_at
     while number in steps and not steps[number].was_live:
@@ -73,7 +77,7 @@ def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
     movers = {pk: head.author_name for pk, head in saved.items()}
     moved = [agent.pk for agent in agents if agent.updated_at > saved[agent.pk].created_at]
     if moved:
-        newest = Agent.objects.filter(pk__in=moved).order_by().values(newest=Subquery(newest_move("pk")))
+        newest = Agent.objects.filter(pk__in=moved).order_by().values(newest=Subquery(latest_activation("pk")))
         told = model_of("activations").filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
         movers |= {pk: name for pk, name, at in told if at > saved[pk].created_at}
     return movers
@@ -84,7 +88,7 @@ def history_rows(name: str, agents: Collection[str]) -> Any:
     return model_of(name).filter(agent__in=list(agents))
 
 
-def newest_move(column: str) -> Any:
+def latest_activation(column: str) -> Any:
     """A column of an agent's newest move of live, as a subquery: there may be any number of them."""
     return model_of("activations").filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
 
@@ -94,9 +98,9 @@ def model_of(name: str) -> Any:
     return model.objects.all()
 
 
-def warnings_of(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
+def find_warnings(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
     """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
     heads: dict[Agent, Any] = {agent: agent.head_version for agent in agents}
     named = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
     usable = Agent.objects.usable_among(named)
-    return {agent.pk: warnings(head.references, usable[agent.pk]) for agent, head in heads.items()}
+    return {agent.pk: find_missing_references(head.references, usable[agent.pk]) for agent, head in heads.items()}

@@ -17,8 +17,8 @@ from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import read_id
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found
-from agents_app.api.views import no_version
-from agents_app.configuration.schema import WIRE, validate_fields
+from agents_app.api.views import version_not_found
+from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import generate_response
@@ -85,7 +85,7 @@ class AnswerStreamView(JSONView):
 class Observed(BaseModel):
     """Which run is read again, and from where."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     run_id: str
     offset: Annotated[int, Field(ge=0, le=MAX_NUMBER)] | None = None
@@ -131,7 +131,7 @@ def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
     except Agent.DoesNotExist:
         raise agent_not_found(agent_id) from None
     except AgentVersion.DoesNotExist:
-        raise no_version(agent_id, text or str(number)) from None
+        raise version_not_found(agent_id, text or str(number)) from None
 
 
 def failure(run: AgentRun) -> ApiError:

@@ -14,7 +14,7 @@ from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 
-from agents_app.configuration.references import KINDS, MissingReference, find_entry, processor_key
+from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.building.step_policy import Steps
@@ -104,7 +104,7 @@ class AgentBuilder:
         yield from self.build_registered("tools", registered_tool)
         yield from self.build_registered("workflows", workflow_tool)
         for key in self.configuration.get("agents") or []:
-            entry = find_entry(KINDS["agents"], key)
+            entry = find_entry(FIELD_KINDS["agents"], key)
             if entry is not None or key in self.known_agents:
                 yield "agents", key, sub_agent_tool(key, entry.description if entry else self.known_agents[key])
             else:
@@ -149,14 +149,14 @@ class AgentBuilder:
     def found(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
         """The entries of those keys that something registered."""
         for key in keys:
-            entry = find_entry(KINDS[field], key)
+            entry = find_entry(FIELD_KINDS[field], key)
             if entry is not None:
                 yield key, entry
             else:
                 self.warn_missing(field, key)
 
     def warn_missing(self, field: str, key: str) -> None:
-        self.warn(field, key, f"No {KINDS[field].value} is registered as '{key}'.")
+        self.warn(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")
 
     def warn(self, field: str, key: str, message: str) -> None:
         log.warning("Agent '%s' runs with less than it names. %s", self.configuration.get("name", ""), message)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agents_app.configuration.references import KINDS, find_entry
+from agents_app.configuration.references import FIELD_KINDS, find_entry
 
 LONGEST_NAME = 64  # the shortest limit of a provider
 # What stands before the key of what is no tool by itself.
@@ -28,5 +28,5 @@ def tool_names(configuration: Mapping[str, Any]) -> Iterator[str]:
     """The names that the tools of a configuration have; those that nothing registered are left out when it runs."""
     for field, prefix in PREFIXES.items():
         for key in configuration.get(field) or []:
-            if field == "agents" or find_entry(KINDS[field], key) is not None:  # a sub-agent may be stored
+            if field == "agents" or find_entry(FIELD_KINDS[field], key) is not None:  # a sub-agent may be stored
                 yield tool_name(f"{prefix}{key}")

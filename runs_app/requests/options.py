@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_wire
-from agents_app.configuration.schema import WIRE, ConfigError, Issue, collecting_issues, validate_fields
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
 
 Options = dict[str, Any]
 
@@ -48,7 +48,7 @@ def _tool_choice(value: Any) -> Any:
 class ModelOptions(BaseModel):
     """What is told to the model with each request."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Share | None = None

@@ -22,7 +22,7 @@ from agentcms.web.list_state import parse_number
 from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for
-from agents_app.views.status import drafts_of, status_of, warnings_of
+from agents_app.views.status import agent_status, find_drafts, find_warnings
 from runs_app.engine import engine
 from runs_app.engine.start import cancel, start
 from runs_app.forms import MessageForm
@@ -179,11 +179,11 @@ def show(
     request: HttpRequest, agent: Agent, asked: TryPageParams, found: Sequence[TryColumn], form: Any, status: int = 200
 ) -> HttpResponse:
     """The page; for htmx the columns and what depends on them."""
-    warned = warnings_of([agent])[agent.pk]
+    warned = find_warnings([agent])[agent.pk]
     context = {
         "nav": "agents",
         "agent": agent,
-        "status": status_of(agent, warned, drafts_of([agent]).get(agent.pk)),
+        "status": agent_status(agent, warned, find_drafts([agent]).get(agent.pk)),
         "form": form,
         "columns": found,
         "choices": choices(agent),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from agents_app.api.schemas import Message, validate_schemas
-from agents_app.configuration.schema import WIRE, ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
 
 Label = Annotated[str, Field(max_length=100)]
 FIXED = (
@@ -28,7 +28,7 @@ FIXED = (
 class Description(BaseModel):
     """What may be said of a version."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     name: Label | None = None
     change_message: Message | None = None
@@ -38,7 +38,7 @@ class Description(BaseModel):
 class Undo(BaseModel):
     """Which activation to undo: the newest where none is named."""
 
-    model_config = WIRE
+    model_config = WIRE_CONFIG
 
     activation_id: int | None = None
 

@@ -19,8 +19,8 @@ from agentcms.ids import read_id
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_agent
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
-from agents_app.api.schemas import ChangeOptions, change_from_options, publishes, validate_schemas
-from agents_app.api.views import DRAFT_HINT, named_version, no_version
+from agents_app.api.schemas import ChangeOptions, change_from_options, is_publishing, validate_schemas
+from agents_app.api.views import DRAFT_HINT, get_version, version_not_found
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, text_of
@@ -70,21 +70,21 @@ class VersionView(JSONView):
         (key,), pointers = find(request, agent_id, version_id)
         shown = representation_cache.get_many_json([key], pointers)
         if not shown:  # it went this very moment
-            raise no_version(agent_id, version_id)
+            raise version_not_found(agent_id, version_id)
         return json_text_response(shown[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         said = read_description(json_object_body(request))
         with transaction.atomic():
             agent = lock_agent(request, agent_id, Role.EDITOR)
-            version = named_version(agent, version_id)
+            version = get_version(agent, version_id)
             version.update_description_locked(**said)
             return json_text_response(text_of(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
             agent = lock_agent(request, agent_id, Role.PUBLISHER)
-            version = named_version(agent, version_id)
+            version = get_version(agent, version_id)
             version.remove_locked(agent)
             return json_response({"success": True, "message": f"Version {version.version_number} was deleted"})
 
@@ -98,7 +98,7 @@ class ActivateView(JSONView):
         strict = is_strict(request)
         with transaction.atomic(), change_from_options(said):
             agent = lock_agent(request, agent_id, Role.PUBLISHER)
-            version = named_version(agent, version_id)
+            version = get_version(agent, version_id)
             version.activate_locked(agent)
             if strict:
                 reject_warnings(agent, version)
@@ -113,10 +113,10 @@ class RestoreView(JSONView):
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (said,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
-        role, hint = (Role.PUBLISHER, DRAFT_HINT) if publishes(said) else (Role.EDITOR, "")
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
         with transaction.atomic(), change_from_options(said):
             agent = lock_agent(request, agent_id, role, hint)
-            version = named_version(agent, version_id).restore_locked(agent)
+            version = get_version(agent, version_id).restore_locked(agent)
             if strict:
                 reject_warnings(agent, version)
             return json_text_response(text_of(version, agent))
@@ -134,7 +134,7 @@ class CompareView(JSONView):
         (before, after), pointers = find(request, agent_id, *map(str, names), words=("live", "head"))
         text = representation_cache.comparison(before, after, pointers)
         if text is None:  # one of them went this very moment
-            raise no_version(agent_id, f"{names[0]} or {names[1]}")
+            raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
         return json_text_response(text)
 
 
@@ -160,7 +160,7 @@ def find(
         if name.lower() not in found:
             # Live is always there, so whoever may see the agent finds something.
             seen = look(request, agent_id, asked, ["live"])
-            raise no_version(agent_id, name) if seen else agent_not_found(agent_id)
+            raise version_not_found(agent_id, name) if seen else agent_not_found(agent_id)
     return [found[name][0] for name in asked], found[asked[0]][1]
 
 

@@ -9,7 +9,7 @@ from dataclasses import field as made_by
 from itertools import count, islice, zip_longest
 from typing import Any, NamedTuple
 
-from agents_app.configuration.display import LABELS
+from agents_app.configuration.display import FIELD_LABELS
 from versions_app.compare.diff import FieldDiff, Fold, Line, Part, compare, fold, items, lines, paths
 from versions_app.compare.summary import Phrase, phrase
 
@@ -125,7 +125,7 @@ def sections(
 
 
 def section(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> Section:
-    made = Section(diff.field, LABELS[diff.field], "json", phrase(diff), among=asked.among)
+    made = Section(diff.field, FIELD_LABELS[diff.field], "json", phrase(diff), among=asked.among)
     if diff.field in TEXTS:
         made.kind = "text"
         made.blocks, made.left_out = text_blocks(diff, numbers, asked)

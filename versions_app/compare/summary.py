@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from agents_app.configuration.display import LABELS
+from agents_app.configuration.display import FIELD_LABELS
 from versions_app.compare.diff import FieldDiff, compare, items, line_counts, paths, same
 
 MOST_NAMED = 3  # keys named before the rest is counted
@@ -37,12 +37,12 @@ def in_words(phrases: Sequence[Phrase]) -> str:
 
 def phrase(diff: FieldDiff) -> Phrase:
     """One changed field in words."""
-    return SAID.get(diff.field, _object)(LABELS[diff.field], diff.before, diff.after)
+    return SAID.get(diff.field, _object)(FIELD_LABELS[diff.field], diff.before, diff.after)
 
 
 def named(fields: Sequence[str]) -> list[Phrase]:
     """Changed fields of which no more is known, because what they were compared with is gone."""
-    return [Phrase(LABELS[field], text="changed") for field in fields if field in LABELS]
+    return [Phrase(FIELD_LABELS[field], text="changed") for field in fields if field in FIELD_LABELS]
 
 
 def _lines(label: str, before: str | None, after: str | None) -> Phrase:

@@ -15,7 +15,7 @@ from agentcms.wire.canonical import canonical
 from agentcms.wire.names import join_path
 from agentcms.wire.parser import InvalidJSON, parse
 from agentcms.wire.validation import MAX_DEPTH
-from agents_app.configuration.references import KINDS, reference_path, references, warnings
+from agents_app.configuration.references import FIELD_KINDS, find_missing_references, reference_path, referenced_keys
 from agents_app.configuration.schema import (
     ConfigError,
     Issue,
@@ -193,18 +193,21 @@ def refuse_unregistered(
 def broken(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
     """What nothing registered of a configuration; a sub-agent may be stored, or stand on a later line."""
     body = to_wire_dict(state)
-    named = references(body)
+    named = referenced_keys(body)
     keys = named.get("agents", [])
     owner_of = dict.fromkeys([key for key in keys if hash_id(key) in coming], owner_id) | Agent.objects.owners_of(keys)
     known = [key for key in keys if owner_of.get(key) in usable_owners(owner_id)]
-    return [Issue(reference_path(each.field, each.key, body), each.message) for each in warnings(named, known)]
+    return [
+        Issue(reference_path(each.field, each.key, body), each.message)
+        for each in find_missing_references(named, known)
+    ]
 
 
 def unregistered(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
     """The warnings of what is live and of the draft; every stored agent that they name is among them."""
-    states = [references(to_wire_dict(each)) for each in (live, draft) if each is not None]
-    named = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in KINDS}
-    return [warning._asdict() for warning in warnings(named)][:MOST_WARNINGS]
+    states = [referenced_keys(to_wire_dict(each)) for each in (live, draft) if each is not None]
+    named = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
+    return [warning._asdict() for warning in find_missing_references(named)][:MOST_WARNINGS]
 
 
 def drop_resolved_warnings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from django import forms
 from django.db.models import QuerySet
 from django.utils.http import urlencode
 
-from agents_app.configuration.display import LABELS
+from agents_app.configuration.display import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import RawTextField
 from agents_app.models import Agent
@@ -78,7 +78,10 @@ class FilterForm(forms.Form):
     named = forms.BooleanField(required=False, label="Named only")
     author = forms.ChoiceField(required=False, label="Author", widget=forms.Select(CHOICE))
     field = forms.ChoiceField(
-        required=False, label="Changed", choices=[("", "Any field"), *LABELS.items()], widget=forms.Select(CHOICE)
+        required=False,
+        label="Changed",
+        choices=[("", "Any field"), *FIELD_LABELS.items()],
+        widget=forms.Select(CHOICE),
     )
     since = forms.DateField(required=False, label="From", widget=DAY)
     until = forms.DateField(required=False, label="To", widget=DAY)
@@ -113,6 +116,6 @@ class FilterForm(forms.Form):
         for name, value in self.cleaned_data.items():
             if value:
                 rest = {other: each for other, each in self.data.items() if other not in (name, "page") and each}
-                words = "" if value is True else LABELS.get(value, value) if name == "field" else str(value)
+                words = "" if value is True else FIELD_LABELS.get(value, value) if name == "field" else str(value)
                 chips.append({"label": str(self.fields[name].label), "value": words, "without": urlencode(rest)})
         return chips

@@ -12,7 +12,7 @@ from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Length
 
-from agents_app.configuration.references import MissingReference, warnings
+from agents_app.configuration.references import MissingReference, find_missing_references
 from agents_app.models import Agent
 from versions_app.compare.summary import Phrase, named, summarize
 from versions_app.models import AgentVersion
@@ -71,7 +71,7 @@ def entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: 
         is_live=version.pk == agent.active_version_id,
         is_head=version.pk == agent.head_version_id,
         is_draft=agent.has_draft and version.pk == agent.head_version_id,
-        broken=warnings(version.references, known),
+        broken=find_missing_references(version.references, known),
     )
 
 

@@ -83,7 +83,7 @@ def trigger_fault(repair: bool) -> list[Fault]:
 
 
 def search_fault(repair: bool) -> list[Fault]:
-    if database.installed():
+    if database.is_installed():
         return []
     if repair:
         database.reinstall()

@@ -15,7 +15,7 @@ from django.utils import timezone
 from agentcms.ids import uuid7
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
-from agents_app.configuration.references import references
+from agents_app.configuration.references import referenced_keys
 from agents_app.editing.change_context import Source, current_change
 from agents_app.models import Agent
 from agents_app.models.agent import POINTERS, copy_fields
@@ -107,7 +107,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             created_at=said.time,
             **author_fields(),
         )
-        version.references = references(version.snapshot)
+        version.references = referenced_keys(version.snapshot)
         version.changed_fields = changed_fields(based_on.snapshot if based_on else {}, version.snapshot)
         return version
 

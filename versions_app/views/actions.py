@@ -16,7 +16,7 @@ from agentcms.web.dialogs import is_htmx, show_act
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
-from agents_app.views.access import GET_POST, get_agent, lock_agent, owners_for
+from agents_app.views.access import GET_POST, get_agent, lock_agent, owner_choices
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import confirmation_context, find_version, success_response
@@ -125,7 +125,7 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """A new agent that begins with this version."""
     agent = get_agent(request, agent_id)
     version = find_version(agent, number)
-    owners = owners_for(request, Role.EDITOR)
+    owners = owner_choices(request, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
     if form.is_valid():
         said = form.cleaned_data

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from agentcms.web.list_state import parse_number
-from agents_app.configuration.display import LABELS
+from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, permission_context
 from versions_app.compare.sections import Section, sections
@@ -87,7 +87,7 @@ def addresses(asked: Sequence[str], layout: str) -> dict[str, Any]:
 def unchanged(found: Sequence[Section]) -> list[str]:
     """The labels of the fields that do not differ."""
     changed = {each.field for each in found}
-    return [label for field, label in LABELS.items() if field not in changed]
+    return [label for field, label in FIELD_LABELS.items() if field not in changed]
 
 
 def chosen_pair(request: HttpRequest, agent: Agent) -> HttpResponse:

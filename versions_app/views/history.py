@@ -13,9 +13,9 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
-from agents_app.configuration.display import config_sections, unset
+from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.models import Agent
-from agents_app.views.access import get_agent, may_copy, permission_context
+from agents_app.views.access import can_duplicate, get_agent, permission_context
 from versions_app.api.representation import text_of
 from versions_app.compare.sections import Section, sections
 from versions_app.forms.history import FilterForm
@@ -36,7 +36,7 @@ def head_of(request: HttpRequest, agent: Agent) -> dict[str, Any]:
         "live": agent.active_version,
         "draft": agent.head_version if agent.has_draft else None,
         **permission_context(request, agent),
-        "may_create": may_copy(request, agent),
+        "may_create": can_duplicate(request, agent),
     }
 
 
@@ -89,7 +89,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         "entry": entry,
         "changed": against(based_on, version, request.GET.getlist("unfold")),
         "parts": config_sections(version.snapshot, entry.broken),
-        "unset": unset(version.snapshot),
+        "unset": unset_labels(version.snapshot),
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
     }

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
 from agentcms.web.dialogs import show_act
-from agents_app.configuration.sub_agents import CircularReference, dependents_body
+from agents_app.configuration.sub_agents import CircularReference, dependents_payload
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
@@ -70,7 +70,7 @@ def ask_activate(
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
             "differences": summarize(live.snapshot, version.snapshot),
-            "used_by": dependents_body(request.user, agent),
+            "used_by": dependents_payload(request.user, agent),
             "keeps_draft": agent.has_draft and agent.head_version_id != version.pk,
         },
         status,
@@ -118,7 +118,7 @@ def ask_restore(
             "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
             "made": agent.last_version_number + 1,
             "differences": summarize(live.snapshot, version.snapshot),
-            "used_by": dependents_body(request.user, agent),
+            "used_by": dependents_payload(request.user, agent),
         },
         status,
     )

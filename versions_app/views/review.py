@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
-from agents_app.forms.edit import ExistingAgentForm, found
+from agents_app.forms.edit import ExistingAgentForm, find_version
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from versions_app.compare.sections import sections
@@ -55,7 +55,7 @@ def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     (head,) = find_pair(agent, ["head"])
     form = sent(request, agent)
-    opened = found(agent, form.cleaned_data.get("head"))
+    opened = find_version(agent, form.cleaned_data.get("head"))
     unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
     theirs = sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
     mine = sections(head.snapshot, on_top(head, form), among="mine", **unified)

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.admin.forms import LISTS, OBJECTS
+from agents_app.admin.forms import LIST_FIELDS, OBJECT_FIELDS
 from agents_app.configuration import schema
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
@@ -20,7 +20,7 @@ def form_of(agent, **changed):
     """What a browser sends of the admin's form when these fields were changed in it."""
     fields = {name: getattr(agent, name) for name in schema.FIELDS}
     # Django's form holds these twice: as they were, hidden, and as they are.
-    fields |= {f"initial-{name}": fields[name] for name in (*LISTS, *OBJECTS) if name != "model"}
+    fields |= {f"initial-{name}": fields[name] for name in (*LIST_FIELDS, *OBJECT_FIELDS) if name != "model"}
     fields |= {
         "owner_id": agent.owner_id,
         "revision": agent.revision,

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from access_app.models import Membership
 from agents_app.models import Agent, IdempotencyRecord
-from agents_app.tasks import old_answers
+from agents_app.tasks import expired_idempotency_records
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.concurrently import together
 from tests.factories import api_key, member
@@ -85,7 +85,7 @@ def test_a_key_is_short_and_printable(api, key):
 def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
     api.post(AGENTS, BODY, Idempotency_Key="k")
     IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(hours=25))
-    assert old_answers().count() == 1
+    assert expired_idempotency_records().count() == 1
 
     assert api.post(AGENTS, {**BODY, "id": "new"}, Idempotency_Key="k").status_code == 201
 
@@ -98,7 +98,7 @@ def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
     again = api.post(AGENTS, BODY, Idempotency_Key="k")
 
     assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
-    assert old_answers().count() == 0
+    assert expired_idempotency_records().count() == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from agents_app.views.status import Draft, drafts_of
+from agents_app.views.status import Draft, find_drafts
 from tests.factories import AgentFactory
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def agent():
 
 
 def draft_of(agent):
-    return drafts_of([Agent.objects.with_versions().get(pk=agent.pk)]).get(agent.pk)
+    return find_drafts([Agent.objects.with_versions().get(pk=agent.pk)]).get(agent.pk)
 
 
 def test_a_draft_is_counted_down_to_what_was_live(agent):

@@ -10,7 +10,7 @@ from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 
 from access_app.models import Membership
-from agents_app.configuration.references import warnings
+from agents_app.configuration.references import find_missing_references
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
 
@@ -35,7 +35,9 @@ def test_a_draft_is_ahead_and_a_reference_is_broken(seeded):
     agents = Agent.objects.with_versions()
 
     assert any(agent.has_draft for agent in agents)
-    missing = {warning.key for agent in agents for warning in warnings(agent.active_version.references, {"*"})}
+    missing = {
+        warning.key for agent in agents for warning in find_missing_references(agent.active_version.references, {"*"})
+    }
     assert "run-sql" in missing
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from agents_app.editing.change_context import change
-from agents_app.forms.field_values import plural
+from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent
 from versions_app.integrity.check import CAUGHT_UP, reindex
 from versions_app.models import AgentVersion
@@ -26,6 +26,6 @@ class Command(BaseCommand):
                 with suppress(Agent.DoesNotExist):  # deleted meanwhile
                     done["recorded"] += AgentVersion.objects.record(agent) is not None
                     done["indexed"] += reindex(agent)
-        self.stdout.write(f"Recorded {plural(done['recorded'], 'version')}.")
+        self.stdout.write(f"Recorded {pluralize(done['recorded'], 'version')}.")
         if done["indexed"]:
-            self.stdout.write(f"Indexed {plural(done['indexed'], 'agent')} anew.")
+            self.stdout.write(f"Indexed {pluralize(done['indexed'], 'agent')} anew.")
