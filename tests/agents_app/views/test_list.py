@@ -159,7 +159,7 @@ def many(count):
         versions = [related(agent_id=pk, **facts(version)) for pk in ids]
         super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
         for each in versions:
-            Agent.objects.filter(pk=each.agent_id).write(active_version=each, head_version=each)
+            Agent.objects.filter(pk=each.agent_id).update_unguarded(active_version=each, head_version=each)
         kept = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}
         AgentIndex.objects.bulk_create(AgentIndex(agent_id=pk, **kept) for pk in ids)
 
