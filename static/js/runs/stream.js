@@ -89,7 +89,7 @@
     closeStream(stream);
     element.removeAttribute("aria-busy");
     element.dispatchEvent(new Event("run-finished", { bubbles: true }));
-    const announcement = find("#try-said");
+    const announcement = find("#run-announcement");
     if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: done.`;
     updateStopAll();
   }

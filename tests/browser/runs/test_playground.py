@@ -158,9 +158,9 @@ def test_a_conversation_goes_on(visit, api, ask):
     page.keyboard.press("Control+Enter")
 
     expect(page.locator(".answer-text").last).to_contain_text("Before that: I am Ann.")
-    expect(page.locator(".asked")).to_have_text(["I am Ann.", "Who am I?"])
+    expect(page.locator(".sent-message")).to_have_text(["I am Ann.", "Who am I?"])
     page.get_by_role("button", name="Begin a new one").click()
-    expect(page.locator(".asked")).to_have_count(0)
+    expect(page.locator(".sent-message")).to_have_count(0)
     assert visitor.console == []
 
 
