@@ -20,7 +20,6 @@ UNFINISHED = {
     "runs_app",
     "benchmarks",
     "clients",
-    "scripts",
     "tests",
 }
 APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
