@@ -25,7 +25,7 @@ def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
     assert done.returncode == 0, done.stderr
     assert len(EXAMPLES) == 4
     assert '"error":"' not in done.stdout, done.stdout
-    assert "Stands at the door." in done.stdout
+    assert "Welcomes guests at the door." in done.stdout
     assert (state, result["same"], result["refuse"]) == ("done", 1, 0)
     with own_served.client(key) as client:
         assert client.get("/api/stored/agents").json()["total"] == 2

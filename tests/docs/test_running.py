@@ -50,7 +50,7 @@ def test_arguments_are_described_as_in_the_docstring(examples):
 
     (tool,) = built.agent.toolsets[-1].tools.values()
     told = tool.function_schema.json_schema["properties"]
-    assert told["order"]["description"] == "Its number, as it stands on the invoice."
+    assert told["order"]["description"] == "The order number, as printed on the invoice."
 
 
 def test_a_provider_in_code_answers(examples, ask):
