@@ -24,7 +24,7 @@ from access_app.role import Role
 User = get_user_model()
 
 
-def managed(user: Any) -> QuerySet[Membership]:
+def managed_memberships(user: Any) -> QuerySet[Membership]:
     """The memberships that a member of staff keeps."""
     if has_role_everywhere(user, Role.MANAGER):
         return Membership.objects.all()
@@ -43,14 +43,16 @@ class MembershipForm(forms.ModelForm):
         return owner_id
 
 
-class ManagesMembers(StaffAccessMixin):
+class MembershipAccessMixin(StaffAccessMixin):
     """Grants and takes away roles, for managers of the owner alone."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
-        return managed(request.user).select_related("user")
+        return managed_memberships(request.user).select_related("user")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return (self.has_module_permission(request) and managed(request.user).exists()) or request.user.is_superuser
+        return (
+            self.has_module_permission(request) and managed_memberships(request.user).exists()
+        ) or request.user.is_superuser
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, Membership):
@@ -61,13 +63,13 @@ class ManagesMembers(StaffAccessMixin):
         return self.has_change_permission(request, obj)
 
 
-def form_for(user: Any) -> type[MembershipForm]:
+def membership_form_for(user: Any) -> type[MembershipForm]:
     """The form knows who grants."""
     return type("MembershipForm", (MembershipForm,), {"user": user})
 
 
 @admin.register(Membership)
-class MembershipAdmin(ManagesMembers, admin.ModelAdmin):
+class MembershipAdmin(MembershipAccessMixin, admin.ModelAdmin):
     list_display = ("user", "owner", "role")
     list_filter = ("role",)
     search_fields = ("user__username", "owner_id")
@@ -90,23 +92,23 @@ class MembershipAdmin(ManagesMembers, admin.ModelAdmin):
         return membership.owner_id or "shared space"
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        return super().get_form(request, obj, change, **{**kwargs, "form": form_for(request.user)})
+        return super().get_form(request, obj, change, **{**kwargs, "form": membership_form_for(request.user)})
 
 
-class MembershipInline(ManagesMembers, admin.StackedInline):
+class MembershipInline(MembershipAccessMixin, admin.StackedInline):
     model = Membership
     extra = 0
     fields = (("owner_id", "role"),)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        return super().get_formset(request, obj, **{**kwargs, "form": form_for(request.user)})
+        return super().get_formset(request, obj, **{**kwargs, "form": membership_form_for(request.user)})
 
 
 admin.site.unregister(User)
 
 
 @admin.register(User)
-class PeopleAdmin(StaffAccessMixin, UserAdmin):
+class UserAccountAdmin(StaffAccessMixin, UserAdmin):
     """Superusers keep the users; other staff see them and keep the memberships they manage."""
 
     inlines: ClassVar = [MembershipInline]

@@ -15,7 +15,7 @@ from access_app.models import Membership
 from access_app.role import Role
 from access_app.throttling.sign_in import SignInThrottle
 
-LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
+KEY_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 
 
 class SignInForm(AuthenticationForm):
@@ -33,14 +33,14 @@ class SignInForm(AuthenticationForm):
             raise ValidationError(
                 "Too many tries to sign in. Wait %(wait)s and try again.",
                 code="throttled",
-                params={"wait": in_words(self.wait)},
+                params={"wait": format_wait(self.wait)},
             )
         cleaned = super().clean()
         throttle.reset()
         return cleaned
 
 
-def in_words(seconds: int) -> str:
+def format_wait(seconds: int) -> str:
     """A wait, rounded up: "40 seconds", "3 minutes"."""
     if seconds < 60:
         return f"{seconds} second{'' if seconds == 1 else 's'}"
@@ -58,7 +58,7 @@ class KeyForm(forms.Form):
         label="May act as",
         help_text="Never above your own role.",
     )
-    expires_at = forms.ChoiceField(required=False, choices=list(LIFETIMES.items()), initial="90", label="Expires")
+    expires_at = forms.ChoiceField(required=False, choices=list(KEY_LIFETIMES.items()), initial="90", label="Expires")
 
     def clean_expires_at(self) -> Any:
         days = self.cleaned_data["expires_at"]

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
-METHODS = "GET, POST, PATCH, DELETE"
-ASKED = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID"
-SHOWN = "ETag, Retry-After, Idempotent-Replayed, X-Run-ID"
+ALLOWED_METHODS = "GET, POST, PATCH, DELETE"
+ALLOWED_HEADERS = "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID"
+EXPOSED_HEADERS = "ETag, Retry-After, Idempotent-Replayed, X-Run-ID"
 
 
 class CorsMiddleware:
@@ -26,9 +26,9 @@ class CorsMiddleware:
         origin = request.META.get("HTTP_ORIGIN", "")
         if origin in settings.CORS_ORIGINS or "*" in settings.CORS_ORIGINS:
             response.headers["Access-Control-Allow-Origin"] = origin or "*"
-            response.headers["Access-Control-Expose-Headers"] = SHOWN
+            response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
             if asks:
-                response.headers["Access-Control-Allow-Methods"] = METHODS
-                response.headers["Access-Control-Allow-Headers"] = ASKED
+                response.headers["Access-Control-Allow-Methods"] = ALLOWED_METHODS
+                response.headers["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
                 response.headers["Access-Control-Max-Age"] = "600"
         return response

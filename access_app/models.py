@@ -142,7 +142,7 @@ class ApiKey(models.Model):
 
 
 # Every request with a key asks this.
-_BY_PREFIX = CompiledQuery(
+_PREFIX_QUERY = CompiledQuery(
     lambda variant, prefix: (
         ApiKey.objects.order_by()
         .filter(prefix=prefix)
@@ -154,11 +154,11 @@ _BY_PREFIX = CompiledQuery(
 
 def find_by_prefix(prefix: str) -> ApiKey | None:
     """The key that begins so, with its user; one query."""
-    rows = _BY_PREFIX(prefix=prefix)
-    return key_of(rows[0]) if rows else None
+    rows = _PREFIX_QUERY(prefix=prefix)
+    return api_key_from_columns(rows[0]) if rows else None
 
 
-def key_of(values: tuple[Any, ...]) -> ApiKey:
+def api_key_from_columns(values: tuple[Any, ...]) -> ApiKey:
     """The key and its user whose columns these are."""
     own, users = model_columns(ApiKey), model_columns(get_user_model())
     key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, values[: len(own)])

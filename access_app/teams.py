@@ -46,7 +46,7 @@ def can_be_owner(owner_id: str) -> bool:
     return True
 
 
-def orphans_team(membership: Membership, role: str) -> bool:
+def leaves_team_without_manager(membership: Membership, role: str) -> bool:
     """Whether a change of this membership, to a role or to none, would leave the team without any manager."""
     if membership.role != Role.MANAGER or role == Role.MANAGER:
         return False

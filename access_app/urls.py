@@ -9,7 +9,7 @@ app_name = "account"
 urlpatterns = [
     path("account/keys", views.keys, name="keys"),
     path("account/keys/<int:key_id>/revoke", views.revoke_key, name="revoke_key"),
-    path("account/password", views.PasswordChange.as_view(), name="password"),
+    path("account/password", views.ChangePasswordView.as_view(), name="password"),
     path("team", views.team, name="team"),
     path("team/members/<int:membership_id>", views.member, name="member"),
 ]

@@ -20,10 +20,10 @@ from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import Role
-from access_app.teams import can_be_owner, managed_owners, orphans_team
+from access_app.teams import can_be_owner, leaves_team_without_manager, managed_owners
 
 
-class SignIn(LoginView):
+class SignInView(LoginView):
     """Django's own: it rotates the session and follows only safe addresses."""
 
     authentication_form = SignInForm
@@ -37,7 +37,7 @@ class SignIn(LoginView):
         return response
 
 
-class PasswordChange(SuccessMessageMixin, PasswordChangeView):
+class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
     template_name = "account/password.html"
     success_url = reverse_lazy("account:password")
     success_message = "Your password was changed. Other browsers were signed out."
@@ -84,7 +84,9 @@ def team(request: HttpRequest) -> HttpResponse:
     """The members of one of the owners that the person manages; for those who manage none, where they are members."""
     owners = managed_owners(request.user)
     if not owners and "owner" not in request.GET:
-        return render(request, "account/memberships.html", {"memberships": elsewhere(request, owners), "nav": "team"})
+        return render(
+            request, "account/memberships.html", {"memberships": other_memberships(request, owners), "nav": "team"}
+        )
     owner_id = request.GET.get("owner", owners[0] if owners else "")
     if not can_be_owner(owner_id):
         raise Http404
@@ -94,11 +96,11 @@ def team(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         added = form.save()
         messages.success(request, f"{added.user} is now {added.get_role_display().lower()}.")
-        return redirect(team_address(owner_id))
-    return show_team(request, form, owner_id, owners)
+        return redirect(team_url(owner_id))
+    return render_team(request, form, owner_id, owners)
 
 
-def show_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: list[str]) -> HttpResponse:
+def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: list[str]) -> HttpResponse:
     context = {
         "nav": "team",
         "form": form,
@@ -106,13 +108,13 @@ def show_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: lis
         "owners": sorted({*owners, owner_id}),
         "may_name": has_role_everywhere(request.user, Role.MANAGER),
         "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
-        "elsewhere": elsewhere(request, owners),
+        "elsewhere": other_memberships(request, owners),
         "roles": Role,
     }
     return render(request, "account/team.html", context, status=422 if form.is_bound else 200)
 
 
-def elsewhere(request: HttpRequest, managed: list[str]) -> QuerySet[Membership]:
+def other_memberships(request: HttpRequest, managed: list[str]) -> QuerySet[Membership]:
     """The person's own roles for owners whose members somebody else keeps."""
     mine = Membership.objects.filter(user=request.user.pk)
     return mine.exclude(owner_id__in=managed).order_by("owner_id")
@@ -127,7 +129,7 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     form = RoleForm(request.POST, instance=membership)
     role = "" if "remove" in request.POST else request.POST.get("role", "")
 
-    if not has_role_everywhere(request.user, Role.MANAGER) and orphans_team(membership, role):
+    if not has_role_everywhere(request.user, Role.MANAGER) and leaves_team_without_manager(membership, role):
         messages.error(request, "A team keeps at least one manager. Make somebody else one first.")
     elif not role:
         membership.delete()
@@ -135,8 +137,8 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     elif form.is_valid():
         form.save()
         messages.success(request, f"{membership.user} is now {membership.get_role_display().lower()}.")
-    return redirect(team_address(membership.owner_id))
+    return redirect(team_url(membership.owner_id))
 
 
-def team_address(owner_id: str) -> str:
+def team_url(owner_id: str) -> str:
     return f"{reverse('account:team')}?{urlencode({'owner': owner_id})}"

@@ -20,15 +20,15 @@ class ChangeTask(Task):
 
 
 @setup_logging.connect(weak=False)
-def keep_our_logs(**kwargs: Any) -> None:
+def keep_django_logging(**kwargs: Any) -> None:
     """Somebody who listens is all that Celery needs to leave Django's logging alone."""
 
 
 @worker_init.connect(weak=False)
-def reserve_figures(**kwargs: Any) -> None:
+def reserve_metrics_files(**kwargs: Any) -> None:
     from agentcms.observability import metrics  # the applications load after this module
 
-    metrics.reserve()
+    metrics.reserve_files()
 
 
 app = Celery("agentcms", task_cls=ChangeTask)

@@ -13,23 +13,23 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 
-ORIGIN = re.compile(r"https?://[^/\s]+").fullmatch
+is_origin = re.compile(r"https?://[^/\s]+").fullmatch
 
 # Read by the commands that serve, and not by the settings.
-SERVING: dict[str, Callable[[], Any]] = {
-    "PORT": lambda: environment.number("PORT", 8000, minimum=1, maximum=65535),
-    "WEB_WORKERS": lambda: environment.number("WEB_WORKERS", 2, minimum=1),
-    "WEB_THREADS": lambda: environment.number("WEB_THREADS", 16, minimum=1),
-    "WORKER_THREADS": lambda: environment.number("WORKER_THREADS", 4, minimum=1),
+SERVER_VARIABLES: dict[str, Callable[[], Any]] = {
+    "PORT": lambda: environment.read_int("PORT", 8000, minimum=1, maximum=65535),
+    "WEB_WORKERS": lambda: environment.read_int("WEB_WORKERS", 2, minimum=1),
+    "WEB_THREADS": lambda: environment.read_int("WEB_THREADS", 16, minimum=1),
+    "WORKER_THREADS": lambda: environment.read_int("WORKER_THREADS", 4, minimum=1),
     "DEMO_DATA": lambda: environment.read_bool("DEMO_DATA", default=True),
 }
 
 
 @register("environment")
-def check_serving(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_server_variables(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """The variables of the command that serves."""
     found: list[CheckMessage] = []
-    for read in SERVING.values():
+    for read in SERVER_VARIABLES.values():
         try:
             read()
         except ImproperlyConfigured as error:
@@ -61,7 +61,7 @@ def check_origins(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Chec
             id="agentcms.E004",
         )
         for origin in settings.CORS_ORIGINS
-        if origin != "*" and not ORIGIN(origin)
+        if origin != "*" and not is_origin(origin)
     ]
 
 
@@ -76,12 +76,12 @@ def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[
 
 
 @register(Tags.database, deploy=True)
-def check_for_deployment(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_deployment(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     return list(deployment_warnings())
 
 
 def deployment_warnings() -> Iterator[CheckMessage]:
-    threads = environment.number("WEB_THREADS", 16, minimum=1)
+    threads = environment.read_int("WEB_THREADS", 16, minimum=1)
     if settings.DATABASE_URL and threads > settings.DATABASE_POOL_SIZE:
         yield Warning(
             f"DATABASE_POOL_SIZE is {settings.DATABASE_POOL_SIZE} for {threads} WEB_THREADS: requests wait in line.",

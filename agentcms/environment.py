@@ -29,7 +29,7 @@ def read_bool(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be yes or no, not {value!r}.")
 
 
-def number(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
+def read_int(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
     """The variable as a whole number between two others."""
     value = os.environ.get(name) or str(default)
     try:
@@ -43,7 +43,7 @@ def number(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) 
     return result
 
 
-def choice(name: str, *choices: str) -> str:
+def read_choice(name: str, *choices: str) -> str:
     """The variable as one of these words, the first where it is unset."""
     value = read_text(name, choices[0]).lower()
     if value not in choices:
@@ -51,7 +51,7 @@ def choice(name: str, *choices: str) -> str:
     return value
 
 
-def url(name: str, *schemes: str) -> str:
+def read_url(name: str, *schemes: str) -> str:
     """The variable as an address of one of these schemes, or nothing; its errors do not quote the password in it."""
     value = read_text(name)
     scheme, separator, rest = value.partition("://")
@@ -60,15 +60,15 @@ def url(name: str, *schemes: str) -> str:
     return value
 
 
-def networks(name: str) -> list[IPv4Network | IPv6Network]:
+def read_networks(name: str) -> list[IPv4Network | IPv6Network]:
     """The variable as a list of addresses and networks, split at commas."""
     try:
-        return [ip_network(word) for word in words(name)]
+        return [ip_network(word) for word in read_list(name)]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be addresses or networks, such as 10.0.0.0/8: {error}.") from None
 
 
-def rate(name: str, default: str) -> Rate | None:
+def read_rate(name: str, default: str) -> Rate | None:
     """The variable as so many calls in a time, or None for `off`."""
     try:
         return Rate.read(read_text(name, default))
@@ -76,7 +76,7 @@ def rate(name: str, default: str) -> Rate | None:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
-def words(name: str, default: str = "") -> list[str]:
+def read_list(name: str, default: str = "") -> list[str]:
     """The variable as a list, split at commas."""
     return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
 
@@ -94,7 +94,7 @@ def load_or_create_secret(path: Path) -> str:
     return path.read_text().strip()
 
 
-def kept_address(path: Path) -> str:
+def read_address_file(path: Path) -> str:
     """The address that a running embedded server left in its file, if any."""
     try:
         return path.read_text().strip()

@@ -36,7 +36,7 @@ class ApiError(Exception):
         return body
 
 
-Part = Literal["request body", "query parameters", "path parameters"]
+RequestPart = Literal["request body", "query parameters", "path parameters"]
 _PART_CODES = {
     "request body": "invalid_body",
     "query parameters": "invalid_query",
@@ -47,7 +47,7 @@ _PART_CODES = {
 class BadRequest(ApiError):
     """400: a part of the request is wrong, and the issues say where."""
 
-    def __init__(self, part: Part, issues: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, part: RequestPart, issues: Iterable[tuple[str, str]]) -> None:
         super().__init__(400, f"Invalid {part}", _PART_CODES[part], issues)
 
 

@@ -14,7 +14,7 @@ def uuid7() -> uuid.UUID:
     return uuid.UUID(int=value)
 
 
-def read_id(text: str) -> uuid.UUID | None:
+def parse_uuid(text: str) -> uuid.UUID | None:
     """An id as it is written on the wire, or None for anything else: `uuid.UUID` takes braces and the like too."""
     try:
         found = uuid.UUID(text)

@@ -14,14 +14,14 @@ from agentcms.middleware.csp import NONCE, NONE, SELF
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
-CENTURY = 36_500  # days; the calendar does not go back much further than some would keep things
+MAX_DAYS = 36_500  # days; the calendar does not go back much further than some would keep things
 
 # --- Security
 
 DEBUG = environment.read_bool("DEBUG", default=False)
 SECRET_KEY = environment.read_text("SECRET_KEY") or environment.load_or_create_secret(DATA_DIR / "secret_key")
-ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
-CSRF_TRUSTED_ORIGINS = environment.words("CSRF_TRUSTED_ORIGINS")
+ALLOWED_HOSTS = environment.read_list("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+CSRF_TRUSTED_ORIGINS = environment.read_list("CSRF_TRUSTED_ORIGINS")
 HTTPS = environment.read_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
@@ -109,19 +109,19 @@ TEMPLATES = [
 
 # --- Database
 
-DATABASE_URL = environment.url("DATABASE_URL", "postgres", "postgresql", "sqlite")
-DATABASE_POOL_SIZE = environment.number("DATABASE_POOL_SIZE", 16, minimum=1)
+DATABASE_URL = environment.read_url("DATABASE_URL", "postgres", "postgresql", "sqlite")
+DATABASE_POOL_SIZE = environment.read_int("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.read_bool("DATABASE_PREPARE", default=True)
-DATABASE_LOCK_TIMEOUT = environment.number("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)
+DATABASE_LOCK_TIMEOUT = environment.read_int("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)
 
 
-def database() -> dict[str, Any]:
+def database_config() -> dict[str, Any]:
     """PostgreSQL with a pool where DATABASE_URL names it, else SQLite in the data folder."""
     if not DATABASE_URL:
-        return sqlite(str(DATA_DIR / "agentcms.sqlite3"))
+        return sqlite_config(str(DATA_DIR / "agentcms.sqlite3"))
     config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
     if config["ENGINE"].endswith("sqlite3"):
-        return sqlite(config["NAME"])
+        return sqlite_config(config["NAME"])
     config["ENGINE"] = "agentcms.db.backends.postgresql"
     config["DISABLE_SERVER_SIDE_CURSORS"] = not DATABASE_PREPARE  # such a pooler loses them between two fetches
     config["OPTIONS"] = {
@@ -135,7 +135,7 @@ def database() -> dict[str, Any]:
     return config
 
 
-def sqlite(name: str) -> dict[str, Any]:
+def sqlite_config(name: str) -> dict[str, Any]:
     return {
         "ENGINE": "agentcms.db.backends.sqlite3",
         "NAME": name,
@@ -150,13 +150,13 @@ def sqlite(name: str) -> dict[str, Any]:
     }
 
 
-DATABASES = {"default": database()}
+DATABASES = {"default": database_config()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Broker and cache
 
-REDIS_URL = environment.url("REDIS_URL", "redis", "rediss", "unix")
-REDIS_URL = REDIS_URL or environment.kept_address(DATA_DIR / "valkey.url")
+REDIS_URL = environment.read_url("REDIS_URL", "redis", "rediss", "unix")
+REDIS_URL = REDIS_URL or environment.read_address_file(DATA_DIR / "valkey.url")
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -167,15 +167,17 @@ CACHES = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
-JOB_LEASE = environment.number("JOB_LEASE", 120, minimum=1)
-JOB_DAYS = environment.number("JOB_DAYS", 30, minimum=1, maximum=CENTURY)
-NIGHTLY_HOUR = environment.number("NIGHTLY_HOUR", 3, maximum=23)
-IDEMPOTENCY_DAYS = environment.number("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=CENTURY)
-ADMIN_LOG_DAYS = environment.number("ADMIN_LOG_DAYS", 730, minimum=1, maximum=CENTURY)
+JOB_LEASE = environment.read_int("JOB_LEASE", 120, minimum=1)
+JOB_DAYS = environment.read_int("JOB_DAYS", 30, minimum=1, maximum=MAX_DAYS)
+NIGHTLY_HOUR = environment.read_int("NIGHTLY_HOUR", 3, maximum=23)
+IDEMPOTENCY_DAYS = environment.read_int("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=MAX_DAYS)
+ADMIN_LOG_DAYS = environment.read_int("ADMIN_LOG_DAYS", 730, minimum=1, maximum=MAX_DAYS)
 
 # kombu spells a unix socket in its own way.
 BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory")
-CELERY_BROKER_URL = environment.url("CELERY_BROKER_URL", *BROKERS) or REDIS_URL.replace("unix://", "redis+socket://")
+CELERY_BROKER_URL = environment.read_url("CELERY_BROKER_URL", *BROKERS) or REDIS_URL.replace(
+    "unix://", "redis+socket://"
+)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -205,7 +207,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-SESSION_COOKIE_AGE = environment.number("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400  # browsers keep no longer
+SESSION_COOKIE_AGE = (
+    environment.read_int("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400
+)  # browsers keep no longer
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "agents:list"
 LOGOUT_REDIRECT_URL = "login"
@@ -234,11 +238,14 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {"text": {"()": "agentcms.logs.TextFormatter"}, "json": {"()": "agentcms.logs.JSONFormatter"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": environment.choice("LOG_FORMAT", "text", "json")}
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": environment.read_choice("LOG_FORMAT", "text", "json"),
+        }
     },
     "root": {
         "handlers": ["stderr"],
-        "level": environment.choice("LOG_LEVEL", "info", "debug", "warning", "error").upper(),
+        "level": environment.read_choice("LOG_LEVEL", "info", "debug", "warning", "error").upper(),
     },
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
@@ -249,11 +256,11 @@ LOGGING: dict[str, Any] = {
         "django.db.backends": {"level": "INFO"},  # its parameters are what callers wrote
     },
 }
-METRICS_ALLOW = environment.networks("METRICS_ALLOW")
+METRICS_ALLOW = environment.read_networks("METRICS_ALLOW")
 
 # --- API
 
-TRUSTED_PROXIES = environment.networks("TRUSTED_PROXIES")
+TRUSTED_PROXIES = environment.read_networks("TRUSTED_PROXIES")
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "access_app.authentication.ApiKeyAuthentication",
@@ -270,31 +277,31 @@ REST_FRAMEWORK: dict[str, Any] = {
 }
 
 # Calls per key, or per address without one; wrong keys per address, whose first few are a plain 401.
-API_THROTTLE = environment.rate("API_THROTTLE", "5000/s")
-API_WRONG_KEYS = environment.rate("API_WRONG_KEYS", "60/min")
-IMPORT_MAX_BYTES = environment.number("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
-CORS_ORIGINS = environment.words("CORS_ORIGINS")
+API_THROTTLE = environment.read_rate("API_THROTTLE", "5000/s")
+API_WRONG_KEYS = environment.read_rate("API_WRONG_KEYS", "60/min")
+IMPORT_MAX_BYTES = environment.read_int("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
+CORS_ORIGINS = environment.read_list("CORS_ORIGINS")
 
 # --- Agents
 
-AGENT_VERSION_LIMIT = environment.number("AGENT_VERSION_LIMIT", 50, minimum=5)
-AGENT_VERSION_DAYS = environment.number("AGENT_VERSION_DAYS", 0, maximum=CENTURY)
-ACTIVATION_DAYS = environment.number("ACTIVATION_DAYS", 730, minimum=1, maximum=CENTURY)
+AGENT_VERSION_LIMIT = environment.read_int("AGENT_VERSION_LIMIT", 50, minimum=5)
+AGENT_VERSION_DAYS = environment.read_int("AGENT_VERSION_DAYS", 0, maximum=MAX_DAYS)
+ACTIVATION_DAYS = environment.read_int("ACTIVATION_DAYS", 730, minimum=1, maximum=MAX_DAYS)
 
 # --- Runs
 
-RUN_TIMEOUT = environment.number("RUN_TIMEOUT", 300, minimum=1)
-RUN_MAX_STEPS = environment.number("RUN_MAX_STEPS", 20, minimum=1)
-RUN_MAX_TOKENS = environment.number("RUN_MAX_TOKENS", 200_000, minimum=1)
-RUN_MAX_INPUT = environment.number("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
-RUN_TOOL_TIMEOUT = environment.number("RUN_TOOL_TIMEOUT", 60, minimum=1)
-RUNS_PER_USER = environment.number("RUNS_PER_USER", 20, minimum=1)
-RUNS_PER_AGENT = environment.number("RUNS_PER_AGENT", 50, minimum=1)
+RUN_TIMEOUT = environment.read_int("RUN_TIMEOUT", 300, minimum=1)
+RUN_MAX_STEPS = environment.read_int("RUN_MAX_STEPS", 20, minimum=1)
+RUN_MAX_TOKENS = environment.read_int("RUN_MAX_TOKENS", 200_000, minimum=1)
+RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
+RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
+RUNS_PER_USER = environment.read_int("RUNS_PER_USER", 20, minimum=1)
+RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
 # Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
-RUN_STREAMS = environment.number("RUN_STREAMS", 48, minimum=1)
-RUN_STREAMS_PER_USER = environment.number("RUN_STREAMS_PER_USER", 20, minimum=1)
-RUN_DAYS = environment.number("RUN_DAYS", 30, minimum=1, maximum=CENTURY)
-THREAD_DAYS = environment.number("THREAD_DAYS", 365, minimum=1, maximum=CENTURY)
+RUN_STREAMS = environment.read_int("RUN_STREAMS", 48, minimum=1)
+RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=1)
+RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
+THREAD_DAYS = environment.read_int("THREAD_DAYS", 365, minimum=1, maximum=MAX_DAYS)
 # The keys of the built-in providers of models, and where each listens if not at home.
 MODEL_KEYS = {
     "openai": environment.read_text("OPENAI_API_KEY"),
@@ -303,12 +310,12 @@ MODEL_KEYS = {
     "mistral": environment.read_text("MISTRAL_API_KEY"),
 }
 MODEL_URLS = {
-    "openai": environment.url("OPENAI_BASE_URL", "http", "https"),
-    "anthropic": environment.url("ANTHROPIC_BASE_URL", "http", "https"),
-    "google": environment.url("GOOGLE_BASE_URL", "http", "https"),
-    "mistral": environment.url("MISTRAL_BASE_URL", "http", "https"),
+    "openai": environment.read_url("OPENAI_BASE_URL", "http", "https"),
+    "anthropic": environment.read_url("ANTHROPIC_BASE_URL", "http", "https"),
+    "google": environment.read_url("GOOGLE_BASE_URL", "http", "https"),
+    "mistral": environment.read_url("MISTRAL_BASE_URL", "http", "https"),
 }
 # Models behind private addresses are refused unless their network is named here.
-MODEL_NETWORKS = environment.networks("MODEL_NETWORKS")
+MODEL_NETWORKS = environment.read_networks("MODEL_NETWORKS")
 # Encrypts the keys of providers; with another one they cannot be read any more.
 PROVIDER_KEY_SECRET = environment.read_text("PROVIDER_KEY_SECRET") or SECRET_KEY

@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-SIGNALS = {signal.SIGTERM, signal.SIGINT}
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
-_acts: list[Callable[[], None]] = []
+_callbacks: list[Callable[[], None]] = []
 
 
 def on_shutdown(act: Callable[[], None]) -> Callable[[], None]:
     """Register what is to be done, in the order of registration."""
-    _acts.append(act)
+    _callbacks.append(act)
     return act
 
 
@@ -31,14 +31,14 @@ def install_signal_listener() -> None:
     told, telling = socket.socketpair()
     telling.setblocking(False)
     signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=wait, args=(told, telling), name="stopping", daemon=True).start()
+    threading.Thread(target=run_callbacks_on_signal, args=(told, telling), name="stopping", daemon=True).start()
 
 
-def wait(told: socket.socket, telling: socket.socket) -> None:
+def run_callbacks_on_signal(told: socket.socket, telling: socket.socket) -> None:
     # `telling` is held here: closed, it would lose its number to another file, which the signals were written to.
-    while not SIGNALS & set(told.recv(64)):
+    while not STOP_SIGNALS & set(told.recv(64)):
         pass
-    for act in _acts:
+    for act in _callbacks:
         try:
             act()
         except Exception:

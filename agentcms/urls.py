@@ -7,8 +7,8 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from access_app.views import SignIn
-from agentcms.api.views import NoSuchRoute
+from access_app.views import SignInView
+from agentcms.api.views import ApiNotFoundView
 from agentcms.observability.metrics_view import MetricsView
 from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 
@@ -26,13 +26,13 @@ api_urlpatterns: list[Any] = [
     path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
     path("", include("jobs_app.api.urls")),
     path("", include("runs_app.api.urls")),
-    re_path(r"", NoSuchRoute.as_view()),
+    re_path(r"", ApiNotFoundView.as_view()),
 ]
 
 urlpatterns = [
     path("api/", include(api_urlpatterns)),
     path("metrics", MetricsView.as_view(), name="metrics"),
-    path("sign-in", SignIn.as_view(), name="login"),
+    path("sign-in", SignInView.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),  # one door, one throttle
     path("admin/", admin.site.urls),

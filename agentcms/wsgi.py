@@ -13,10 +13,10 @@ from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from agentcms import shutdown
-from agentcms.middleware.wsgi_charset import in_utf8
+from agentcms.middleware.wsgi_charset import require_utf8
 from agentcms.middleware.wsgi_chunked import with_content_length
 
-application = in_utf8(with_content_length(get_wsgi_application()))
+application = require_utf8(with_content_length(get_wsgi_application()))
 
 from agentcms.observability import metrics  # noqa: E402  its models are there now
 
@@ -33,5 +33,5 @@ gc.collect()
 gc.freeze()
 gc.set_threshold(10_000, 20, 20)
 
-metrics.reserve()
+metrics.reserve_files()
 shutdown.install_signal_listener()

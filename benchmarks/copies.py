@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from agentcms.server.valkey import valkey
+from agentcms.server.valkey import running_valkey
 from benchmarks.client import Line
 from tests.served import free_port
 
@@ -52,7 +52,7 @@ def prepared(sqlite: bool, agents: int, versions: int) -> Iterator[dict[str, str
     """The environment of a copy that is filled and ready to be served."""
     with tempfile.TemporaryDirectory(prefix="agentcms-load-") as name, database(sqlite, Path(name)) as variables:
         folder = Path(name)
-        with valkey(folder / "valkey", os.environ) as cache:
+        with running_valkey(folder / "valkey", os.environ) as cache:
             own = {"DATA_DIR": name, "REDIS_URL": cache, "SECRET_KEY": secrets.token_hex(32), "DEMO_DATA": "no"}
             environment = {**variables, **own, "ALLOWED_HOSTS": "127.0.0.1"}
             environment["AGENTCMS_PASSWORD"] = "benchmark-password-1"

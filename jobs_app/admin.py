@@ -21,7 +21,7 @@ from access_app.admin_access import ReadOnlyAdmin
 from jobs_app import runner
 from jobs_app.models import Job
 
-MOST_SHOWN = 200
+MAX_ROWS = 200
 
 
 class LateFilter(admin.SimpleListFilter):
@@ -72,14 +72,14 @@ class JobAdmin(ReadOnlyAdmin):
         """Start one of the jobs that are on offer."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        if (offer := runner.offers.get(name)) is None:
+        if (offer := runner.staff_jobs.get(name)) is None:
             raise Http404
         job = runner.enqueue(offer.kind, offer.parameters, requested_by=request.user)
         messages.success(request, f"{offer.title}: started. This page shows how far it is.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        offers = runner.offers if request.user.is_superuser else {}
+        offers = runner.staff_jobs if request.user.is_superuser else {}
         return super().changelist_view(request, {**(extra_context or {}), "offers": offers})
 
     @admin.action(description="Do the selected failed jobs again")
@@ -99,48 +99,48 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Result")
     def outcome(self, job: Job) -> str:
-        return shown(job.result) if job.result is not None else "–"
+        return render_result(job.result) if job.result is not None else "–"
 
     @admin.display(boolean=True, description="In time")
     def in_time(self, job: Job) -> bool:
         return not job.is_late
 
 
-def shown(result: Any) -> SafeString:
+def render_result(result: Any) -> SafeString:
     """A result as people read it: figures as a list, records as a table, anything else as JSON."""
     if not isinstance(result, dict):
-        return as_json(result)
-    facts = ((spaced(name), part(value)) for name, value in result.items())
+        return render_json(result)
+    facts = ((spaced_words(name), render_value(value)) for name, value in result.items())
     return format_html('<dl class="facts">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", facts))
 
 
-def part(value: Any) -> SafeString:
+def render_value(value: Any) -> SafeString:
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-        return table(value)
+        return render_table(value)
     if isinstance(value, dict | list) and value:
-        return as_json(value)
+        return render_json(value)
     if isinstance(value, str) and value.startswith("/api/jobs/"):
         return format_html('<p><a href="{}">Download</a></p>', value)
     return format_html("<p>{}</p>", "none" if value in ([], {}, None) else value)
 
 
-def table(records: list[dict[str, Any]]) -> SafeString:
+def render_table(records: list[dict[str, Any]]) -> SafeString:
     names = list(records[0])
-    head = format_html_join("", "<th>{}</th>", ((spaced(name),) for name in names))
+    head = format_html_join("", "<th>{}</th>", ((spaced_words(name),) for name in names))
     cells = (
         (format_html_join("", "<td>{}</td>", ((record.get(name, ""),) for name in names)),)
-        for record in records[:MOST_SHOWN]
+        for record in records[:MAX_ROWS]
     )
-    more = len(records) - MOST_SHOWN
+    more = len(records) - MAX_ROWS
     body = format_html_join("", "<tr>{}</tr>", cells)
     rest = format_html("<p>{} more are not shown.</p>", more) if more > 0 else ""
     return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
 
 
-def as_json(value: Any) -> SafeString:
+def render_json(value: Any) -> SafeString:
     return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def spaced(name: str) -> str:
+def spaced_words(name: str) -> str:
     """`versionNumber` as "Version number"."""
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).capitalize()

@@ -24,8 +24,8 @@ BATCH = 1000
 
 OldRows = Callable[[], QuerySet[Any]]
 
-_old: dict[str, OldRows] = {}
-_chores: list[Callable[[], None]] = []
+_expired_rows: dict[str, OldRows] = {}
+_steps: list[Callable[[], None]] = []
 
 offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
 
@@ -34,7 +34,7 @@ def expired_rows(name: str) -> Callable[[OldRows], OldRows]:
     """Register the function that answers with the rows that may go."""
 
     def register(old: OldRows) -> OldRows:
-        _old[name] = old
+        _expired_rows[name] = old
         return old
 
     return register
@@ -42,20 +42,20 @@ def expired_rows(name: str) -> Callable[[OldRows], OldRows]:
 
 def cleanup_step(do: Callable[[], None]) -> Callable[[], None]:
     """Register what else is to be cleaned up, such as files."""
-    _chores.append(do)
+    _steps.append(do)
     return do
 
 
 @job_handler(CLEAN_UP)
-def clean_up(job: Job) -> dict[str, Any]:
+def delete_expired_rows(job: Job) -> dict[str, Any]:
     """Delete what is old enough, a thousand rows in a transaction."""
     removed: dict[str, int] = job.cursor or {}
-    for name, old in sorted(_old.items()):
+    for name, old in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)
         while count := delete_batch(old):
             removed[name] += count
             job.report_progress(done=sum(removed.values()), cursor=removed)
-    for do in _chores:
+    for do in _steps:
         do()
     return {"removed": removed}
 
@@ -68,7 +68,7 @@ def delete_batch(old: OldRows) -> int:
 
 
 @expired_rows("sessions")
-def ended_sessions() -> QuerySet[Any]:
+def expired_sessions() -> QuerySet[Any]:
     return Session.objects.filter(expire_date__lt=timezone.now())
 
 

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from agentcms.ids import uuid7
 
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 
 
-def lease() -> timedelta:
+def lease_duration() -> timedelta:
     """A worker that says nothing for so long has died."""
     return timedelta(seconds=settings.JOB_LEASE)
 
@@ -33,7 +33,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Jobs that wait for longer than a working worker would let them, or whose worker has died."""
         now = timezone.now()
         return self.filter(
-            Q(state=Job.State.QUEUED, created_at__lt=now - lease()) | Q(state=Job.State.RUNNING, lease_until__lt=now)
+            Q(state=Job.State.QUEUED, created_at__lt=now - lease_duration())
+            | Q(state=Job.State.RUNNING, lease_until__lt=now)
         )
 
     def for_user(self, user: Any) -> Self:
@@ -46,12 +47,12 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Take a due job for this worker, or None where another has it; one statement, so that two never both do."""
         taken = (
             self.due()
-            .filter(pk=job_id, attempts__lt=MOST_ATTEMPTS)
+            .filter(pk=job_id, attempts__lt=MAX_ATTEMPTS)
             .update(
                 state=Job.State.RUNNING,
                 attempts=F("attempts") + 1,
                 started_at=timezone.now(),
-                lease_until=timezone.now() + lease(),
+                lease_until=timezone.now() + lease_duration(),
             )
         )
         return self.get(pk=job_id) if taken else None
@@ -59,7 +60,7 @@ class JobQuerySet(models.QuerySet["Job"]):
     def begin(self, kind: str, parameters: dict[str, Any]) -> Job:
         """A job that this process does from the start, so that no other ever sees it waiting."""
         now = timezone.now()
-        taken = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease()}
+        taken = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease_duration()}
         return self.create(kind=kind, parameters=parameters, **taken)
 
 
@@ -103,7 +104,7 @@ class Job(models.Model):
     def is_late(self) -> bool:
         """Whether it waits for longer than a working worker would let it, or its worker has died."""
         if self.state == self.State.QUEUED:
-            return timezone.now() - self.created_at > lease()
+            return timezone.now() - self.created_at > lease_duration()
         return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
 
     def requeue(self) -> None:
@@ -115,7 +116,8 @@ class Job(models.Model):
         """Note how far the work is and keep the lease. Raises Lost where another worker took over."""
         said = {"done": done, "total": total, "cursor": cursor, "result": result}
         self._write(
-            lease_until=timezone.now() + lease(), **{key: value for key, value in said.items() if value is not None}
+            lease_until=timezone.now() + lease_duration(),
+            **{key: value for key, value in said.items() if value is not None},
         )
 
     def finish(self, result: Any) -> None:

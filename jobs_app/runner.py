@@ -20,12 +20,12 @@ from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from jobs_app.models import MOST_ATTEMPTS, Job, LeaseLost
+from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
 
-QUARTER = 900.0  # seconds; the schedule starts nothing at a quarter past, so that periods begin there
-SCHEDULE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # the namespace of the schedule's jobs
+PERIOD_OFFSET = 900.0  # seconds; the schedule starts nothing at a quarter past, so that periods begin there
+SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # the namespace of the schedule's jobs
 
 Handler = Callable[[Job], Any]
 
@@ -40,7 +40,7 @@ class StaffJob(NamedTuple):
     parameters: dict[str, Any]
 
 
-offers: dict[str, StaffJob] = {}
+staff_jobs: dict[str, StaffJob] = {}
 
 
 def job_handler(kind: str) -> Callable[[Handler], Handler]:
@@ -55,7 +55,7 @@ def job_handler(kind: str) -> Callable[[Handler], Handler]:
 
 def offer_to_staff(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
     """Let superusers start such a job from the admin."""
-    offers[name] = StaffJob(title, kind, parameters or {})
+    staff_jobs[name] = StaffJob(title, kind, parameters or {})
 
 
 def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
@@ -67,9 +67,11 @@ def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by
 
 def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     """Store a job of the schedule, once in a period of the clock however many beats there are."""
-    slot = int((timezone.now().timestamp() - QUARTER) // period.total_seconds())
+    slot = int((timezone.now().timestamp() - PERIOD_OFFSET) // period.total_seconds())
     # The key is the same for everybody, so that the database lets one of them win.
-    job, made = Job.objects.get_or_create(pk=uuid5(SCHEDULE, f"{kind} {period} {slot}"), defaults={"kind": kind})
+    job, made = Job.objects.get_or_create(
+        pk=uuid5(SCHEDULE_NAMESPACE, f"{kind} {period} {slot}"), defaults={"kind": kind}
+    )
     if not made:
         return None
     transaction.on_commit(lambda: send(job), robust=True)
@@ -84,15 +86,15 @@ def send(job: Job) -> None:
 def run_claimed(job_id: str) -> Job | None:
     """Do a due job, once: a second message for it finds it taken. A kind of the next release waits for its workers."""
     job = Job.objects.filter(kind__in=_handlers).claim(job_id)
-    return job and _do(job)
+    return job and _execute(job)
 
 
-def run_here(kind: str, parameters: dict[str, Any]) -> Job:
+def run_now(kind: str, parameters: dict[str, Any]) -> Job:
     """Store a job and do it at once in this process, as commands do."""
-    return _do(Job.objects.begin(kind, parameters))
+    return _execute(Job.objects.begin(kind, parameters))
 
 
-def _do(job: Job) -> Job:
+def _execute(job: Job) -> Job:
     try:
         job.finish(_handlers[job.kind](job))
     except LeaseLost:
@@ -116,9 +118,9 @@ def is_transient(error: Exception) -> bool:
 def send_due() -> int:
     """Send what waits again, and give up what no worker survived; returns how many were sent."""
     due = Job.objects.due()
-    due.filter(attempts__gte=MOST_ATTEMPTS).update(
+    due.filter(attempts__gte=MAX_ATTEMPTS).update(
         state=Job.State.FAILED,
-        error=f"No worker finished it in {MOST_ATTEMPTS} attempts.",
+        error=f"No worker finished it in {MAX_ATTEMPTS} attempts.",
         finished_at=timezone.now(),
         lease_until=None,
     )

@@ -13,7 +13,7 @@ from jobs_app.models import Heartbeat
 
 log = logging.getLogger(__name__)
 
-EVERY = 10.0  # seconds
+HEARTBEAT_INTERVAL = 10.0  # seconds
 
 
 class HeartbeatScheduler(PersistentScheduler):
@@ -22,7 +22,7 @@ class HeartbeatScheduler(PersistentScheduler):
     noted_at = float("-inf")
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
-        if time.monotonic() - self.noted_at >= EVERY:
+        if time.monotonic() - self.noted_at >= HEARTBEAT_INTERVAL:
             self.noted_at = time.monotonic()
             write_heartbeat()
         return super().tick(*args, **kwargs)

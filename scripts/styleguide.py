@@ -32,7 +32,7 @@ from django.template.loader import render_to_string  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from samples import SampleUser, build_context, build_sign_in_form  # noqa: E402
 
-from agentcms.middleware.csp import policy_for, written  # noqa: E402
+from agentcms.middleware.csp import format_policy, policy_for  # noqa: E402
 
 OUT = settings.DATA_DIR / "styleguide"
 PAGES = {"index": "styleguide.html", "login": "registration/login.html", "404": "404.html", "500": "500.html"}
@@ -64,7 +64,7 @@ class PageHandler(http.server.SimpleHTTPRequestHandler):
     """A file server that sends the policy of the application and logs nothing."""
 
     def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", written(policy_for("/"), build_request()))
+        self.send_header("Content-Security-Policy", format_policy(policy_for("/"), build_request()))
         super().end_headers()
 
     def log_message(self, *arguments: Any) -> None:

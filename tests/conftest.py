@@ -114,7 +114,7 @@ def engine_at_rest(transactional_db: None) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real, embedded Valkey."""
-    with server_valkey.valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
+    with server_valkey.running_valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
         yield address
 
 

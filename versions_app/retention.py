@@ -155,5 +155,5 @@ def _aged() -> tuple[str, list[Any]]:
 
 def _days_ago(days: int) -> Any:
     # A rule may name more days than the calendar has.
-    moment: datetime = timezone.now() - timedelta(days=min(days, settings.CENTURY))
+    moment: datetime = timezone.now() - timedelta(days=min(days, settings.MAX_DAYS))
     return connection.ops.adapt_datetimefield_value(moment)

@@ -25,12 +25,12 @@ class CallThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         key = request.auth
-        self.seconds = calls.hit(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{address(request)}")
+        self.seconds = calls.hit(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{remote_address(request)}")
         return not self.seconds
 
     def wait(self) -> float:
         return float(self.seconds)
 
 
-def address(request: Request) -> str:
+def remote_address(request: Request) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))

@@ -16,9 +16,9 @@ from agentcms.rate import Rate
 
 log = logging.getLogger(__name__)
 
-CACHE_IS_AWAY = (RedisError, OSError)
-SHARES = 20  # how often in a window a process tells the others
-MOST_CALLERS = 10_000  # kept in mind by one process
+CACHE_ERRORS = (RedisError, OSError)
+SHARES_PER_WINDOW = 20  # how often in a window a process tells the others
+MAX_CALLERS = 10_000  # kept in mind by one process
 
 counting_alone = Signal()  # throttle: what this process counted could not be told to the others
 
@@ -49,12 +49,12 @@ class Limiter:
         with self.lock:
             window = self.windows.get(caller)
             if window is None or window.ends <= now:
-                if len(self.windows) >= MOST_CALLERS:
+                if len(self.windows) >= MAX_CALLERS:
                     self.windows.clear()
                 window = self.windows[caller] = _Window(start + rate.seconds)
             window.untold += 1
             count = window.everybody + window.untold
-            tell = window.untold if window.untold >= max(1, rate.calls // SHARES) else 0
+            tell = window.untold if window.untold >= max(1, rate.calls // SHARES_PER_WINDOW) else 0
             window.untold -= tell
             window.everybody += tell
         if tell:
@@ -68,6 +68,6 @@ class Limiter:
             window.everybody = max(window.everybody, cache.incr(key, calls))
         except ValueError:  # the window ended in between
             pass
-        except CACHE_IS_AWAY:
+        except CACHE_ERRORS:
             log.warning("The cache is away: each process counts calls alone.")
             counting_alone.send(None, throttle=self.name)

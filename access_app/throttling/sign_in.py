@@ -23,10 +23,10 @@ from access_app.models import SignInAttempt
 log = logging.getLogger(__name__)
 
 WINDOW = 300  # seconds
-MOST_PER_PAIR = 10  # for one username from one address
-MOST_PER_ADDRESS = 50
-MOST_PER_USERNAME = 500
-CACHE_IS_AWAY = (RedisError, OSError)
+MAX_PER_PAIR = 10  # for one username from one address
+MAX_PER_ADDRESS = 50
+MAX_PER_USERNAME = 500
+CACHE_ERRORS = (RedisError, OSError)
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,22 @@ class SignInThrottle:
         A try that is refused by one bound does not count for the next: nobody locks a name for others by going on.
         """
         bounds = (
-            (self.pair, MOST_PER_PAIR),
-            (key("address", network(self.address)), MOST_PER_ADDRESS),
-            (key("username", self.username), MOST_PER_USERNAME),
+            (self.pair, MAX_PER_PAIR),
+            (throttle_key("address", network(self.address)), MAX_PER_ADDRESS),
+            (throttle_key("username", self.username), MAX_PER_USERNAME),
         )
-        return next((wait for name, most in bounds if (wait := over(name, most))), 0)
+        return next((wait for name, most in bounds if (wait := seconds_over_limit(name, most))), 0)
 
     @property
     def pair(self) -> str:
-        return key("pair", f"{network(self.address)} {self.username}")
+        return throttle_key("pair", f"{network(self.address)} {self.username}")
 
     def reset(self) -> None:
         """Forget the tries of this address for a username whose password was right; the other bounds still count."""
         name = self.pair
         try:
             cache.delete(name)
-        except CACHE_IS_AWAY:
+        except CACHE_ERRORS:
             SignInAttempt.objects.filter(key=name).delete()
 
 
@@ -72,15 +72,15 @@ def network(address: str) -> str:
     return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
-def key(kind: str, value: str) -> str:
+def throttle_key(kind: str, value: str) -> str:
     """A key of fixed length: a cache takes no spaces and not every length."""
     return f"sign-in:{kind}:{hashlib.sha256(value.casefold().encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def over(name: str, most: int) -> int:
+def seconds_over_limit(name: str, most: int) -> int:
     try:
         count, ends = count_in_cache(name)
-    except CACHE_IS_AWAY:
+    except CACHE_ERRORS:
         log.warning("The cache is away: tries to sign in are counted in the database.")
         count, ends = count_in_database(name)
     return max(1, int(ends - time.time()) + 1) if count > most else 0

@@ -19,7 +19,7 @@ from agentcms.errors import ApiError, BadRequest
 from agentcms.logs import describe_exception
 from agentcms.wire.names import join_path, to_wire, wire_path
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 # --- In
@@ -50,86 +50,88 @@ def api_error(exception: BaseException) -> ApiError | None:
 
 
 @api_error.register
-def _own(exception: ApiError) -> ApiError:
+def _from_api_error(exception: ApiError) -> ApiError:
     return exception
 
 
 @api_error.register
-def _drf(exception: drf.APIException) -> ApiError:
+def _from_drf_exception(exception: drf.APIException) -> ApiError:
     return ApiError(exception.status_code, with_full_stop(str(exception.detail)), exception.default_code)
 
 
 @api_error.register(drf.NotAuthenticated)
 @api_error.register(drf.AuthenticationFailed)
-def _unauthorized(exception: drf.APIException) -> ApiError:
+def _from_authentication_failure(exception: drf.APIException) -> ApiError:
     # Always 401: DRF turns it into 403 where the first authenticator has no challenge.
     challenge = getattr(exception, "auth_header", None)
     return errors.Unauthorized(challenge) if challenge else errors.Unauthorized()
 
 
 @api_error.register
-def _invalid(exception: drf.ValidationError) -> ApiError:
-    return BadRequest("request body", _flat(exception.detail, ""))
+def _from_drf_validation_error(exception: drf.ValidationError) -> ApiError:
+    return BadRequest("request body", _flatten_details(exception.detail, ""))
 
 
-def _flat(detail: Any, path: str) -> Iterator[tuple[str, str]]:
+def _flatten_details(detail: Any, path: str) -> Iterator[tuple[str, str]]:
     """DRF's nested details as issues with wire paths."""
     if isinstance(detail, dict):
         for key, value in detail.items():
-            yield from _flat(value, path if key == "non_field_errors" else join_path(path, to_wire(str(key))))
+            yield from _flatten_details(
+                value, path if key == "non_field_errors" else join_path(path, to_wire(str(key)))
+            )
     elif isinstance(detail, list):
         for index, value in enumerate(detail):
-            yield from _flat(value, path if isinstance(value, str) else f"{path}[{index}]")
+            yield from _flatten_details(value, path if isinstance(value, str) else f"{path}[{index}]")
     else:
         yield path, str(detail)
 
 
 @api_error.register
-def _unreadable(exception: drf.ParseError) -> ApiError:
+def _from_parse_error(exception: drf.ParseError) -> ApiError:
     return BadRequest("request body", [("", str(exception.detail))])
 
 
 @api_error.register
-def _method(exception: drf.MethodNotAllowed) -> ApiError:
+def _from_method_not_allowed(exception: drf.MethodNotAllowed) -> ApiError:
     return ApiError(405, with_full_stop(str(exception.detail)), "method_not_allowed")
 
 
 @api_error.register
-def _accept(exception: drf.NotAcceptable) -> ApiError:
+def _from_not_acceptable(exception: drf.NotAcceptable) -> ApiError:
     return ApiError(406, "This address answers in application/json only.", "not_acceptable")
 
 
 @api_error.register
-def _media_type(exception: drf.UnsupportedMediaType) -> ApiError:
+def _from_unsupported_media_type(exception: drf.UnsupportedMediaType) -> ApiError:
     return errors.UnsupportedMediaType()
 
 
 @api_error.register
-def _throttled(exception: drf.Throttled) -> ApiError:
+def _from_throttled(exception: drf.Throttled) -> ApiError:
     return errors.TooManyRequests(max(1, math.ceil(getattr(exception, "wait", None) or 1)))
 
 
 @api_error.register(drf.PermissionDenied)
 @api_error.register(django.PermissionDenied)
-def _forbidden(exception: Exception) -> ApiError:
+def _from_permission_denied(exception: Exception) -> ApiError:
     message = str(exception) or "You may not do this."
     return errors.Forbidden(with_full_stop(message), "csrf_failed" if message.startswith("CSRF") else "forbidden")
 
 
 @api_error.register
-def _missing(exception: drf.NotFound) -> ApiError:
+def _from_not_found(exception: drf.NotFound) -> ApiError:
     return errors.NotFound(with_full_stop(str(exception.detail)))
 
 
 @api_error.register(Http404)
 @api_error.register(django.ObjectDoesNotExist)
-def _nowhere(exception: Exception) -> ApiError:
+def _from_missing_object(exception: Exception) -> ApiError:
     # Django's own text names the model, or lists every route.
     return errors.NotFound()
 
 
 @api_error.register
-def _rule(exception: django.ValidationError) -> ApiError:
+def _from_validation_error(exception: django.ValidationError) -> ApiError:
     """A broken rule: about fields it is a list of issues, a single one about the whole is the sentence itself."""
     if hasattr(exception, "error_dict"):
         by_field = exception.message_dict.items()
@@ -141,47 +143,47 @@ def _rule(exception: django.ValidationError) -> ApiError:
 
 
 @api_error.register
-def _too_big(exception: django.RequestDataTooBig) -> ApiError:
+def _from_too_large_body(exception: django.RequestDataTooBig) -> ApiError:
     return errors.TooLarge()
 
 
 @api_error.register(django.SuspiciousOperation)
 @api_error.register(django.BadRequest)
 @api_error.register(UnreadablePostError)
-def _bad(exception: Exception) -> ApiError:
+def _from_unreadable_request(exception: Exception) -> ApiError:
     return ApiError(400, "The request cannot be read.", "bad_request")
 
 
 @api_error.register
-def _host(exception: django.DisallowedHost) -> ApiError:
+def _from_disallowed_host(exception: django.DisallowedHost) -> ApiError:
     return ApiError(400, "This host name is not served here.", "bad_host")
 
 
 # What SQLite says where the admin is asked for a regular expression that is none; PostgreSQL has a DataError for it.
-NO_PATTERN = "user-defined function raised exception"
+SQLITE_BAD_PATTERN = "user-defined function raised exception"
 
 
 @api_error.register(OperationalError)
 @api_error.register(InterfaceError)
-def _database(exception: Exception) -> ApiError | None:
+def _from_database_error(exception: Exception) -> ApiError | None:
     """A lock or connection not to be had in time is a wait; a missing table is a bug."""
-    if str(exception) == NO_PATTERN:
-        return _unstorable(exception)
-    if not _is_passing(exception):
+    if str(exception) == SQLITE_BAD_PATTERN:
+        return _from_rejected_value(exception)
+    if not _is_transient(exception):
         return None
-    logger.warning("The database could not be had in time: %s", describe_exception(exception))
+    log.warning("The database could not be had in time: %s", describe_exception(exception))
     return errors.Unavailable()
 
 
 @api_error.register(DataError)
 @api_error.register(OverflowError)  # SQLite's word for a number beyond its own
-def _unstorable(exception: Exception) -> ApiError:
+def _from_rejected_value(exception: Exception) -> ApiError:
     """A value that the database does not take, such as a NUL, where nobody looked before it was asked."""
-    logger.warning("The database refused a value.", exc_info=exception)
+    log.warning("The database refused a value.", exc_info=exception)
     return ApiError(400, "The request cannot be read.", "bad_request")
 
 
-def _is_passing(exception: Exception) -> bool:
+def _is_transient(exception: Exception) -> bool:
     # SQLite calls a missing table operational too, so it is asked for its own word; PostgreSQL does not.
     word: str | None = getattr(exception.__cause__, "sqlite_errorname", None)
     passing = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL")

@@ -13,7 +13,7 @@ from agentcms import errors
 from agentcms.errors import BadRequest
 from agentcms.wire.parser import InvalidJSON, parse
 
-CUT_OFF = "The body ended before its declared length."
+TRUNCATED_BODY_MESSAGE = "The body ended before its declared length."
 
 
 class StrictJSONParser(BaseParser):
@@ -25,7 +25,7 @@ class StrictJSONParser(BaseParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         request: Request = (parser_context or {})["request"]
-        refuse_other_encodings(request)
+        reject_other_encodings(request)
         body = read_limited_body(request, stream)
         try:
             return parse(body)
@@ -33,7 +33,7 @@ class StrictJSONParser(BaseParser):
             raise BadRequest("request body", error.faults) from None
 
 
-def refuse_other_encodings(request: Request) -> None:
+def reject_other_encodings(request: Request) -> None:
     """Take `application/json` in UTF-8 alone: DRF's own match lets `*/*` and any charset pass."""
     kind, *parameters = (part.strip().lower() for part in request.content_type.split(";"))
     charsets = [part.partition("=")[2].strip('" ') for part in parameters if part.startswith("charset")]
@@ -54,7 +54,7 @@ def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
     if len(body) > limit:
         raise errors.TooLarge()
     if len(body) < declared:
-        raise BadRequest("request body", [("", CUT_OFF)])
+        raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
     return bytes(body)
 
 

@@ -19,9 +19,9 @@ from agentcms.wire.validation import JSONFault, find_faults
 
 MAX_PER_PAGE = 1000
 MAX_NUMBER = 2**31 - 1  # a page of this number still begins within 64 bits
-IGNORED = {"requestContext"}  # the client sends it on every route; nothing reads it
+IGNORED_PARAMETERS = {"requestContext"}  # the client sends it on every route; nothing reads it
 
-ONE_FORM = "Give this parameter in one form, as brackets or as a text."
+ONE_FORM_MESSAGE = "Give this parameter in one form, as brackets or as a text."
 
 Direction = Literal["ASC", "DESC"]
 _BRACKETS = re.compile(r"(?:\[[^\[\]]*\])+")
@@ -68,18 +68,18 @@ class QueryParams:
 
     def _keep(self, raw_name: bytes, raw_value: bytes) -> None:
         name = unquote_to_bytes(raw_name).decode("utf-8", "backslashreplace")
-        if name in IGNORED:
+        if name in IGNORED_PARAMETERS:
             return
         try:
             value = unquote_to_bytes(raw_value).decode()
         except UnicodeDecodeError:
-            self.refuse(printable_key(name), "The value is not valid UTF-8.")
+            self.add_fault(printable_key(name), "The value is not valid UTF-8.")
             return
         for fault in (*find_faults(name, printable_key(name)), *find_faults(value, printable_key(name))):
-            self.refuse(*fault)
+            self.add_fault(*fault)
         self.values.setdefault(name, []).append(value)
 
-    def refuse(self, field: str, message: str) -> None:
+    def add_fault(self, field: str, message: str) -> None:
         """Note a fault; the block's end raises it."""
         self.faults.append(JSONFault(field, message))
 
@@ -89,10 +89,10 @@ class QueryParams:
         if not given:
             return default
         if len(given) > 1:
-            self.refuse(name, "Give this parameter once.")
+            self.add_fault(name, "Give this parameter once.")
         return given[-1]
 
-    def whole(self, name: str, default: int, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
+    def integer(self, name: str, default: int, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
         """A whole number in plain digits within bounds."""
         text = self.text(name)
         if text is None:
@@ -100,10 +100,10 @@ class QueryParams:
         # By length first: Python takes its time over thousands of digits.
         if re.fullmatch(r"[0-9]{1,10}", text) and minimum <= int(text) <= maximum:
             return int(text)
-        self.refuse(name, f"Give a whole number from {minimum} to {maximum}.")
+        self.add_fault(name, f"Give a whole number from {minimum} to {maximum}.")
         return default
 
-    def flag(self, name: str, default: bool = False) -> bool:
+    def boolean(self, name: str, default: bool = False) -> bool:
         """`true` or `false`."""
         return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
 
@@ -112,54 +112,54 @@ class QueryParams:
         text = self.text(name, default)
         if text in choices:
             return str(text)
-        self.refuse(name, f"Give one of {', '.join(choices)}.")
+        self.add_fault(name, f"Give one of {', '.join(choices)}.")
         return default
 
-    def time(self, name: str) -> datetime | None:
+    def timestamp(self, name: str) -> datetime | None:
         """A wire time, or None where it is absent."""
         text = self.text(name)
         try:
             return None if text is None else parse_timestamp(text)
         except ValueError as error:
-            self.refuse(name, str(error))
+            self.add_fault(name, str(error))
             return None
 
     def paging(self, per_page: int) -> Paging:
         """`page` from 0 and `perPage` from 1 to 1000; `per_page` is the route's default."""
-        return Paging(self.whole("page", 0), self.whole("perPage", per_page, 1, MAX_PER_PAGE))
+        return Paging(self.integer("page", 0), self.integer("perPage", per_page, 1, MAX_PER_PAGE))
 
     def order_by(self, fields: Sequence[str], default: OrderBy) -> OrderBy:
         """`orderBy` as brackets, as a JSON text, or flat with `sortDirection`."""
-        given = self.order_parts()
+        given = self._order_by_parts()
         field = given.get("field", default.field)
         direction = given.get("direction", default.direction)
         if field not in fields:
-            self.refuse("orderBy.field", f"Give one of {', '.join(fields)}.")
+            self.add_fault("orderBy.field", f"Give one of {', '.join(fields)}.")
             return default
         if direction not in ("ASC", "DESC"):
-            self.refuse("orderBy.direction", "Give one of ASC, DESC.")
+            self.add_fault("orderBy.direction", "Give one of ASC, DESC.")
             return default
         return OrderBy(field, direction)
 
-    def order_parts(self) -> dict[str, Any]:
+    def _order_by_parts(self) -> dict[str, Any]:
         """`field` and `direction` as far as any of the three forms gives them, unchecked."""
         flat_direction = self.text("sortDirection")
         flat = {} if flat_direction is None else {"direction": flat_direction}
         text = self.values.get("orderBy", [""])[-1]
         if "orderBy" in self.values and not text.lstrip().startswith("{"):
             if any(name.startswith("orderBy[") for name in self.values):
-                self.refuse("orderBy", ONE_FORM)
+                self.add_fault("orderBy", ONE_FORM_MESSAGE)
             return {**flat, "field": self.text("orderBy")}
-        return {**flat, **(self.object("orderBy") or {})}
+        return {**flat, **(self.json_object("orderBy") or {})}
 
-    def object(self, name: str) -> dict[str, Any] | None:
+    def json_object(self, name: str) -> dict[str, Any] | None:
         """A JSON object, as brackets `name[a][b]=text` or as a JSON text; None where it is absent."""
         brackets = [(key, texts) for key, texts in self.values.items() if key.startswith(f"{name}[")]
         text = self.text(name)
         if text is None:
             return self._from_brackets(name, brackets) if brackets else None
         if brackets:
-            self.refuse(name, ONE_FORM)
+            self.add_fault(name, ONE_FORM_MESSAGE)
         return self._from_text(name, text)
 
     def _from_text(self, name: str, text: str) -> dict[str, Any]:
@@ -167,26 +167,26 @@ class QueryParams:
             value = parse(text.encode())
         except InvalidJSON as error:
             for field, message in error.faults:
-                self.refuse(join_path(name, field) if field else name, message)
+                self.add_fault(join_path(name, field) if field else name, message)
             return {}
         if isinstance(value, dict):
             return value
-        self.refuse(name, "Give a JSON object.")
+        self.add_fault(name, "Give a JSON object.")
         return {}
 
     def _from_brackets(self, name: str, brackets: Iterable[tuple[str, list[str]]]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, texts in brackets:
             if not _BRACKETS.fullmatch(key, len(name)):
-                self.refuse(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
-            elif len(texts) > 1 or not _place(result, key[len(name) + 1 : -1].split("]["), texts[0]):
-                self.refuse(printable_key(key), "Give this parameter once.")
+                self.add_fault(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
+            elif len(texts) > 1 or not _insert_at_path(result, key[len(name) + 1 : -1].split("]["), texts[0]):
+                self.add_fault(printable_key(key), "Give this parameter once.")
         for fault in find_faults(result, name):
-            self.refuse(*fault)
+            self.add_fault(*fault)
         return result
 
 
-def _place(tree: dict[str, Any], keys: list[str], text: str) -> bool:
+def _insert_at_path(tree: dict[str, Any], keys: list[str], text: str) -> bool:
     """Put a text at its path; False where something else stands there."""
     *parents, last = keys
     for key in parents:

@@ -24,13 +24,13 @@ class PreEncodedJSON:
     content: bytes
 
 
-def encode(data: Any) -> bytes:
+def encode_json(data: Any) -> bytes:
     """Compact JSON in UTF-8; half of a surrogate pair, which only an error can quote, is written as its escape."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_encode_value)
     return text.encode("utf-8", "backslashreplace")
 
 
-def _plain(value: object) -> str:
+def _encode_value(value: object) -> str:
     if isinstance(value, datetime):
         return format_timestamp(value)
     if isinstance(value, UUID | Promise):
@@ -50,7 +50,7 @@ class JSONRenderer(BaseRenderer):
     ) -> bytes:
         if isinstance(data, PreEncodedJSON):
             return data.content
-        return b"" if data is None else encode(data)
+        return b"" if data is None else encode_json(data)
 
 
 class Negotiation(DefaultContentNegotiation):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from agentcms.api.renderers import encode
+from agentcms.api.renderers import encode_json
 
 
 def json_text_response(text: str, status: int = 200, etag: str = "") -> HttpResponse:
@@ -19,4 +19,4 @@ def json_text_response(text: str, status: int = 200, etag: str = "") -> HttpResp
 
 
 def json_response(data: Any, status: int = 200) -> HttpResponse:
-    return HttpResponse(encode(data), "application/json", status)
+    return HttpResponse(encode_json(data), "application/json", status)

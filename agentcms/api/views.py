@@ -40,10 +40,10 @@ class JSONView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        check_path(kwargs)
+        validate_path_params(kwargs)
 
 
-def check_path(arguments: Mapping[str, Any]) -> None:
+def validate_path_params(arguments: Mapping[str, Any]) -> None:
     """Refuse a NUL or half of a surrogate pair in what the path captured."""
     found = [
         fault for name, value in arguments.items() if isinstance(value, str) for fault in find_faults(value, name)
@@ -52,7 +52,7 @@ def check_path(arguments: Mapping[str, Any]) -> None:
         raise BadRequest("path parameters", [(to_wire(name), message) for name, message in found])
 
 
-class NoSuchRoute(JSONView):
+class ApiNotFoundView(JSONView):
     """The last route below /api: a JSON 404 for any method, with DEBUG too, where Django skips its handlers."""
 
     authentication_classes = ()

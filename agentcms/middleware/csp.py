@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the settings import this module, before there are any
 NONE, SELF, NONCE = "'none'", "'self'", "<CSP_NONCE>"
 
 # What is no page runs nothing, and needs no nonce.
-OF_DATA = "default-src 'none'; frame-ancestors 'none'"
+JSON_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 Policy = Mapping[str, Iterable[str]]
 
@@ -30,7 +30,7 @@ class ContentSecurityPolicyMiddleware:
         request.csp_nonce = SimpleLazyObject(lambda: secrets.token_urlsafe(16))  # type: ignore[attr-defined]
         response = self.get_response(request)
         is_data = response.headers.get("Content-Type") == "application/json"
-        policy = OF_DATA if is_data else written(policy_for(request.path), request)
+        policy = JSON_POLICY if is_data else format_policy(policy_for(request.path), request)
         response.headers.setdefault("Content-Security-Policy", policy)
         return response
 
@@ -41,7 +41,7 @@ def policy_for(path: str) -> Policy:
     return {**settings.SECURE_CSP, **special}
 
 
-def written(policy: Policy, request: HttpRequest) -> str:
+def format_policy(policy: Policy, request: HttpRequest) -> str:
     nonce = f"'nonce-{request.csp_nonce}'"  # type: ignore[attr-defined]
     return "; ".join(
         " ".join([directive, *(nonce if source == NONCE else source for source in sources)])

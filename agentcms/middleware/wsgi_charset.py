@@ -9,11 +9,11 @@ from django.utils.http import parse_header_parameters
 
 from agentcms.middleware.wsgi_chunked import Application, Environ
 
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-REFUSED = b"Send forms in UTF-8.\n"
+FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+NOT_UTF8_MESSAGE = b"Send forms in UTF-8.\n"
 
 
-def in_utf8(application: Application) -> Application:
+def require_utf8(application: Application) -> Application:
     """Wrap a WSGI application so that it never meets another charset: Django would fail as it reads the address.
 
     A form in one is refused, any other body is bytes of no known kind.
@@ -25,9 +25,9 @@ def in_utf8(application: Application) -> Application:
             return application(environ, start_response)
         kind, parameters = parse_header_parameters(header)
         if str(parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8"):
-            if kind in FORMS:
+            if kind in FORM_TYPES:
                 start_response("415 Unsupported Media Type", [("Content-Type", "text/plain; charset=utf-8")])
-                return [REFUSED]
+                return [NOT_UTF8_MESSAGE]
             environ["CONTENT_TYPE"] = "application/octet-stream"
         return application(environ, start_response)
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 
 # In the environ of a body longer than fits in memory: its CONTENT_LENGTH is a bound, not a length.
-UNMEASURED = "agentcms.unmeasured"
+LENGTH_IS_UPPER_BOUND = "agentcms.unmeasured"
 
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
@@ -21,13 +21,13 @@ def with_content_length(application: Application) -> Application:
 
     def wrapper(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ.get("HTTP_TRANSFER_ENCODING") and environ.get("wsgi.input_terminated"):
-            measure(environ)
+            set_content_length(environ)
         return application(environ, start_response)
 
     return wrapper
 
 
-def measure(environ: Environ) -> None:
+def set_content_length(environ: Environ) -> None:
     """Read a body that fits in memory and note its length; a longer one keeps streaming behind what was read."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     source = environ["wsgi.input"]
@@ -37,11 +37,11 @@ def measure(environ: Environ) -> None:
     if len(head) <= limit:
         environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(head), str(len(head))
     else:
-        environ["wsgi.input"], environ["CONTENT_LENGTH"] = _Rest(bytes(head), source), str(sys.maxsize)
-        environ[UNMEASURED] = True
+        environ["wsgi.input"], environ["CONTENT_LENGTH"] = _PrefixedStream(bytes(head), source), str(sys.maxsize)
+        environ[LENGTH_IS_UPPER_BOUND] = True
 
 
-class _Rest(RawIOBase):
+class _PrefixedStream(RawIOBase):
     """What was read, then what follows it."""
 
     def __init__(self, head: bytes, source: Any) -> None:

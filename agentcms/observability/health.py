@@ -16,7 +16,7 @@ from jobs_app.models import Heartbeat
 
 log = logging.getLogger(__name__)
 
-FRESH = 1.0  # seconds for which an answer is given again: anybody may ask, and asking must stay cheap
+CACHE_SECONDS = 1.0  # seconds for which an answer is given again: anybody may ask, and asking must stay cheap
 OK = "ok"
 FAILING = "failing"
 
@@ -29,7 +29,7 @@ def alive(request: HttpRequest) -> HttpResponse:
 def ready(request: HttpRequest) -> HttpResponse:
     """200 where everything works, else 503 with what does not; `?exclude=beat` leaves a check out of the verdict."""
     checks = readiness.look()
-    failing = unexcused(checks, request.GET.getlist("exclude"))
+    failing = failing_checks(checks, request.GET.getlist("exclude"))
     body = {"status": "not ready" if failing else "ready", "checks": checks}
     response = JsonResponse(body, status=503 if failing else 200)
     response.headers["Cache-Control"] = "no-store"
@@ -38,7 +38,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def unexcused(checks: dict[str, str], excused: Collection[str]) -> list[str]:
+def failing_checks(checks: dict[str, str], excused: Collection[str]) -> list[str]:
     return [name for name, said in checks.items() if said != OK and name not in excused]
 
 
@@ -52,7 +52,7 @@ class Readiness:
 
     def look(self) -> dict[str, str]:
         with self.lock:
-            if time.monotonic() - self.looked_at > FRESH:
+            if time.monotonic() - self.looked_at > CACHE_SECONDS:
                 self.found = run_checks()
                 self.looked_at = time.monotonic()
             return self.found
@@ -62,7 +62,7 @@ def run_checks() -> dict[str, str]:
     """What every check says. A database that is away is waited for once: a probe has not much time."""
     found: dict[str, str] = {}
     for name, check in CHECKS.items():
-        is_hopeless = name in ASK_THE_DATABASE and found.get("database") != OK
+        is_hopeless = name in DATABASE_CHECKS and found.get("database") != OK
         found[name] = FAILING if is_hopeless else check_status(check)
     return found
 
@@ -76,29 +76,29 @@ def check_status(check: Callable[[], str]) -> str:
         return FAILING
 
 
-def database() -> str:
+def check_database() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return OK
 
 
-def migrations() -> str:
+def check_migrations() -> str:
     """Applied ones stay applied, so that a good answer is remembered."""
-    if "migrations" not in _remembered:
+    if "migrations" not in _passed_once:
         executor = MigrationExecutor(connection)
         if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
             return f"{len(plan)} not applied"
-        _remembered.add("migrations")
+        _passed_once.add("migrations")
     return OK
 
 
-def broker() -> str:
+def check_broker() -> str:
     with app.connection_for_write() as line:
         line.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
     return OK
 
 
-def beat() -> str:
+def check_beat() -> str:
     age = Heartbeat.age(Heartbeat.BEAT)
     if age is None:
         return "never seen"
@@ -106,11 +106,11 @@ def beat() -> str:
 
 
 CHECKS: dict[str, Callable[[], str]] = {
-    "database": database,
-    "migrations": migrations,
-    "broker": broker,
-    "beat": beat,
+    "database": check_database,
+    "migrations": check_migrations,
+    "broker": check_broker,
+    "beat": check_beat,
 }
-ASK_THE_DATABASE = {"migrations", "beat"}
-_remembered: set[str] = set()
+DATABASE_CHECKS = {"migrations", "beat"}
+_passed_once: set[str] = set()
 readiness = Readiness()

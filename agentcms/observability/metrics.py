@@ -17,10 +17,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.signals import post_save
 
-FOLDER: Path = settings.DATA_DIR / "metrics"
+METRICS_DIR: Path = settings.DATA_DIR / "metrics"
 with suppress(OSError):  # `manage.py check` says what is wrong with a folder that cannot be written to
-    FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(FOLDER)
+    METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
 from prometheus_client import Counter, Histogram  # noqa: E402  it reads the folder as it loads
 
@@ -31,12 +31,12 @@ from versions_app.retention import pruned  # noqa: E402
 
 log = logging.getLogger(__name__)
 
-ROOM = 1 << 20  # bytes of each file, as prometheus_client maps it
-IN_MEMORY = "/dev/shm"  # noqa: S108
+FILE_SIZE = 1 << 20  # bytes of each file, as prometheus_client maps it
+MEMORY_DIR = "/dev/shm"  # noqa: S108
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
 REQUESTS = Counter("agentcms_requests", "Requests answered.", ["method", "route", "status"])
-SECONDS = Histogram("agentcms_request_seconds", "Time to answer.", ["method", "route"], buckets=BUCKETS)
+REQUEST_SECONDS = Histogram("agentcms_request_seconds", "Time to answer.", ["method", "route"], buckets=BUCKETS)
 CONFLICTS = Counter("agentcms_conflicts", "Requests refused because somebody else was there first.", ["status"])
 THROTTLED = Counter("agentcms_throttled", "Requests refused because there were too many.", ["route"])
 UNSHARED_THROTTLES = Counter(
@@ -75,23 +75,23 @@ def connect_signals() -> None:
     run_ended.connect(count_run, dispatch_uid="count-runs")
 
 
-def reserve() -> None:
+def reserve_files() -> None:
     """Take the room for this process's files before they are mapped; without any, count in memory, for nobody.
 
     A mapped page that a full disk has no room for would kill the process.
     """
     try:
         for kind in ("counter", "histogram"):
-            with (FOLDER / f"{kind}_{os.getpid()}.db").open("ab") as file:
-                os.posix_fallocate(file.fileno(), 0, ROOM)
+            with (METRICS_DIR / f"{kind}_{os.getpid()}.db").open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, FILE_SIZE)
     except OSError as reason:
         log.warning("This process counts in memory, unseen by /metrics: %s.", reason)
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = mkdtemp(dir=IN_MEMORY if Path(IN_MEMORY).is_dir() else None)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = mkdtemp(dir=MEMORY_DIR if Path(MEMORY_DIR).is_dir() else None)
 
 
-def forget_the_dead() -> None:
+def remove_files_of_dead_processes() -> None:
     """Remove the files of processes that are gone, at a start."""
-    for path in FOLDER.glob("*.db"):
+    for path in METRICS_DIR.glob("*.db"):
         if not Path("/proc", path.stem.rpartition("_")[2]).exists():
             with suppress(FileNotFoundError):
                 path.unlink()

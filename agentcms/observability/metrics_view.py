@@ -17,12 +17,12 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agentcms.observability.metrics import FOLDER
+from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job
 from runs_app.models import AgentRun
 from versions_app.integrity.check import CHECK
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class DatabaseCollector:
@@ -70,7 +70,7 @@ def gauge(name: str, text: str, value: float) -> Metric:
 
 def render_metrics() -> bytes:
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=str(FOLDER))
+    MultiProcessCollector(registry, path=str(METRICS_DIR))
     registry.register(DatabaseCollector())
     return generate_latest(registry)
 
@@ -79,10 +79,12 @@ class CanReadMetrics(BasePermission):
     """Staff, and the addresses that METRICS_ALLOW names where no proxy stands between."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        return bool(comes_from(request, settings.METRICS_ALLOW) or (request.user.is_active and request.user.is_staff))
+        return bool(
+            is_from_network(request, settings.METRICS_ALLOW) or (request.user.is_active and request.user.is_staff)
+        )
 
 
-def comes_from(request: Request, networks: Iterable[Any]) -> bool:
+def is_from_network(request: Request, networks: Iterable[Any]) -> bool:
     if request.headers.get("X-Forwarded-For") or request.headers.get("Forwarded"):
         return False
     try:
@@ -99,4 +101,4 @@ class MetricsView(APIView):
     schema = None
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(render_metrics(), TEXT)
+        return HttpResponse(render_metrics(), CONTENT_TYPE)

@@ -75,7 +75,7 @@ def counters_for(method: str, route: str, status: int) -> tuple[Callable[[], Non
         if special is not None:
             special.inc()
 
-    return add, metrics.SECONDS.labels(method, route).observe
+    return add, metrics.REQUEST_SECONDS.labels(method, route).observe
 
 
 def log_request(request: HttpRequest, status: int, seconds: float) -> None:

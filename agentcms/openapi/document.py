@@ -6,53 +6,66 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from agentcms.openapi.json_schema import ANY, FLAG, ID, JSON, TEXT, TIME, WHOLE, closed, many, maybe, page, ref
+from agentcms.openapi.json_schema import (
+    ANY,
+    BOOLEAN,
+    DATE_TIME,
+    INTEGER,
+    JSON,
+    STRING,
+    UUID_STRING,
+    array_of,
+    nullable,
+    object_of,
+    page_of,
+    ref,
+)
 from agentcms.openapi.operations import OPERATIONS, Operation
-from agentcms.openapi.runs import RUN_STATES, runs
+from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, Undo
 
 # What is no JSON.
-KINDS = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
+MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
 
 
-def order(*fields: str) -> JSON:
+def order_by_schema(*fields: str) -> JSON:
     return {
         "type": "object",
         "properties": {"field": {"enum": list(fields)}, "direction": {"enum": ["ASC", "DESC"]}},
     }
 
 
-QUERY: dict[str, JSON] = {
+QUERY_PARAMETERS: dict[str, JSON] = {
     "page": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
     "perPage": {"schema": {"type": "integer", "minimum": 1, "maximum": 1000}},
     "agentOrder": {
         "name": "orderBy",
         "style": "deepObject",
         "explode": True,
-        "schema": order("createdAt", "updatedAt", "name"),
+        "schema": order_by_schema("createdAt", "updatedAt", "name"),
     },
     "versionOrder": {
         "name": "orderBy",
         "style": "deepObject",
         "explode": True,
-        "schema": order("versionNumber", "createdAt"),
+        "schema": order_by_schema("versionNumber", "createdAt"),
     },
     "metadata": {"content": {"application/json": {"schema": {"type": "object"}}}},
     "status": {"schema": {"enum": ["published", "draft"], "default": "published"}},
-    "cursor": {"schema": TEXT, "description": "Empty for the beginning, then nextCursor; instead of page."},
+    "cursor": {"schema": STRING, "description": "Empty for the beginning, then nextCursor; instead of page."},
     "versionNumber": {"schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}},
-    "at": {"schema": TIME},
-    "from": {"required": True, "schema": TEXT, "description": "The id of a version, live or head."},
-    "to": {"required": True, "schema": TEXT, "description": "The id of a version, live or head."},
-    **{name: {"schema": FLAG} for name in ("strict", "force", "dryRun", "publish", "partial", "children")},
-    "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATES], "default": "all"}},
+    "at": {"schema": DATE_TIME},
+    "from": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
+    "to": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
+    **{name: {"schema": BOOLEAN} for name in ("strict", "force", "dryRun", "publish", "partial", "children")},
+    "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATUSES], "default": "all"}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
 
-MESSAGES = {
+ERROR_DESCRIPTIONS = {
     400: "A part of the request is wrong; issues say where.",
     401: "Invalid or expired token.",
     403: "The role that may is named.",
@@ -74,7 +87,7 @@ def document() -> JSON:
     """The whole description."""
     paths: dict[str, JSON] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method] = described(operation)
+        paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Agent CMS", "version": "1", "description": "Stored agents and their histories."},
@@ -82,26 +95,26 @@ def document() -> JSON:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": schemas(),
+            "schemas": component_schemas(),
         },
     }
 
 
-def described(operation: Operation) -> JSON:
+def operation_object(operation: Operation) -> JSON:
     """One operation in OpenAPI's words."""
     said: JSON = {
         "operationId": operation.id,
         "summary": operation.summary,
         "parameters": parameters(operation),
         "responses": {
-            str(operation.status): answered(operation),
-            **{str(status): refused(status) for status in sorted(errors(operation))},
+            str(operation.status): success_response(operation),
+            **{str(status): error_response(status) for status in sorted(error_statuses(operation))},
         },
     }
     if operation.id == "getAgent":
         said["responses"]["304"] = {"description": "Known already, by If-None-Match."}
     if operation.body:
-        kind = KINDS.get(operation.body, "application/json")
+        kind = MEDIA_TYPES.get(operation.body, "application/json")
         needed = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
         said["requestBody"] = {"required": needed, "content": {kind: {"schema": ref(operation.body)}}}
     return said
@@ -109,96 +122,102 @@ def described(operation: Operation) -> JSON:
 
 def parameters(operation: Operation) -> list[JSON]:
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    inside = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
-    return inside + [{"name": name, "in": "query", "schema": TEXT, **QUERY.get(name, {})} for name in operation.query]
+    inside = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
+    return inside + [
+        {"name": name, "in": "query", "schema": STRING, **QUERY_PARAMETERS.get(name, {})} for name in operation.query
+    ]
 
 
-def errors(operation: Operation) -> set[int]:
+def error_statuses(operation: Operation) -> set[int]:
     """What may be refused: some things always, some by method, some by operation."""
     repeats = (409, 422) if operation.method == "post" else ()
     size = (413,) if operation.body else ()
     return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *repeats, *size}
 
 
-def answered(operation: Operation) -> JSON:
-    kind = KINDS.get(operation.answer, "application/json")
+def success_response(operation: Operation) -> JSON:
+    kind = MEDIA_TYPES.get(operation.answer, "application/json")
     return {"description": operation.summary, "content": {kind: {"schema": ref(operation.answer)}}}
 
 
-def refused(status: int) -> JSON:
-    return {"description": MESSAGES[status], "content": {"application/json": {"schema": ref("Error")}}}
+def error_response(status: int) -> JSON:
+    return {"description": ERROR_DESCRIPTIONS[status], "content": {"application/json": {"schema": ref("Error")}}}
 
 
-def schemas() -> dict[str, JSON]:
+def component_schemas() -> dict[str, JSON]:
     """The shapes of bodies and answers by name."""
-    found = answers() | pages() | runs()
-    add(found, "CallOptions", CallOptions)
-    add(found, "AgentCreate", AgentCreate, ChangeOptions)
-    add(found, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
-    add(found, "Duplicate", Identity, DuplicateOptions, Ownership)
-    add(found, "Said", ChangeOptions)
-    add(found, "Undo", Undo, ChangeOptions)
-    add(found, "VersionDescription", Description)
-    add(found, "Configuration", AgentConfig)
-    found["Agent"] = agent(found["Configuration"])
+    found = response_schemas() | page_schemas() | run_schemas()
+    add_model_schema(found, "CallOptions", CallOptions)
+    add_model_schema(found, "AgentCreate", AgentCreate, ChangeOptions)
+    add_model_schema(found, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
+    add_model_schema(found, "Duplicate", Identity, DuplicateOptions, Ownership)
+    add_model_schema(found, "Said", ChangeOptions)
+    add_model_schema(found, "Undo", Undo, ChangeOptions)
+    add_model_schema(found, "VersionDescription", Description)
+    add_model_schema(found, "Configuration", AgentConfig)
+    found["Agent"] = agent_schema(found["Configuration"])
     return found
 
 
-def answers() -> dict[str, JSON]:
-    said = closed(error=TEXT, code=TEXT)
-    said["properties"] |= {"issues": many(closed(field=TEXT, message=TEXT))}
+def response_schemas() -> dict[str, JSON]:
+    said = object_of(error=STRING, code=STRING)
+    said["properties"] |= {"issues": array_of(object_of(field=STRING, message=STRING))}
     return {
         "Anything": ANY,
         "Lines": {"type": "string", "description": "One JSON object on each line."},
         "Error": said,
-        "Done": closed(success=FLAG, message=TEXT),
-        "Activated": closed(success=FLAG, message=TEXT, activeVersionId=ID),
-        "Warning": closed(field=TEXT, key=TEXT, message=TEXT),
-        "Version": version(),
-        "Comparison": comparison(),
-        "Activation": activation(),
-        "Dependents": closed(dependents=many(closed(id=TEXT, name=TEXT, ownerId=TEXT)), total=WHOLE, hidden=WHOLE),
-        "Job": job(),
+        "Done": object_of(success=BOOLEAN, message=STRING),
+        "Activated": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
+        "Warning": object_of(field=STRING, key=STRING, message=STRING),
+        "Version": version_schema(),
+        "Comparison": comparison_schema(),
+        "Activation": activation_schema(),
+        "Dependents": object_of(
+            dependents=array_of(object_of(id=STRING, name=STRING, ownerId=STRING)), total=INTEGER, hidden=INTEGER
+        ),
+        "Job": job_schema(),
     }
 
 
-def pages() -> dict[str, JSON]:
-    walked = closed(agents=many(ref("Agent")), perPage=WHOLE, hasMore=FLAG, nextCursor=maybe(TEXT))
-    then = closed(at=TIME, versionId=ID, versionNumber=WHOLE, kept=FLAG, activation=ref("Activation"))
+def page_schemas() -> dict[str, JSON]:
+    walked = object_of(agents=array_of(ref("Agent")), perPage=INTEGER, hasMore=BOOLEAN, nextCursor=nullable(STRING))
+    then = object_of(
+        at=DATE_TIME, versionId=UUID_STRING, versionNumber=INTEGER, kept=BOOLEAN, activation=ref("Activation")
+    )
     return {
-        "AgentPage": {"anyOf": [page("agents", "Agent"), walked]},
-        "VersionPage": page("versions", "Version"),
-        "Activations": {"anyOf": [page("activations", "Activation"), then]},
+        "AgentPage": {"anyOf": [page_of("agents", "Agent"), walked]},
+        "VersionPage": page_of("versions", "Version"),
+        "Activations": {"anyOf": [page_of("activations", "Activation"), then]},
     }
 
 
-def comparison() -> JSON:
+def comparison_schema() -> JSON:
     kind = {"enum": ["added", "removed", "changed"]}
-    return closed(
-        diffs=many(closed(field=TEXT, previousValue=ANY, currentValue=ANY)),
-        summary=TEXT,
-        details=many(closed(path=TEXT, kind=kind, previousValue=ANY, currentValue=ANY)),
+    return object_of(
+        diffs=array_of(object_of(field=STRING, previousValue=ANY, currentValue=ANY)),
+        summary=STRING,
+        details=array_of(object_of(path=STRING, kind=kind, previousValue=ANY, currentValue=ANY)),
         fromVersion=ref("Version"),
         toVersion=ref("Version"),
     )
 
 
-def job() -> JSON:
-    return closed(
-        id=ID,
-        kind=TEXT,
+def job_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        kind=STRING,
         state={"enum": ["queued", "running", "done", "failed"]},
-        done=WHOLE,
-        total=maybe(WHOLE),
+        done=INTEGER,
+        total=nullable(INTEGER),
         result=ANY,
-        error=maybe(TEXT),
-        createdAt=TIME,
-        startedAt=maybe(TIME),
-        finishedAt=maybe(TIME),
+        error=nullable(STRING),
+        createdAt=DATE_TIME,
+        startedAt=nullable(DATE_TIME),
+        finishedAt=nullable(DATE_TIME),
     )
 
 
-def add(found: dict[str, JSON], name: str, *parts: type[BaseModel]) -> None:
+def add_model_schema(found: dict[str, JSON], name: str, *parts: type[BaseModel]) -> None:
     """One schema of several shapes side by side; what they refer to stands beside it."""
     properties: JSON = {}
     required: list[str] = []
@@ -210,56 +229,56 @@ def add(found: dict[str, JSON], name: str, *parts: type[BaseModel]) -> None:
     found[name] = {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def agent(configuration: JSON) -> JSON:
+def agent_schema(configuration: JSON) -> JSON:
     fields = {
         name: {key: value for key, value in schema.items() if key != "default"}
         for name, schema in configuration["properties"].items()
     }
-    return closed(
-        id=TEXT,
+    return object_of(
+        id=STRING,
         **fields,
-        ownerId=TEXT,
-        activeVersionId=ID,
-        activeVersionNumber=WHOLE,
-        headVersionId=ID,
-        headVersionNumber=WHOLE,
-        resolvedVersionId=ID,
-        hasDraft=FLAG,
-        revision=WHOLE,
-        createdAt=TIME,
-        updatedAt=TIME,
-        warnings=many(ref("Warning")),
+        ownerId=STRING,
+        activeVersionId=UUID_STRING,
+        activeVersionNumber=INTEGER,
+        headVersionId=UUID_STRING,
+        headVersionNumber=INTEGER,
+        resolvedVersionId=UUID_STRING,
+        hasDraft=BOOLEAN,
+        revision=INTEGER,
+        createdAt=DATE_TIME,
+        updatedAt=DATE_TIME,
+        warnings=array_of(ref("Warning")),
     )
 
 
-def version() -> JSON:
-    return closed(
-        id=ID,
-        agentId=TEXT,
-        versionNumber=WHOLE,
-        name=TEXT,
+def version_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        agentId=STRING,
+        versionNumber=INTEGER,
+        name=STRING,
         snapshot=ref("Configuration"),
-        changedFields=many(TEXT),
-        changeMessage=TEXT,
-        createdAt=TIME,
-        author=maybe(TEXT),
-        source=TEXT,
-        basedOn=maybe(WHOLE),
-        pinned=FLAG,
-        isActive=FLAG,
-        isHead=FLAG,
+        changedFields=array_of(STRING),
+        changeMessage=STRING,
+        createdAt=DATE_TIME,
+        author=nullable(STRING),
+        source=STRING,
+        basedOn=nullable(INTEGER),
+        pinned=BOOLEAN,
+        isActive=BOOLEAN,
+        isHead=BOOLEAN,
     )
 
 
-def activation() -> JSON:
-    return closed(
-        id=WHOLE,
-        fromVersionId=maybe(ID),
-        fromVersionNumber=maybe(WHOLE),
-        toVersionId=ID,
-        toVersionNumber=WHOLE,
-        author=maybe(TEXT),
-        source=TEXT,
-        reason=TEXT,
-        createdAt=TIME,
+def activation_schema() -> JSON:
+    return object_of(
+        id=INTEGER,
+        fromVersionId=nullable(UUID_STRING),
+        fromVersionNumber=nullable(INTEGER),
+        toVersionId=UUID_STRING,
+        toVersionNumber=INTEGER,
+        author=nullable(STRING),
+        source=STRING,
+        reason=STRING,
+        createdAt=DATE_TIME,
     )

@@ -7,15 +7,15 @@ from typing import Any
 JSON = dict[str, Any]
 
 
-TEXT: JSON = {"type": "string"}
-WHOLE: JSON = {"type": "integer"}
-FLAG: JSON = {"type": "boolean"}
-TIME: JSON = {"type": "string", "format": "date-time"}
-ID: JSON = {"type": "string", "format": "uuid"}
+STRING: JSON = {"type": "string"}
+INTEGER: JSON = {"type": "integer"}
+BOOLEAN: JSON = {"type": "boolean"}
+DATE_TIME: JSON = {"type": "string", "format": "date-time"}
+UUID_STRING: JSON = {"type": "string", "format": "uuid"}
 ANY: JSON = {}
 
 
-def maybe(schema: JSON) -> JSON:
+def nullable(schema: JSON) -> JSON:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -23,14 +23,14 @@ def ref(name: str) -> JSON:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def many(schema: JSON) -> JSON:
+def array_of(schema: JSON) -> JSON:
     return {"type": "array", "items": schema}
 
 
-def closed(**fields: JSON) -> JSON:
+def object_of(**fields: JSON) -> JSON:
     """An object with these members, all of them always there."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
-def page(key: str, item: str) -> JSON:
-    return closed(**{key: many(ref(item))}, total=WHOLE, page=WHOLE, perPage=WHOLE, hasMore=FLAG)
+def page_of(key: str, item: str) -> JSON:
+    return object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)

@@ -21,9 +21,9 @@ class Operation(NamedTuple):
 
 AGENT = "/api/stored/agents/{agentId}"
 VERSION = f"{AGENT}/versions/{{versionId}}"
-RUNNING = "/api/agents/{agentId}"
+RUNNABLE_AGENT = "/api/agents/{agentId}"
 RUN = "/api/runs/{runId}"
-WHICH = ("status", "versionId", "versionNumber")
+VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 
 OPERATIONS = (
@@ -46,7 +46,7 @@ OPERATIONS = (
         201,
         (409,),
     ),
-    Operation("get", AGENT, "getAgent", "An agent, resolved", "Agent", query=WHICH),
+    Operation("get", AGENT, "getAgent", "An agent, resolved", "Agent", query=VERSION_PARAMETERS),
     Operation(
         "patch", AGENT, "updateAgent", "Change the named fields", "Agent", "AgentChange", ("strict",), errors=(412,)
     ),
@@ -128,12 +128,30 @@ OPERATIONS = (
     Operation("get", "/api/jobs/{jobId}/file", "getJobFile", "What an export wrote", "Lines"),
     Operation("get", "/api/agents", "listRunnableAgents", "Agents by id", "Runnables", query=(*PAGING, "partial")),
     Operation("get", "/api/agents/providers", "listProviders", "Providers of models", "Providers"),
-    Operation("get", RUNNING, "getRunnableAgent", "An agent with what it uses", "Runnable", query=WHICH),
     Operation(
-        "post", f"{RUNNING}/generate", "generate", "Ask and wait", "Generated", "Call", WHICH, errors=(409, 422, 424)
+        "get", RUNNABLE_AGENT, "getRunnableAgent", "An agent with what it uses", "Runnable", query=VERSION_PARAMETERS
     ),
-    Operation("post", f"{RUNNING}/stream", "stream", "Ask and read along", "Events", "Call", WHICH, errors=(409, 422)),
-    Operation("post", f"{RUNNING}/observe", "observe", "Read a run again", "Events", "Observe"),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/generate",
+        "generate",
+        "Ask and wait",
+        "Generated",
+        "Call",
+        VERSION_PARAMETERS,
+        errors=(409, 422, 424),
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/stream",
+        "stream",
+        "Ask and read along",
+        "Events",
+        "Call",
+        VERSION_PARAMETERS,
+        errors=(409, 422),
+    ),
+    Operation("post", f"{RUNNABLE_AGENT}/observe", "observe", "Read a run again", "Events", "Observe"),
     Operation(
         "get",
         "/api/runs",

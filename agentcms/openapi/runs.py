@@ -2,56 +2,73 @@
 
 from __future__ import annotations
 
-from agentcms.openapi.json_schema import FLAG, ID, JSON, TEXT, TIME, WHOLE, closed, many, maybe, page, ref
+from agentcms.openapi.json_schema import (
+    BOOLEAN,
+    DATE_TIME,
+    INTEGER,
+    JSON,
+    STRING,
+    UUID_STRING,
+    array_of,
+    nullable,
+    object_of,
+    page_of,
+    ref,
+)
 from runs_app.models import AgentRun, RunEvent
 
 NUMBER: JSON = {"type": "number"}
 OBJECT: JSON = {"type": "object"}
-RUN_STATES = AgentRun.Status.values
+RUN_STATUSES = AgentRun.Status.values
 
-MESSAGES: JSON = {
+MESSAGES_SCHEMA: JSON = {
     "description": "A text, a message, or a list of both; the last is the one to answer.",
-    "anyOf": [TEXT, OBJECT, {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, OBJECT]}}],
+    "anyOf": [STRING, OBJECT, {"type": "array", "minItems": 1, "items": {"anyOf": [STRING, OBJECT]}}],
 }
 
 
-def runs() -> dict[str, JSON]:
+def run_schemas() -> dict[str, JSON]:
     return {
-        "Runnable": runnable(),
+        "Runnable": runnable_schema(),
         "Runnables": {"type": "object", "additionalProperties": ref("Runnable")},
-        "Providers": closed(providers=many(provider())),
-        "Call": call(),
-        "Observe": {**closed(runId=ID), "properties": {"runId": ID, "offset": {**WHOLE, "minimum": 0}}},
-        "Events": events(),
-        "Generated": generated(),
-        "Usage": {"type": "object", "additionalProperties": WHOLE},
-        "RunSummary": summary(),
-        "RunPage": page("runs", "RunSummary"),
-        "Run": run(),
-        "Event": closed(number=WHOLE, type={"enum": RunEvent.Type.values}, data=ref("Chunk"), createdAt=TIME),
-        "EventPage": closed(events=many(ref("Event")), status={"enum": RUN_STATES}, hasMore=FLAG),
-        "Chunk": closed(type=TEXT, payload=OBJECT),
+        "Providers": object_of(providers=array_of(provider_schema())),
+        "Call": call_schema(),
+        "Observe": {
+            **object_of(runId=UUID_STRING),
+            "properties": {"runId": UUID_STRING, "offset": {**INTEGER, "minimum": 0}},
+        },
+        "Events": events_schema(),
+        "Generated": generated_schema(),
+        "Usage": {"type": "object", "additionalProperties": INTEGER},
+        "RunSummary": summary_schema(),
+        "RunPage": page_of("runs", "RunSummary"),
+        "Run": run_schema(),
+        "Event": object_of(
+            number=INTEGER, type={"enum": RunEvent.Type.values}, data=ref("Chunk"), createdAt=DATE_TIME
+        ),
+        "EventPage": object_of(events=array_of(ref("Event")), status={"enum": RUN_STATUSES}, hasMore=BOOLEAN),
+        "Chunk": object_of(type=STRING, payload=OBJECT),
     }
 
 
-def events() -> JSON:
+def events_schema() -> JSON:
     """Of each event."""
-    data = {**TEXT, "description": "A chunk with the runId beside its type, as JSON; [DONE] at last."}
-    return {"type": "object", "properties": {"id": TEXT, "data": data}}
+    data = {**STRING, "description": "A chunk with the runId beside its type, as JSON; [DONE] at last."}
+    return {"type": "object", "properties": {"id": STRING, "data": data}}
 
 
-def call() -> JSON:
+def call_schema() -> JSON:
     """The options, beside the messages; what is not said here is ignored, and what would change the answer refused."""
-    thread = {"anyOf": [TEXT, {"type": "object", "properties": {"id": TEXT}}]}
-    tool = {"type": "object", "properties": {"description": TEXT, "inputSchema": OBJECT}}
+    thread = {"anyOf": [STRING, {"type": "object", "properties": {"id": STRING}}]}
+    tool = {"type": "object", "properties": {"description": STRING, "inputSchema": OBJECT}}
     return {
         "allOf": [
             {
                 "type": "object",
                 "required": ["messages"],
                 "properties": {
-                    "messages": MESSAGES,
-                    "memory": {"type": "object", "properties": {"thread": thread, "resource": TEXT}},
+                    "messages": MESSAGES_SCHEMA,
+                    "memory": {"type": "object", "properties": {"thread": thread, "resource": STRING}},
                     "clientTools": {"type": "object", "additionalProperties": tool},
                 },
             },
@@ -60,88 +77,90 @@ def call() -> JSON:
     }
 
 
-def runnable() -> JSON:
+def runnable_schema() -> JSON:
     by_key: JSON = {"type": "object", "additionalProperties": OBJECT}
-    named = many({"type": "object", "properties": {"id": TEXT, "name": TEXT}})
-    return closed(
-        id=TEXT,
-        name=TEXT,
-        description=TEXT,
-        instructions=TEXT,
-        provider=TEXT,
-        modelId=TEXT,
+    named = array_of({"type": "object", "properties": {"id": STRING, "name": STRING}})
+    return object_of(
+        id=STRING,
+        name=STRING,
+        description=STRING,
+        instructions=STRING,
+        provider=STRING,
+        modelId=STRING,
         tools=by_key,
         workflows=by_key,
         agents=by_key,
         inputProcessors=named,
         outputProcessors=named,
-        supportsMemory=FLAG,
+        supportsMemory=BOOLEAN,
         defaultOptions=OBJECT,
         metadata=OBJECT,
         source={"enum": ["stored", "code"]},
         status={"enum": ["published", "draft"]},
-        resolvedVersionId=maybe(ID),
-        resolvedVersionNumber=maybe(WHOLE),
+        resolvedVersionId=nullable(UUID_STRING),
+        resolvedVersionNumber=nullable(INTEGER),
     )
 
 
-def provider() -> JSON:
-    missing = {**TEXT, "description": "The setting that is missing."}
-    return closed(id=TEXT, name=TEXT, envVar=missing, connected=FLAG, reason=maybe(TEXT), models=many(TEXT))
+def provider_schema() -> JSON:
+    missing = {**STRING, "description": "The setting that is missing."}
+    return object_of(
+        id=STRING, name=STRING, envVar=missing, connected=BOOLEAN, reason=nullable(STRING), models=array_of(STRING)
+    )
 
 
-def generated() -> JSON:
-    return closed(
-        runId=ID,
-        text=TEXT,
-        finishReason=TEXT,
+def generated_schema() -> JSON:
+    return object_of(
+        runId=UUID_STRING,
+        text=STRING,
+        finishReason=STRING,
         usage=ref("Usage"),
-        steps=many(OBJECT),
-        toolCalls=many(ref("Chunk")),
-        toolResults=many(ref("Chunk")),
-        warnings=many(ref("Warning")),
-        response=closed(id=ID, timestamp=TIME, modelId=TEXT, messages=many(OBJECT)),
-        agentId=TEXT,
-        versionId=maybe(ID),
-        versionNumber=maybe(WHOLE),
-        cost=maybe(NUMBER),
-        isDemo=FLAG,
+        steps=array_of(OBJECT),
+        toolCalls=array_of(ref("Chunk")),
+        toolResults=array_of(ref("Chunk")),
+        warnings=array_of(ref("Warning")),
+        response=object_of(id=UUID_STRING, timestamp=DATE_TIME, modelId=STRING, messages=array_of(OBJECT)),
+        agentId=STRING,
+        versionId=nullable(UUID_STRING),
+        versionNumber=nullable(INTEGER),
+        cost=nullable(NUMBER),
+        isDemo=BOOLEAN,
     )
 
 
-def summary() -> JSON:
-    return closed(
-        id=ID,
-        agentId=TEXT,
-        ownerId=TEXT,
-        parentId=maybe(ID),
+def summary_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        agentId=STRING,
+        ownerId=STRING,
+        parentId=nullable(UUID_STRING),
         target={"enum": AgentRun.Target.values},
-        versionId=maybe(ID),
-        versionNumber=maybe(WHOLE),
-        requestedBy=maybe(TEXT),
-        status={"enum": RUN_STATES},
-        finishReason=maybe(TEXT),
+        versionId=nullable(UUID_STRING),
+        versionNumber=nullable(INTEGER),
+        requestedBy=nullable(STRING),
+        status={"enum": RUN_STATUSES},
+        finishReason=nullable(STRING),
         usage=ref("Usage"),
-        cost=maybe(NUMBER),
-        error=maybe(TEXT),
-        isDemo=FLAG,
-        createdAt=TIME,
-        startedAt=maybe(TIME),
-        firstTextAt=maybe(TIME),
-        cancelRequestedAt=maybe(TIME),
-        finishedAt=maybe(TIME),
+        cost=nullable(NUMBER),
+        error=nullable(STRING),
+        isDemo=BOOLEAN,
+        createdAt=DATE_TIME,
+        startedAt=nullable(DATE_TIME),
+        firstTextAt=nullable(DATE_TIME),
+        cancelRequestedAt=nullable(DATE_TIME),
+        finishedAt=nullable(DATE_TIME),
     )
 
 
-def run() -> JSON:
-    more = closed(
-        threadId=maybe(TEXT),
-        messages=many(OBJECT),
+def run_schema() -> JSON:
+    more = object_of(
+        threadId=nullable(STRING),
+        messages=array_of(OBJECT),
         options=OBJECT,
-        configuration=maybe(ref("Configuration")),
-        output=TEXT,
-        warnings=many(ref("Warning")),
-        scores=many(closed(scorer=TEXT, score=maybe(NUMBER), error=maybe(TEXT))),
-        children=many(ID),
+        configuration=nullable(ref("Configuration")),
+        output=STRING,
+        warnings=array_of(ref("Warning")),
+        scores=array_of(object_of(scorer=STRING, score=nullable(NUMBER), error=nullable(STRING))),
+        children=array_of(UUID_STRING),
     )
     return {"allOf": [ref("RunSummary"), more]}

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
 
-from agentcms.api.renderers import encode
+from agentcms.api.renderers import encode_json
 from agentcms.api.views import JSONView
 from agentcms.openapi.document import document
 from agentcms.openapi.operations import OPERATIONS
@@ -21,7 +21,7 @@ class SchemaView(JSONView):
     """OpenAPI 3.1."""
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(encode(document()), "application/json")
+        return HttpResponse(encode_json(document()), "application/json")
 
 
 class AgentSchemaView(JSONView):
@@ -30,7 +30,7 @@ class AgentSchemaView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         schema: dict[str, Any] = AgentCreate.model_json_schema(by_alias=True)
         return HttpResponse(
-            encode({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}), "application/json"
+            encode_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}), "application/json"
         )
 
 

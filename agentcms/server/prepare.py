@@ -18,7 +18,7 @@ from agentcms import environment
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     django.setup()
-    for step in (migrate, collect_static_files, seed_demo_data, forget_dead_processes):
+    for step in (migrate, collect_static_files, seed_demo_data, remove_old_metrics):
         began = time.monotonic()
         if step():
             print(f"{step.__name__.replace('_', ' ').capitalize()}: {time.monotonic() - began:.1f} s", flush=True)
@@ -63,11 +63,11 @@ def seed_demo_data() -> bool:
     return True
 
 
-def forget_dead_processes() -> bool:
+def remove_old_metrics() -> bool:
     """Their figures begin anew with this start."""
-    from agentcms.observability.metrics import forget_the_dead  # it needs the applications
+    from agentcms.observability.metrics import remove_files_of_dead_processes  # it needs the applications
 
-    forget_the_dead()
+    remove_files_of_dead_processes()
     return False
 
 

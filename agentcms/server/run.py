@@ -47,10 +47,10 @@ class ServerConfig:
         return cls(
             data=Path(environment.read_text("DATA_DIR", str(PROJECT / "var"))).resolve(),
             host=environment.read_text("HOST", "127.0.0.1"),
-            port=environment.number("PORT", 8000, minimum=1),
-            workers=environment.number("WEB_WORKERS", 2, minimum=1),
-            threads=environment.number("WEB_THREADS", 16, minimum=1),
-            streams=environment.number("RUN_STREAMS", 48, minimum=1),
+            port=environment.read_int("PORT", 8000, minimum=1),
+            workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
+            threads=environment.read_int("WEB_THREADS", 16, minimum=1),
+            streams=environment.read_int("RUN_STREAMS", 48, minimum=1),
         )
 
     @property
@@ -95,17 +95,17 @@ def run(plan: ServerConfig) -> int:
 def serve(plan: ServerConfig, supervisor: Supervisor) -> None:
     """Start one thing after the other, then keep them running until somebody asks to stop."""
     variables = {**os.environ, "DATA_DIR": str(plan.data), "PYTHONUNBUFFERED": "1"}
-    with broker(plan, supervisor, variables) as address:
+    with start_broker(plan, supervisor, variables) as address:
         variables |= address
         if supervisor.finish(Child("prepare", python("-m", "agentcms.server.prepare"), variables)):
             raise CannotStart("The database, the static files or the demo data could not be prepared: see above.")
-        supervisor.keep(web(plan, variables))
+        supervisor.keep(web_process(plan, variables))
         # Alone, it answers a second earlier.
-        answered = first_page_answers(plan, supervisor, longest=WAIT_FOR_FIRST_PAGE)
-        supervisor.keep(worker(variables))
+        answered = wait_for_first_page(plan, supervisor, longest=WAIT_FOR_FIRST_PAGE)
+        supervisor.keep(worker_process(variables))
         while not answered:
-            answered = first_page_answers(plan, supervisor, longest=60)
-        for line in welcome(plan):
+            answered = wait_for_first_page(plan, supervisor, longest=60)
+        for line in startup_lines(plan):
             supervisor.log.line("agentcms", line)
         while True:
             supervisor.turn()
@@ -133,7 +133,7 @@ def data_dir_lock(data: Path) -> Iterator[int]:
     """Have the data folder to ourselves; the lock is held until the last of our processes has ended."""
     lock = os.open(data / "run.pid", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        take(lock, data)
+        acquire_lock(lock, data)
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield lock
@@ -142,13 +142,13 @@ def data_dir_lock(data: Path) -> Iterator[int]:
         os.close(lock)
 
 
-def take(lock: int, data: Path) -> None:
+def acquire_lock(lock: int, data: Path) -> None:
     deadline = time.monotonic() + WAIT_FOR_PREDECESSOR
     while True:
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         holder = os.pread(lock, 32, 0).decode()
-        if runs(holder) or time.monotonic() > deadline:
+        if is_running(holder) or time.monotonic() > deadline:
             raise CannotStart(
                 f"The data folder {data} is in use by process {holder or 'unknown'}. "
                 "Stop that one, or give this one its own: DATA_DIR=./var2 PORT=8001 make run"
@@ -156,7 +156,7 @@ def take(lock: int, data: Path) -> None:
         time.sleep(0.05)
 
 
-def runs(process: str) -> bool:
+def is_running(process: str) -> bool:
     try:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):
@@ -170,14 +170,14 @@ def runs(process: str) -> bool:
 
 
 @contextlib.contextmanager
-def broker(plan: ServerConfig, supervisor: Supervisor, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def start_broker(plan: ServerConfig, supervisor: Supervisor, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """What the others need in their environment to reach the broker: ours, unless somebody brought one."""
     note = plan.data / "valkey.url"
     if variables.get("REDIS_URL") or variables.get("CELERY_BROKER_URL"):
         note.unlink(missing_ok=True)
         yield {}
         return
-    remove_stale_socket(environment.kept_address(note))
+    remove_stale_socket(environment.read_address_file(note))
     server = Valkey(plan.data / "valkey")
     supervisor.guard.remove(server.sockets)
     supervisor.guard.remove(note)
@@ -195,7 +195,7 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def web(plan: ServerConfig, variables: Mapping[str, str]) -> Child:
+def web_process(plan: ServerConfig, variables: Mapping[str, str]) -> Child:
     options = {
         "--interface": "wsgi",
         "--host": plan.host,
@@ -211,15 +211,15 @@ def web(plan: ServerConfig, variables: Mapping[str, str]) -> Child:
     return Child("web", command, variables)
 
 
-def worker(variables: Mapping[str, str]) -> Child:
+def worker_process(variables: Mapping[str, str]) -> Child:
     # It takes JSON alone, so that being root, as in most containers, is no danger to warn of.
     return Child("worker", python("-W", "ignore:You're running the worker", "-m", "agentcms.server.worker"), variables)
 
 
-def first_page_answers(plan: ServerConfig, supervisor: Supervisor, longest: float) -> bool:
+def wait_for_first_page(plan: ServerConfig, supervisor: Supervisor, longest: float) -> bool:
     """Wait until the first page really answers, at most so many seconds."""
     deadline = time.monotonic() + longest
-    while (status := first_page(plan)) is None or status >= 500:
+    while (status := first_page_status(plan)) is None or status >= 500:
         supervisor.turn(0.05)
         if supervisor.deaths("web") >= 3:
             raise CannotStart("The web server ended three times before it answered once: see above.")
@@ -229,7 +229,7 @@ def first_page_answers(plan: ServerConfig, supervisor: Supervisor, longest: floa
     return True
 
 
-def first_page(plan: ServerConfig) -> int | None:
+def first_page_status(plan: ServerConfig) -> int | None:
     """The status of the first page, or None where nobody answers. By hand: a client of HTTP is 4 MB that stay."""
     try:
         with socket.create_connection((plan.reachable_host, plan.port), timeout=5) as connection:
@@ -239,7 +239,7 @@ def first_page(plan: ServerConfig) -> int | None:
         return None
 
 
-def welcome(plan: ServerConfig) -> Iterator[str]:
+def startup_lines(plan: ServerConfig) -> Iterator[str]:
     yield f"Agent CMS is at {plan.address}"
     for user in demo_users(plan.data / "demo_passwords.json"):
         yield f"  sign in as {user['username']} ({user['role']}), password {user['password']}"

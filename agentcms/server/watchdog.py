@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-PATIENCE = 5.0  # seconds between asking and forcing
+STOP_TIMEOUT = 5.0  # seconds between asking and forcing
 
 
 def main() -> None:
@@ -26,15 +26,15 @@ def main() -> None:
             groups.discard(int(value))
         elif word == "remove":
             paths.add(value)
-    end(groups)
+    stop_groups(groups)
     for path in paths:
-        remove(path)
+        remove_path(path)
 
 
-def end(groups: Iterable[int]) -> None:
+def stop_groups(groups: Iterable[int]) -> None:
     """Ask the groups to end, and force those that do not."""
     left = {group for group in groups if signal_group(group, signal.SIGTERM)}
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + STOP_TIMEOUT
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
         left = {group for group in left if signal_group(group, 0)}
@@ -51,7 +51,7 @@ def signal_group(group: int, number: int) -> bool:
     return True
 
 
-def remove(path: str) -> None:
+def remove_path(path: str) -> None:
     if os.path.isdir(path):
         shutil.rmtree(path, ignore_errors=True)
     elif os.path.exists(path):

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 
-def show_act(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
+def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
     """What an act asks before it is done: a dialog for htmx, else a page."""
     template = "components/_act.html" if is_htmx(request) else "components/act.html"
     response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views import defaults
 
 from agentcms.api.exceptions import api_error
-from agentcms.api.renderers import encode
+from agentcms.api.renderers import encode_json
 from agentcms.errors import ApiError, Forbidden, NotFound
 
 
@@ -37,7 +37,7 @@ def handler500(request: HttpRequest) -> HttpResponse:
 def render_error(request: HttpRequest, error: ApiError, page: Callable[[], HttpResponse]) -> HttpResponse:
     """The error as JSON below /api, else the page with the error's status and headers."""
     if request.path == "/api" or request.path.startswith("/api/"):
-        return HttpResponse(encode(error.body), "application/json", error.status, headers=error.headers)
+        return HttpResponse(encode_json(error.body), "application/json", error.status, headers=error.headers)
     response = page()
     response.status_code = error.status
     for name, value in error.headers.items():

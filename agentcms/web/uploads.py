@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 View = Callable[..., HttpResponse]
 
 
-class Bounded(TemporaryFileUploadHandler):
+class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
     """Writes a file to disk up to the limit, and leaves out one that is larger."""
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
@@ -32,7 +32,7 @@ def accepts_upload(view: View) -> View:
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         # The token is checked here and not before: that reads the form, and with it the file.
-        request.upload_handlers = [Bounded(request)]
+        request.upload_handlers = [SizeLimitedUploadHandler(request)]
         return protected(request, *args, **kwargs)
 
     return csrf_exempt(wrapped)

@@ -12,7 +12,7 @@ from typing import Any
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER
 
 # Asked first in the two loops over every value, because most values are these.
-_NEVER_CHANGED = frozenset({str, bool, NoneType})
+_ALREADY_NORMAL = frozenset({str, bool, NoneType})
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -47,20 +47,20 @@ def normalise(value: Any) -> Any:
         changed = {
             key: new
             for key, old in value.items()
-            if type(old) not in _NEVER_CHANGED and (new := normalise(old)) is not old
+            if type(old) not in _ALREADY_NORMAL and (new := normalise(old)) is not old
         }
         return {**value, **changed} if changed else value
     if isinstance(value, (list, tuple)):
-        items = [item if type(item) in _NEVER_CHANGED else normalise(item) for item in value]
+        items = [item if type(item) in _ALREADY_NORMAL else normalise(item) for item in value]
         return value if all(map(is_, items, value)) else items
     if isinstance(value, int) and not isinstance(value, bool):
         return value if MIN_INTEGER <= value <= MAX_INTEGER else float(value)
     if isinstance(value, float) and value.is_integer():
-        return _integral(value)
+        return _integral_to_int(value)
     return value
 
 
-def _integral(value: float) -> int | float:
+def _integral_to_int(value: float) -> int | float:
     # Through the shortest decimal, which is what both databases store: 2.0**60 is written 1.152921504606847e+18.
     whole = int(value) if abs(value) < 1e16 else int(Decimal(repr(value)))
     return whole if MIN_INTEGER <= whole <= MAX_INTEGER else value

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_SHOWN_KEY = 100
+_MAX_KEY_LENGTH = 100
 
 
 def printable_key(key: str) -> str:
     """A caller's key as it may stand in an answer: short, without NUL, and always UTF-8."""
-    clipped = key if len(key) <= _SHOWN_KEY else key[:_SHOWN_KEY] + "…"
+    clipped = key if len(key) <= _MAX_KEY_LENGTH else key[:_MAX_KEY_LENGTH] + "…"
     return clipped.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
 
 

@@ -11,9 +11,9 @@ from agentcms.wire.validation import (
     MAX_DEPTH,
     MAX_INTEGER,
     MIN_INTEGER,
-    NOT_FINITE,
-    TOO_BIG,
-    TOO_DEEP,
+    NOT_FINITE_MESSAGE,
+    TOO_BIG_MESSAGE,
+    TOO_DEEP_MESSAGE,
     DuplicateKeys,
     InvalidValue,
     JSONFault,
@@ -21,8 +21,8 @@ from agentcms.wire.validation import (
 )
 
 MAX_FAULTS = 100
-_SAFE_DIGITS, _MOST_DIGITS = 18, 20  # so many always fit 64 bits; more, with the sign, never do
-_TOO_SMALL = "A number must not be so small that a double turns it into zero."
+_SAFE_DIGITS, _MAX_DIGITS = 18, 20  # so many always fit 64 bits; more, with the sign, never do
+_TOO_SMALL_MESSAGE = "A number must not be so small that a double turns it into zero."
 
 
 class InvalidJSON(ValueError):
@@ -39,14 +39,14 @@ def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
 
     Raises InvalidJSON with line and column for a fault of syntax, and with the path of every other fault.
     """
-    value = _read(_text(data))
+    value = _decode_json(_decode_utf8(data))
     found = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
     if found:
         raise InvalidJSON(found)
     return value
 
 
-def _text(data: bytes) -> str:
+def _decode_utf8(data: bytes) -> str:
     if data.startswith(b"\xef\xbb\xbf"):
         raise InvalidJSON([JSONFault("", "The JSON must not begin with a byte order mark.")])
     try:
@@ -58,7 +58,7 @@ def _text(data: bytes) -> str:
         raise InvalidJSON([JSONFault("", message)]) from None
 
 
-def _read(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -66,13 +66,13 @@ def _read(text: str) -> Any:
         message = f"The JSON cannot be read at line {error.lineno}, column {error.colno}: {reason}."
         raise InvalidJSON([JSONFault("", message)]) from None
     except RecursionError:
-        raise InvalidJSON([JSONFault("", TOO_DEEP)]) from None
+        raise InvalidJSON([JSONFault("", TOO_DEEP_MESSAGE)]) from None
 
 
 # The hooks leave a marker where the value stands, so that `faults` can name its path.
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
@@ -81,28 +81,28 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def _integer(digits: str) -> int | InvalidValue:
+def _parse_integer(digits: str) -> int | InvalidValue:
     # By length first: Python refuses to convert thousands of digits, and takes its time over hundreds.
     if len(digits) <= _SAFE_DIGITS:
         return int(digits)
-    if len(digits) > _MOST_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
-        return InvalidValue(TOO_BIG)
+    if len(digits) > _MAX_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+        return InvalidValue(TOO_BIG_MESSAGE)
     return int(digits)
 
 
-def _float(digits: str) -> float | InvalidValue:
+def _parse_float(digits: str) -> float | InvalidValue:
     number = float(digits)
     if number - number != 0:
-        return InvalidValue(NOT_FINITE)
+        return InvalidValue(NOT_FINITE_MESSAGE)
     if number == 0 and digits.lower().partition("e")[0].strip("-0."):
-        return InvalidValue(_TOO_SMALL)
+        return InvalidValue(_TOO_SMALL_MESSAGE)
     return number
 
 
-def _constant(name: str) -> InvalidValue:
+def _parse_constant(name: str) -> InvalidValue:
     return InvalidValue(f"{name} is not JSON.")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+    object_pairs_hook=_build_object, parse_int=_parse_integer, parse_float=_parse_float, parse_constant=_parse_constant
 )

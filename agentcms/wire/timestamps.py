@@ -15,13 +15,15 @@ def format_timestamp(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 def parse_timestamp(text: str) -> datetime:
     """A wire time as an aware datetime in UTC; any offset is understood, none is a ValueError."""
     try:
-        if _TIME.fullmatch(text):
+        if _TIMESTAMP.fullmatch(text):
             return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         pass

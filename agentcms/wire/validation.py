@@ -17,28 +17,28 @@ MAX_DEPTH = 64
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
 
-NUL = "Text must not contain a NUL character."
+NUL_MESSAGE = "Text must not contain a NUL character."
 
 
-SURROGATE = "Text must not contain half of a surrogate pair."
+SURROGATE_MESSAGE = "Text must not contain half of a surrogate pair."
 
 
-TOO_DEEP = f"JSON must not be nested deeper than {MAX_DEPTH} levels."
+TOO_DEEP_MESSAGE = f"JSON must not be nested deeper than {MAX_DEPTH} levels."
 
 
-TOO_BIG = f"A whole number must lie between {MIN_INTEGER} and {MAX_INTEGER}."
+TOO_BIG_MESSAGE = f"A whole number must lie between {MIN_INTEGER} and {MAX_INTEGER}."
 
 
-NOT_FINITE = "A number must be finite and fit a double."
+NOT_FINITE_MESSAGE = "A number must be finite and fit a double."
 
 
-NOT_JSON = "This is not a JSON value."
+NOT_JSON_MESSAGE = "This is not a JSON value."
 
 
-NOT_TEXT = "A key must be text."
+KEY_NOT_TEXT_MESSAGE = "A key must be text."
 
 
-_NEVER_WRONG = frozenset({bool, NoneType})
+_ALWAYS_VALID = frozenset({bool, NoneType})
 
 
 class JSONFault(NamedTuple):
@@ -70,66 +70,66 @@ def find_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator
     jsonb spelled out; a text that writes such an integer is refused by `strict_json.parse`.
     """
     room = levels - bool(path)
-    if not _is_sound(value, room):
-        yield from _walk(value, path, room)
+    if not _is_valid(value, room):
+        yield from _faults_in_value(value, path, room)
 
 
-def _is_sound(value: Any, room: int) -> bool:
+def _is_valid(value: Any, room: int) -> bool:
     """Whether a value has no fault; without paths, because nearly every value is sound."""
     kind = type(value)
     if kind is str:
         return "\0" not in value and (value.isascii() or _text_fault(value) is None)
-    if kind in _NEVER_WRONG:
+    if kind in _ALWAYS_VALID:
         return True
     if isinstance(value, dict):
-        return room > 0 and not isinstance(value, DuplicateKeys) and _are_sound_members(value, room - 1)
+        return room > 0 and not isinstance(value, DuplicateKeys) and _are_valid_members(value, room - 1)
     if isinstance(value, (list, tuple)):
-        return room > 0 and all(map(_is_sound, value, repeat(room - 1)))
+        return room > 0 and all(map(_is_valid, value, repeat(room - 1)))
     return not (_text_fault(value) if isinstance(value, str) else _scalar_fault(value))
 
 
-def _are_sound_members(members: dict[Any, Any], room: int) -> bool:
+def _are_valid_members(members: dict[Any, Any], room: int) -> bool:
     for key, item in members.items():
         if not isinstance(key, str) or "\0" in key or (not key.isascii() and _text_fault(key)):
             return False
-        if type(item) not in _NEVER_WRONG and not _is_sound(item, room):
+        if type(item) not in _ALWAYS_VALID and not _is_valid(item, room):
             return False
     return True
 
 
-def _walk(value: Any, path: str, room: int) -> Iterator[JSONFault]:
+def _faults_in_value(value: Any, path: str, room: int) -> Iterator[JSONFault]:
     if isinstance(value, dict | list | tuple):
         if room:
-            yield from _walk_members(value, path, room - 1)
+            yield from _faults_in_members(value, path, room - 1)
         else:
-            yield JSONFault(path, TOO_DEEP)
+            yield JSONFault(path, TOO_DEEP_MESSAGE)
     elif message := _text_fault(value) if isinstance(value, str) else _scalar_fault(value):
         yield JSONFault(path, message)
 
 
-def _walk_members(value: Any, path: str, room: int) -> Iterator[JSONFault]:
+def _faults_in_members(value: Any, path: str, room: int) -> Iterator[JSONFault]:
     if not isinstance(value, dict):
         for index, item in enumerate(value):
-            yield from _walk(item, f"{path}[{index}]", room)
+            yield from _faults_in_value(item, f"{path}[{index}]", room)
         return
     if isinstance(value, DuplicateKeys):
         for name in value.names:
             yield JSONFault(join_path(path, name), f"The key {printable_key(name)!r} stands twice in one object.")
     for key, item in value.items():
         where = join_path(path, str(key))
-        if message := _text_fault(key) if isinstance(key, str) else NOT_TEXT:
+        if message := _text_fault(key) if isinstance(key, str) else KEY_NOT_TEXT_MESSAGE:
             yield JSONFault(where, message.replace("Text", "A key", 1))
-        yield from _walk(item, where, room)
+        yield from _faults_in_value(item, where, room)
 
 
 def _text_fault(text: str) -> str | None:
     if "\0" in text:
-        return NUL
+        return NUL_MESSAGE
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            return SURROGATE
+            return SURROGATE_MESSAGE
     return None
 
 
@@ -137,10 +137,10 @@ def _scalar_fault(value: Any) -> str | None:
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG
+        return None if MIN_INTEGER <= value <= MAX_INTEGER or _is_double(value) else TOO_BIG_MESSAGE
     if isinstance(value, float):
-        return None if value - value == 0 else NOT_FINITE
-    return value.message if isinstance(value, InvalidValue) else NOT_JSON
+        return None if value - value == 0 else NOT_FINITE_MESSAGE
+    return value.message if isinstance(value, InvalidValue) else NOT_JSON_MESSAGE
 
 
 def _is_double(value: int) -> bool:

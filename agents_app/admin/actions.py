@@ -160,7 +160,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
         if len(chosen) > bulk.MOST:
             self.message_user(request, f"Select at most {bulk.MOST} agents, or export all.", messages.ERROR)
             return None
-        offer = runner.offers["export-agents"]
+        offer = runner.staff_jobs["export-agents"]
         job = runner.enqueue(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)
         self.message_user(request, "The export was started. This page shows how far it is.")
         return redirect("admin:jobs_app_job_change", job.pk)

@@ -66,7 +66,7 @@ def parse_params(query: QueryParams) -> AgentListParams:
     order = query.order_by(tuple(ORDER), NEWEST)
     owner_id, author_id = query.text("ownerId"), query.text("authorId")
     if owner_id is not None and author_id not in (None, owner_id):
-        query.refuse("authorId", "This is another name of ownerId. Give one of them.")
+        query.add_fault("authorId", "This is another name of ownerId. Give one of them.")
     status = query.choice("status", tuple(STATES), "published")
     cursor = query.text("cursor")
     return AgentListParams(
@@ -74,7 +74,7 @@ def parse_params(query: QueryParams) -> AgentListParams:
         order=order,
         status=status,
         owner_id=author_id if owner_id is None else owner_id,
-        metadata=query.object("metadata") or {},
+        metadata=query.json_object("metadata") or {},
         search=query.text("search") or "",
         cursor=cursor,
         after=read_cursor(query, cursor, order) if cursor else None,
@@ -166,7 +166,7 @@ def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | 
         (agent_id + value).encode()
         return [value if field == "name" else parse_timestamp(value), agent_id]
     except (ValueError, TypeError, RecursionError):
-        query.refuse("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
+        query.add_fault("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
         return None
 
 

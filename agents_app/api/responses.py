@@ -28,7 +28,7 @@ def reject_warnings(agent: Agent, version: Any) -> None:
 def is_strict(request: Request) -> bool:
     """Whether the caller wants warnings to be errors."""
     with QueryParams(request) as query:
-        return query.flag("strict")
+        return query.boolean("strict")
 
 
 def agent_response(agent: Agent, version: Any, status: int = 200) -> HttpResponse:

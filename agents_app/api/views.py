@@ -16,7 +16,7 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
-from agentcms.ids import read_id
+from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.conditional import is_not_modified
 from agents_app.api.idempotency import idempotent
@@ -78,7 +78,7 @@ class AgentView(JSONView):
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             status = query.choice("status", tuple(STATES), "published")
-            version_id, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
+            version_id, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
         shown = STATES[status][1]
         found: AgentText | AgentKey | None
         if version_id or number:
@@ -112,7 +112,7 @@ class AgentView(JSONView):
 
     def delete(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
-            force = query.flag("force")
+            force = query.boolean("force")
         with transaction.atomic():
             agent = lock_agent(request, agent_id, Role.PUBLISHER)
             if not force and (reason := dependents_message(request.user, agent)):
@@ -155,7 +155,7 @@ class DuplicateView(JSONView):
 
 def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
     """The agent as a version has it that is named by id, by number or by both."""
-    version_id = read_id(text) if text else None
+    version_id = parse_uuid(text) if text else None
     named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
     row = None if text and version_id is None else representation.at_version(user, agent_id, **named)
     if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
@@ -195,7 +195,7 @@ def get_version(agent: Agent, text: str | None) -> Any:
     """One of the agent's versions by its id, the live one where none is named."""
     if text is None:
         return agent.active_version
-    version_id = read_id(text)
+    version_id = parse_uuid(text)
     version = agent.versions.filter(pk=version_id).first() if version_id else None
     if version is None:
         raise version_not_found(agent.pk, text)

@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx, show_act
+from agentcms.web.dialogs import is_htmx, render_dialog
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.presence import BEAT, note
 from agents_app.forms.actions import ChangeOwnerForm, DeleteForm
@@ -84,7 +84,7 @@ def confirmation(
         "why_not": missing_role_message(request, agent, Role.PUBLISHER),
         **more,
     }
-    return show_act(request, context, 422 if form.is_bound else 200)
+    return render_dialog(request, context, 422 if form.is_bound else 200)
 
 
 @require_POST

@@ -7,10 +7,10 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from agentcms.api.renderers import encode
+from agentcms.api.renderers import encode_json
 from agentcms.api.views import JSONView
 from agentcms.errors import NotFound
-from agentcms.ids import read_id
+from agentcms.ids import parse_uuid
 from jobs_app.models import Job
 
 
@@ -18,18 +18,18 @@ class JobView(JSONView):
     """How far a job of the caller's is, and what came of it."""
 
     def get(self, request: Request, job_id: str) -> HttpResponse:
-        return job_reply(find_job(request, job_id))
+        return job_response(get_job(request, job_id))
 
 
-def find_job(request: Request, job_id: str) -> Job:
-    known: Any = read_id(job_id)  # no job has the id None
+def get_job(request: Request, job_id: str) -> Job:
+    known: Any = parse_uuid(job_id)  # no job has the id None
     job = Job.objects.for_user(request.user).filter(pk=known).first()
     if job is None:
         raise NotFound(f"Job with id {job_id} not found")
     return job
 
 
-def job_body(job: Job) -> dict[str, Any]:
+def job_payload(job: Job) -> dict[str, Any]:
     return {
         "id": job.pk,
         "kind": job.kind,
@@ -44,5 +44,5 @@ def job_body(job: Job) -> dict[str, Any]:
     }
 
 
-def job_reply(job: Job, status: int = 200) -> HttpResponse:
-    return HttpResponse(encode(job_body(job)), "application/json", status)
+def job_response(job: Job, status: int = 200) -> HttpResponse:
+    return HttpResponse(encode_json(job_payload(job)), "application/json", status)

@@ -14,7 +14,7 @@ from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
-from agentcms.ids import read_id
+from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found
 from agents_app.api.views import version_not_found
@@ -39,7 +39,7 @@ class AgentsView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            paging, partial = query.paging(MOST_LISTED), query.flag("partial")
+            paging, partial = query.paging(MOST_LISTED), query.boolean("partial")
         agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
         return json_response({each.id: agent_body(each, partial=partial) for each in agents})
 
@@ -119,8 +119,8 @@ def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
     """The agent as the version that the query names: by id, by number, or by status."""
     with QueryParams(request) as query:
         status = query.choice("status", ("published", "draft"), "published")
-        text, number = query.text("versionId"), query.whole("versionNumber", 0, 1)
-    version_id: UUID | None = read_id(text) if text else None
+        text, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
+    version_id: UUID | None = parse_uuid(text) if text else None
     try:
         if text and version_id is None:
             stored_agents.get(agent_id, user=request.user)  # no such agent comes before no such version

@@ -11,7 +11,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
-from agentcms.ids import read_id
+from agentcms.ids import parse_uuid
 from runs_app.events.streams import EventStream, stream_slot
 from runs_app.models import AgentRun
 
@@ -29,7 +29,7 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 
 def find_run(request: Request, run_id: str) -> AgentRun:
     """A run that the caller may read; any other does not exist."""
-    known: Any = read_id(run_id)  # no run has the id None
+    known: Any = parse_uuid(run_id)  # no run has the id None
     run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=known).first()
     if run is None:
         raise no_run(run_id)

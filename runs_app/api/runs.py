@@ -31,7 +31,7 @@ class RunsView(JSONView):
             paging = query.paging(50)
             agent_id = query.text("agentId")
             status = query.choice("status", ("all", *AgentRun.Status.values), "all")
-            children = query.flag("children")
+            children = query.boolean("children")
         runs = AgentRun.objects.for_user(request.user)
         if not children:
             runs = runs.filter(parent=None)
@@ -56,7 +56,7 @@ class EventsView(JSONView):
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
         with QueryParams(request) as query:
-            after, per_page = query.whole("after", 0), query.whole("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
+            after, per_page = query.integer("after", 0), query.integer("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
         run = find_run(request, run_id)
         found: list[Any] = list(run.events.filter(number__gt=after)[: per_page + 1])
         events = [event_body(event) for event in found[:per_page]]
@@ -70,7 +70,7 @@ class StreamView(JSONView):
 
     def get(self, request: Request, run_id: str) -> StreamingHttpResponse:
         with QueryParams(request) as query:
-            after = query.whole("after", 0)
+            after = query.integer("after", 0)
         run = find_run(request, run_id)
         after = last_event_id(request, after)
         return stream_reply(run.pk, after, stream_slot(request.user), numbered=True)

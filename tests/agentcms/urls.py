@@ -9,7 +9,7 @@ from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.renderers import PreEncodedJSON
-from agentcms.api.views import JSONView, NoSuchRoute
+from agentcms.api.views import ApiNotFoundView, JSONView
 
 handler400 = "agentcms.web.error_handlers.handler400"
 handler403 = "agentcms.web.error_handlers.handler403"
@@ -40,8 +40,8 @@ class Rows(Open):
         with QueryParams(request) as query:
             paging = query.paging(100)
             order = query.order_by(("createdAt", "name"), OrderBy("createdAt"))
-            metadata = query.object("metadata")
-            strict = query.flag("strict")
+            metadata = query.json_object("metadata")
+            strict = query.boolean("strict")
         body = page_payload("rows", [], 150, paging.page, paging.per_page)
         return Response({**body, "order": [order.field, order.direction], "metadata": metadata, "strict": strict})
 
@@ -85,5 +85,5 @@ urlpatterns = [
     path("api/plain", raising),
     path("page", lambda request: HttpResponse("page")),
     path("plain", raising),
-    re_path(r"^api/last(/.*)?$", NoSuchRoute.as_view()),
+    re_path(r"^api/last(/.*)?$", ApiNotFoundView.as_view()),
 ]

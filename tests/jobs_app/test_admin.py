@@ -45,7 +45,7 @@ def test_a_dry_run_of_pruning_is_started_and_read_in_the_admin(client, staff, se
 def test_every_job_on_offer_has_its_button_and_runs(client, staff):
     page = client.get(LIST).content.decode()
 
-    for name in runner.offers:
+    for name in runner.staff_jobs:
         assert reverse("admin:jobs_app_job_start", args=[name]) in page
         start(client, name)
     done = [runner.run_claimed(str(job.pk)) for job in Job.objects.all()]

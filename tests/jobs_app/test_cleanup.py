@@ -82,7 +82,7 @@ FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttemp
 
 def test_every_table_that_grows_by_itself_has_an_age():
     app.autodiscover_tasks(force=True)  # what a worker knows
-    aged = {old().model._meta.label for old in cleanup._old.values()}
+    aged = {old().model._meta.label for old in cleanup._expired_rows.values()}
 
     assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
 

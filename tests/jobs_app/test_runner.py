@@ -10,7 +10,7 @@ from django.db.models.signals import post_save
 from django.utils import timezone
 
 from jobs_app import runner
-from jobs_app.models import MOST_ATTEMPTS, Job, LeaseLost
+from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 from tests.broker import broker
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
 
     post_save.connect(look, sender=Job)
     try:
-        job = runner.run_here("counting", {"fast": True})
+        job = runner.run_now("counting", {"fast": True})
     finally:
         post_save.disconnect(look, sender=Job)
 
@@ -125,7 +125,7 @@ def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monk
 
 
 def test_a_job_that_no_worker_survives_is_given_up(counting):
-    job = stored(state="running", attempts=MOST_ATTEMPTS, lease_until=silent_for(1))
+    job = stored(state="running", attempts=MAX_ATTEMPTS, lease_until=silent_for(1))
 
     runner.send_due()
 
@@ -164,7 +164,7 @@ def test_late_jobs_are_found_among_the_others(counting):
 
 
 def test_a_failed_job_goes_on_where_it_stopped(counting):
-    job = stored(state="failed", attempts=MOST_ATTEMPTS, cursor={"after": 7}, error="Gone.")
+    job = stored(state="failed", attempts=MAX_ATTEMPTS, cursor={"after": 7}, error="Gone.")
 
     job.requeue()
 

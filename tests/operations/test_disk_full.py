@@ -185,9 +185,9 @@ def test_a_read_needs_no_room_to_note_that_its_key_was_used():
 
 def test_a_process_without_room_for_its_figures_counts_in_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    monkeypatch.setattr(metrics, "FOLDER", tmp_path / "gone")
+    monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path / "gone")
 
-    metrics.reserve()
+    metrics.reserve_files()
 
     elsewhere = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
     assert elsewhere.is_dir()
@@ -196,10 +196,10 @@ def test_a_process_without_room_for_its_figures_counts_in_memory(tmp_path, monke
 
 
 def test_a_process_takes_the_room_for_its_figures_before_it_needs_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(metrics, "FOLDER", tmp_path)
+    monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
 
-    metrics.reserve()
+    metrics.reserve_files()
 
     taken = [path.stat().st_blocks * 512 for path in tmp_path.iterdir()]
     assert len(taken) == 2
-    assert min(taken) >= metrics.ROOM
+    assert min(taken) >= metrics.FILE_SIZE

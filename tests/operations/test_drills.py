@@ -15,7 +15,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from agentcms.server.supervisor import LONGEST_PAUSE
+from agentcms.server.supervisor import MAX_RESTART_DELAY
 from tests import postgres
 from tests.operations.running_copy import (
     Editors,
@@ -107,7 +107,7 @@ def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
         for _ in range(20 if drilled else 2):
             copy.named("valkey-server")[0].kill()
             editors.wait_for_more(20)
-            wait_until(lambda: copy.named("valkey-server"), LONGEST_PAUSE * 2, what="another valkey")
+            wait_until(lambda: copy.named("valkey-server"), MAX_RESTART_DELAY * 2, what="another valkey")
 
     wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
     assert editors.refused == []
@@ -119,7 +119,7 @@ def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, 
     with Editors(copy, editor_key(copy)) as editors:
         # The hundred kills are those of the server alone: here each one lengthens the pause before the next start.
         for _ in range(12 if drilled else 3):
-            wait_until(lambda: len(copy.named("granian")) > 1, LONGEST_PAUSE * 2, what="a web process")
+            wait_until(lambda: len(copy.named("granian")) > 1, MAX_RESTART_DELAY * 2, what="a web process")
             max(copy.named("granian"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 

@@ -32,7 +32,7 @@ class ActivationsView(JSONView):
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(20)
-            moment = query.time("at")
+            moment = query.timestamp("at")
         if not visible_agents(request).filter(pk=agent_id).exists():
             raise agent_not_found(agent_id)
         moves = Activation.objects.filter(agent_id=agent_id)

@@ -14,14 +14,14 @@ from rest_framework.request import Request
 
 from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role
-from agentcms.api.parsers import CUT_OFF, json_object_body
+from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE, json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
 from agentcms.ids import random_key
-from agentcms.middleware.wsgi_chunked import UNMEASURED
+from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND
 from agents_app.api.idempotency import idempotent, run_idempotently
-from jobs_app.api.views import find_job, job_reply
+from jobs_app.api.views import get_job, job_response
 from jobs_app.runner import enqueue
 from versions_app.exchange.jobs import EXPORT, IMPORT, folder
 
@@ -36,7 +36,7 @@ class ExportView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         json_object_body(request)
         with transaction.atomic():
-            return job_reply(enqueue(EXPORT, {"role": max_role(request.user)}, requested_by=request.user), 202)
+            return job_response(enqueue(EXPORT, {"role": max_role(request.user)}, requested_by=request.user), 202)
 
 
 class ImportView(JSONView):
@@ -44,7 +44,7 @@ class ImportView(JSONView):
 
     def post(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            options: dict[str, Any] = {name: query.flag(name) for name in ("dryRun", "publish", "strict")}
+            options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
         refuse_other_kinds(request)
         if (
@@ -59,7 +59,7 @@ class ImportView(JSONView):
             with transaction.atomic():
                 job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
                 unkept.append(path.rename(folder() / f"{job.pk}.upload"))
-                return job_reply(job, 202)
+                return job_response(job, 202)
 
         try:
             answer = run_idempotently(request, f"{request.get_full_path()}\n{digest}", act)
@@ -92,8 +92,8 @@ def store(request: Request) -> tuple[Path, str]:
                 file.write(chunk)
         if not size:
             raise ApiError(400, "Send at least one record.", "invalid_body")
-        if size < int(request.META.get("CONTENT_LENGTH") or 0) and UNMEASURED not in request.META:
-            raise BadRequest("request body", [("", CUT_OFF)])
+        if size < int(request.META.get("CONTENT_LENGTH") or 0) and LENGTH_IS_UPPER_BOUND not in request.META:
+            raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -104,7 +104,7 @@ class JobFileView(JSONView):
     """What an export wrote."""
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
-        job = find_job(request, job_id)
+        job = get_job(request, job_id)
         path = folder() / f"{job.pk}.jsonl"
         if job.kind != EXPORT or job.state != job.State.DONE or not path.exists():
             raise NotFound(f"Job {job_id} has no file")

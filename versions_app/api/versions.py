@@ -15,7 +15,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.ids import read_id
+from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_agent
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
@@ -130,7 +130,7 @@ class CompareView(JSONView):
             names = [query.text(name) for name in ("from", "to")]
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
-                    query.refuse(name, "Give the id of a version, live or head.")
+                    query.add_fault(name, "Give the id of a version, live or head.")
         (before, after), pointers = find(request, agent_id, *map(str, names), words=("live", "head"))
         text = representation_cache.comparison(before, after, pointers)
         if text is None:  # one of them went this very moment
@@ -166,7 +166,7 @@ def find(
 
 def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
-    a, b = [read_id(name) or NOBODY for name in (*names, "")][:2]
+    a, b = [parse_uuid(name) or NOBODY for name in (*names, "")][:2]
     found: Found = {}
     for key, pointers in representation_cache.load_pair(request.user, agent_id, a, b, with_pointed=bool(words)):
         found[str(key.id)] = (key, pointers)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx, show_act
+from agentcms.web.dialogs import is_htmx, render_dialog
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
@@ -43,7 +43,7 @@ def ask_delete(
     request: HttpRequest, agent: Agent, version: AgentVersion, notice: str = "", status: int = 200
 ) -> HttpResponse:
     number, is_live = version.version_number, version.pk == agent.active_version_id
-    return show_act(
+    return render_dialog(
         request,
         {
             **confirmation_context(request, agent, version, None, notice, Role.PUBLISHER),
@@ -86,7 +86,7 @@ def ask_describe(
         "body": "versions/_describe.html",
         "buttons": [{"label": "Save", "kind": "primary", "save": True}],
     }
-    return show_act(request, context, status)
+    return render_dialog(request, context, status)
 
 
 @require_http_methods(GET_POST)
@@ -116,7 +116,7 @@ def ask_snapshot(request: HttpRequest, agent: Agent, form: DescribeForm, status:
         "body": "versions/_snapshot.html",
         "buttons": [{"label": "Save the version", "kind": "primary", "save": True}],
     }
-    return show_act(request, context, status)
+    return render_dialog(request, context, status)
 
 
 @require_http_methods(GET_POST)
@@ -153,4 +153,4 @@ def ask_duplicate(
         "buttons": [{"label": "Create the copy", "kind": "primary", "save": True}],
         "why_not": "" if form.owners else "Creating an agent needs the role editor for some owner.",
     }
-    return show_act(request, context, status)
+    return render_dialog(request, context, status)

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
-from agentcms.web.dialogs import show_act
+from agentcms.web.dialogs import render_dialog
 from agents_app.configuration.sub_agents import CircularReference, dependents_payload
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
@@ -62,7 +62,7 @@ def ask_activate(
     live: Any = agent.active_version
     number, is_live = version.version_number, version.pk == live.pk
     button = {"label": f"Make v{number} live (replaces v{live.version_number})", "kind": "release"}
-    return show_act(
+    return render_dialog(
         request,
         {
             **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
@@ -109,7 +109,7 @@ def ask_restore(
 ) -> HttpResponse:
     live: Any = agent.active_version
     number, is_head = version.version_number, version.pk == agent.head_version_id
-    return show_act(
+    return render_dialog(
         request,
         {
             **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
@@ -167,7 +167,7 @@ def ask_discard(
     live: Any = agent.active_version
     head: Any = agent.head_version
     button = {"label": f"Discard the draft v{head.version_number}", "kind": "danger"}
-    return show_act(
+    return render_dialog(
         request,
         {
             **confirmation_context(request, agent, head, form, notice, Role.EDITOR),

@@ -63,7 +63,7 @@ def test_the_admin_has_no_door_of_its_own(client):
 
 
 def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeypatch):
-    for _ in range(throttling_sign_in.MOST_PER_PAIR):
+    for _ in range(throttling_sign_in.MAX_PER_PAIR):
         assert sign_in(client, password="wrong").status_code == 422
     monkeypatch.setattr(get_user_model(), "check_password", lambda *args: pytest.fail("hashed"))
 
@@ -75,7 +75,7 @@ def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeyp
 
 
 def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
-    for number in range(throttling_sign_in.MOST_PER_ADDRESS):
+    for number in range(throttling_sign_in.MAX_PER_ADDRESS):
         sign_in(client, username=f"name{number}", password="wrong")
 
     assert sign_in(client).status_code == 429
@@ -83,7 +83,7 @@ def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
 
 
 def test_guessing_a_name_keeps_nobody_out_elsewhere(client, user):
-    for _ in range(throttling_sign_in.MOST_PER_PAIR + throttling_sign_in.MOST_PER_USERNAME):
+    for _ in range(throttling_sign_in.MAX_PER_PAIR + throttling_sign_in.MAX_PER_USERNAME):
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 429
@@ -91,7 +91,7 @@ def test_guessing_a_name_keeps_nobody_out_elsewhere(client, user):
 
 
 def test_many_places_that_guess_together_come_to_an_end(client, user, monkeypatch):
-    monkeypatch.setattr(throttling_sign_in, "MOST_PER_USERNAME", 20)
+    monkeypatch.setattr(throttling_sign_in, "MAX_PER_USERNAME", 20)
     for number in range(20):
         assert sign_in(Client(REMOTE_ADDR=f"10.0.{number}.1"), password="wrong").status_code == 422
 
@@ -102,7 +102,7 @@ def test_many_places_that_guess_together_come_to_an_end(client, user, monkeypatc
 
 
 def test_a_subscriber_of_ipv6_is_one_place_however_many_addresses_it_has(client, user):
-    for number in range(throttling_sign_in.MOST_PER_PAIR):
+    for number in range(throttling_sign_in.MAX_PER_PAIR):
         sign_in(Client(REMOTE_ADDR=f"2001:db8::{number:x}"), password="wrong")
 
     assert sign_in(Client(REMOTE_ADDR="2001:db8::ffff:1")).status_code == 429
@@ -111,7 +111,7 @@ def test_a_subscriber_of_ipv6_is_one_place_however_many_addresses_it_has(client,
 
 
 def test_a_right_password_forgives_the_tries_before_it(client, user):
-    for _ in range(throttling_sign_in.MOST_PER_PAIR - 1):
+    for _ in range(throttling_sign_in.MAX_PER_PAIR - 1):
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 302
@@ -124,7 +124,7 @@ def test_without_the_cache_tries_are_counted_in_the_database(client, user, monke
 
     monkeypatch.setattr(cache, "add", away)
     monkeypatch.setattr(cache, "delete", away)
-    for _ in range(throttling_sign_in.MOST_PER_PAIR):
+    for _ in range(throttling_sign_in.MAX_PER_PAIR):
         sign_in(client, password="wrong")
 
     assert sign_in(client).status_code == 429

@@ -8,7 +8,7 @@ from rest_framework import exceptions as drf
 
 from agentcms import errors
 from agentcms.api.exceptions import api_error
-from agentcms.api.renderers import encode
+from agentcms.api.renderers import encode_json
 
 
 def caused(exception, name):
@@ -149,4 +149,4 @@ def test_text_that_is_json_already_passes_as_it_is(http):
 
 def test_what_has_no_form_in_json_is_a_bug():
     with pytest.raises(TypeError):
-        encode({"a": object()})
+        encode_json({"a": object()})

@@ -34,7 +34,7 @@ def order(text):
 
 def metadata(text):
     with query(text) as reader:
-        return reader.object("metadata")
+        return reader.json_object("metadata")
 
 
 def test_a_page_has_its_defaults():
@@ -67,7 +67,7 @@ def test_an_absurd_page_size_is_refused_by_name(value):
 
 
 def test_all_faults_are_named_at_once():
-    assert refused("page=x&perPage=y&strict=z", lambda r: (r.paging(20), r.flag("strict"))) == [
+    assert refused("page=x&perPage=y&strict=z", lambda r: (r.paging(20), r.boolean("strict"))) == [
         "page",
         "perPage",
         "strict",
@@ -145,11 +145,11 @@ def test_metadata_is_understood_as_brackets_and_as_json(text, expected):
     ],
 )
 def test_metadata_that_is_none_is_refused(text, field):
-    assert refused(text, lambda reader: reader.object("metadata")) == [field]
+    assert refused(text, lambda reader: reader.json_object("metadata")) == [field]
 
 
 def test_metadata_ends_at_64_levels():
-    assert len(refused("metadata" + "[a]" * 20_000 + "=x", lambda reader: reader.object("metadata"))) == 1
+    assert len(refused("metadata" + "[a]" * 20_000 + "=x", lambda reader: reader.json_object("metadata"))) == 1
 
 
 @pytest.mark.parametrize("value", ["%00", "a%00b", "%ff", "%ED%A0%80", "%C3"])
@@ -175,18 +175,18 @@ def test_a_parameter_may_stand_once():
 @pytest.mark.parametrize(("text", "expected"), [("", False), ("strict=true", True), ("strict=false", False)])
 def test_a_flag_is_read(text, expected):
     with query(text) as reader:
-        assert reader.flag("strict") is expected
+        assert reader.boolean("strict") is expected
 
 
 @pytest.mark.parametrize("value", ["1", "yes", "True", ""])
 def test_a_flag_is_true_or_false_alone(value):
-    assert refused(f"strict={value}", lambda reader: reader.flag("strict")) == ["strict"]
+    assert refused(f"strict={value}", lambda reader: reader.boolean("strict")) == ["strict"]
 
 
 def test_a_time_is_read_or_refused():
     with query("at=2026-01-31T09:30:00.000Z") as reader:
-        assert reader.time("at") == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
-    assert refused("at=yesterday", lambda reader: reader.time("at")) == ["at"]
+        assert reader.timestamp("at") == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+    assert refused("at=yesterday", lambda reader: reader.timestamp("at")) == ["at"]
 
 
 def test_an_error_inside_the_block_is_not_hidden():
@@ -205,8 +205,8 @@ def test_noise_is_read_or_refused(text):
         with query(raw) as reader:
             reader.paging(20)
             reader.order_by(FIELDS, DEFAULT)
-            reader.object("metadata")
-            reader.time("at")
+            reader.json_object("metadata")
+            reader.timestamp("at")
     except BadRequest as error:
         json.dumps(error.body, ensure_ascii=False).encode()
 

@@ -13,7 +13,7 @@ from django.db.utils import ConnectionHandler
 from agentcms.api.exceptions import api_error
 from agentcms.db.backends.sqlite3.base import Turn
 from agentcms.server.processes import PROJECT
-from agentcms.settings import sqlite
+from agentcms.settings import sqlite_config
 from tests.served import wait_until
 
 HOLD = """
@@ -96,7 +96,7 @@ def test_the_turn_of_a_killed_process_is_free(path):
 @pytest.mark.django_db
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_a_transaction_gives_its_turn_back_however_it_ends(tmp_path, end):
-    connection = ConnectionHandler({"default": sqlite(str(tmp_path / "agents.sqlite3"))})["default"]
+    connection = ConnectionHandler({"default": sqlite_config(str(tmp_path / "agents.sqlite3"))})["default"]
 
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
     path = connection.turn.path

@@ -1,7 +1,7 @@
 import sys
 from io import BytesIO
 
-from agentcms.middleware.wsgi_chunked import UNMEASURED, with_content_length
+from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND, with_content_length
 
 
 class Trickle(BytesIO):
@@ -26,7 +26,7 @@ def test_a_chunked_body_gets_its_length():
 
     assert seen["CONTENT_LENGTH"] == "15"
     assert seen["wsgi.input"].read() == b'{"name": "Ada"}'
-    assert UNMEASURED not in seen
+    assert LENGTH_IS_UPPER_BOUND not in seen
 
 
 def test_a_body_over_the_limit_gets_a_bound_and_is_still_whole(settings):
@@ -36,7 +36,7 @@ def test_a_body_over_the_limit_gets_a_bound_and_is_still_whole(settings):
     seen = reach(body)
 
     assert seen["CONTENT_LENGTH"] == str(sys.maxsize)
-    assert seen[UNMEASURED]
+    assert seen[LENGTH_IS_UPPER_BOUND]
     assert b"".join(iter(lambda: seen["wsgi.input"].read(8), b"")) == body
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
     monkeypatch.setattr(health, "readiness", health.Readiness())
-    monkeypatch.setattr(health, "_remembered", set())
+    monkeypatch.setattr(health, "_passed_once", set())
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_migration_that_is_not_applied_is_said(client, beating):
 
 
 def test_asking_often_is_cheap(client, beating, monkeypatch, django_assert_num_queries):
-    monkeypatch.setattr(health, "FRESH", 60)
+    monkeypatch.setattr(health, "CACHE_SECONDS", 60)
     client.get("/readyz")
 
     with django_assert_num_queries(0):

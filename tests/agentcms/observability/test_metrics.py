@@ -181,11 +181,11 @@ def test_an_allowed_address_reads_them_unless_a_proxy_stands_between(client, set
 
 
 def test_a_start_forgets_the_figures_of_processes_that_are_gone(monkeypatch, tmp_path):
-    monkeypatch.setattr(metrics, "FOLDER", tmp_path)
+    monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
     dead, living = tmp_path / "counter_999999999.db", tmp_path / f"counter_{os.getpid()}.db"
     for each in (dead, living):
         each.touch()
 
-    metrics.forget_the_dead()
+    metrics.remove_files_of_dead_processes()
 
     assert list(tmp_path.iterdir()) == [living]

@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
 
     def handle(self, *args: Any, repair: bool, **options: Any) -> None:
-        job = runner.run_here(CHECK, {"repair": repair})
+        job = runner.run_now(CHECK, {"repair": repair})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         result = job.result

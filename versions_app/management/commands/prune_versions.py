@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, limit: int | None, dry_run: bool, **options: Any) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.")
-        job = runner.run_here(PRUNE, {"limit": limit, "dryRun": dry_run})
+        job = runner.run_now(PRUNE, {"limit": limit, "dryRun": dry_run})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         self._report(job.result) if dry_run else self.stdout.write(f"Removed {job.result['removed']} versions.")
