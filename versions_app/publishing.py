@@ -6,18 +6,23 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agentcms.db import write_batch
+from django.dispatch import Signal
+
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
 from agents_app.editing.change_context import current_change
+from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
 from agents_app.models.search_index import update_index
 from versions_app.models.activation import Activation
-from versions_app.retention import prune_in_batch
 
 if TYPE_CHECKING:
     from versions_app.models import AgentVersion
+
+# Sent when a new version was added to the write of its agent's row, before it is written.
+# Argument: `write`, an AgentWrite. A receiver may add statements.
+version_saving = Signal()
 
 
 def should_publish(row: Agent) -> bool:
@@ -29,39 +34,47 @@ def should_publish(row: Agent) -> bool:
 def move_pointers(
     row: Agent, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = ""
 ) -> None:
-    """Move the pointers of a locked row, to versions that are written too where they are new; nothing else does.
+    """Set the live and head versions of a locked agent, saving new versions first.
 
-    The row becomes its head's picture, and a move of live is noted. Raises Circle before anything changed.
+    The row takes the content of its head. Raises CircularReference before anything is written.
     """
-    refuse_new_circle(row, head, live)
-    at = change_time(head, live)
-    before = row.active_version
-    said = row.head_version.snapshot if row.head_version and not row.has_draft else None
-    newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
-    values: dict[str, Any] = {"revision": row.revision + 1, "updated_at": at, "last_version_number": newest}
-    if live is not None:
-        values["active_version"] = live
+    write = AgentWrite(row)
+    add_pointer_moves(write, head=head, live=live, reason=reason)
     if head is not None:
-        values |= {"head_version": head, **row_values(row, head)}
-    for name, value in values.items():
-        setattr(row, name, value)
-    columns = sorted({*row.deferred_fields, *(f"{name}_id" if name.endswith("_version") else name for name in values)})
-    row.deferred_fields = ()
-    writes = write_batch.WriteBatch().update(Agent, "id", row.pk, {name: getattr(row, name) for name in columns})
-    update_index(row, said, writes)
+        write.set(**row_values(row, head))
+    write.send()
+
+
+def add_pointer_moves(
+    write: AgentWrite, *, head: AgentVersion | None = None, live: AgentVersion | None = None, reason: str = ""
+) -> None:
+    """Add new live and head versions to the write of a row that equals its head. The only writer of these columns.
+
+    A move of live is logged. Raises CircularReference before anything is added.
+    """
+    row = write.row
+    refuse_new_circle(row, head, live)
+    timestamp, before = change_time(head, live), row.active_version
+    indexed = row.head_version.snapshot if row.head_version and not row.has_draft else None
+    newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
+    write.set(revision=row.revision + 1, updated_at=timestamp, last_version_number=newest)
+    if live is not None:
+        write.set(active_version=live)
+    if head is not None:
+        write.set(head_version=head)
+    update_index(row, indexed, write)
     if live is not None and live != before:
-        writes.insert(activation(row, before, live, reason, at))
+        write.insert(activation(row, before, live, reason, timestamp))
     for version in unsaved_versions(head, live):
-        writes.insert(version)
-        prune_in_batch(row, writes)
-    writes.send()
+        write.insert(version)
+        version_saving.send(type(version), write=write)
 
 
 def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
-    """What the row has to be written to be its head's picture: nothing, where the head was made of it."""
-    if row.deferred_fields or sha256_hex(row.snapshot_text) == head.snapshot_hash:
+    """Return the fields of the row by which it becomes equal to its head; nothing where it is equal."""
+    if sha256_hex(row.snapshot_text) == head.snapshot_hash:
         return {}
-    snapshot = json.loads(head.snapshot_text)  # anew: the row's lists are not the picture's
+    snapshot = json.loads(head.snapshot_text)  # a copy: the lists of the row are not those of the version
     return {name: snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
 
 

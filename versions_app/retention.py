@@ -13,7 +13,6 @@ from django.dispatch import Signal
 from django.utils import timezone
 
 from agentcms.db.write_batch import WriteBatch
-from agents_app.models import Agent
 from versions_app.models.retention_rule import RetentionRule
 
 pruned = Signal()  # count: so many versions went, in the transaction at hand
@@ -57,14 +56,13 @@ RANKED = f"""
     WHERE v.agent_id IN ({{agents}})"""  # noqa: S608  no input in it
 
 
-def prune_in_batch(agent: Agent, writes: WriteBatch) -> None:
-    """Let a new version push out the oldest over the limit, together with the writes that make it.
+def prune_in_batch(agent_id: str, batch: WriteBatch) -> None:
+    """Add the deletion of an agent's surplus versions to the writes that make a new one.
 
-    Waiting for it alone would cost as much as the deletion does.
+    A statement of its own would wait as long as the deletion takes.
     """
-    if agent.last_version_number > settings.AGENT_VERSION_LIMIT:  # numbers are never reused
-        surplus, parameters = _surplus([agent.pk], settings.AGENT_VERSION_LIMIT)
-        writes.execute(_deletion(surplus), parameters, _tell)
+    surplus, parameters = _surplus([agent_id], settings.AGENT_VERSION_LIMIT)
+    batch.execute(_deletion(surplus), parameters, _tell)
 
 
 def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:

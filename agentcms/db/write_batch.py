@@ -66,7 +66,14 @@ class WriteBatch:
         self.followed.append(then)
         return self
 
+    def prepend(self, batch: WriteBatch) -> None:
+        """Send the statements of another batch before those of this one."""
+        self.statements[:0] = batch.statements
+        self.followed[:0] = batch.followed
+
     def send(self) -> None:
+        if not self.statements:
+            return
         answers = connection.rows_of_each(self.statements)  # type: ignore[attr-defined]
         for then, answer in zip(self.followed, answers, strict=True):
             then(answer)
@@ -77,29 +84,21 @@ def insert_row(row: Any) -> None:
     WriteBatch().insert(row).send()
 
 
-def update_row(row: Any, names: Iterable[str]) -> None:
-    """What `row.save(force_update=True, update_fields=names)` does. No expressions.
-
-    Raises the model's DoesNotExist where the row vanished.
-    """
-    model, names = type(row), tuple(names)
-    with send_save_signals(row, names):
-        if not update_where(model, model._meta.pk.attname, row.pk, {name: getattr(row, name) for name in names}):
-            raise model.DoesNotExist(f"{model.__name__} {row.pk} was deleted meanwhile.")
-
-
 @contextmanager
-def send_save_signals(row: Any, names: Iterable[str]) -> Iterator[None]:
-    """Around what writes these fields of a row: the signals of a save."""
-    told: dict[str, Any] = {
+def send_save_signals(row: Any, names: Iterable[str] | None = None, *, created: bool = False) -> Iterator[None]:
+    """Send `pre_save` of a row before the block and `post_save` after it, unless the block raises.
+
+    `names` are the fields that the block writes, or None for all of them.
+    """
+    arguments: dict[str, Any] = {
         "instance": row,
         "raw": False,
         "using": connection.alias,
-        "update_fields": frozenset(names),
+        "update_fields": None if names is None else frozenset(names),
     }
-    pre_save.send(type(row), **told)
+    pre_save.send(type(row), **arguments)
     yield
-    post_save.send(type(row), created=False, **told)
+    post_save.send(type(row), created=created, **arguments)
 
 
 def update_where(model: Model, column: str, key: Any, values: Values) -> int:

@@ -114,7 +114,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             if change:
                 save = publish_locked if form.cleaned_data["publish"] else save_draft_locked
                 save(form.row, form.changed_fields())
-                form.row.hand_over(form.cleaned_data["owner_id"])
+                form.row.change_owner(form.cleaned_data["owner_id"])
             else:
                 obj.save()
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:

@@ -104,7 +104,7 @@ class AgentView(JSONView):
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
-                agent.hand_over(owner_id)
+                agent.change_owner(owner_id)
             version = agent.edit_locked(fields) or (agent.active_version if context.publish else agent.head_version)
             if strict:
                 reject_warnings(agent, version)

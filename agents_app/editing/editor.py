@@ -26,11 +26,8 @@ def publish_locked(row: Agent, fields: dict[str, Any]) -> Any:
     None where that was live already.
     """
     if row.has_changes(fields):
-        for name, value in fields.items():
-            setattr(row, name, value)
         with change(publish=True):
-            row.save(update_fields=list(fields))
-        row.refresh_from_db(fields=["active_version", "head_version"])
+            row.write_locked(fields)
         return row.active_version
     head: Any = row.head_version
     return head if head.activate_locked(row) else None

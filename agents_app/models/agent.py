@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from django.db import DatabaseError, models, transaction
+from django.db import models, transaction
 from django.utils import timezone
 
 from agentcms.db import write_batch
@@ -15,6 +15,7 @@ from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
 from agents_app.configuration import schema
 from agents_app.editing.change_context import change, current_change
+from agents_app.editing.saving import AgentWrite, agent_saving
 from agents_app.models.querysets import AgentQuerySet
 
 if TYPE_CHECKING:
@@ -60,9 +61,6 @@ class Agent(models.Model):
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     _stored_owner_id: str | None = None
-    # What `edit_locked` leaves to the history to write, in one statement with the pointers. While there is any, the
-    # object is the row under its lock, so that nobody need read it again.
-    deferred_fields: tuple[str, ...] = ()
 
     objects = AgentQuerySet.as_manager()
 
@@ -81,20 +79,18 @@ class Agent(models.Model):
         return self.name
 
     def save(self, *, update_fields: Iterable[str] | None = None, using: str | None = None, **unused: Any) -> None:
-        """Validate and write; the history follows in the same transaction, so that both land or neither.
+        """Validate the agent and write its row and its history in one transaction.
 
-        An agent that was read before writes its configuration only: a stale copy moves no pointer, hands the agent
-        to nobody and revives nothing. Raises Agent.DoesNotExist where the row vanished meanwhile, and Circle where it
-        comes to name sub-agents that lead back to it, as far as who makes the change can see.
+        An existing agent writes its configuration, and its owner if that was changed on this object. A stale copy
+        moves no pointer. Raises Agent.DoesNotExist if the row was deleted, and CircularReference if it comes to name
+        sub-agents that lead back to it, as far as the actor can see.
         """
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
             if self._state.adding:
-                self._insert(using)
-                return
-            self._write([name for name in fields if name != "owner_id"], using)
-            if "owner_id" in fields and self.owner_id != self._stored_owner_id:
-                self.hand_over(self.owner_id)
+                self._insert()
+            else:
+                self._update(fields)
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
@@ -130,44 +126,52 @@ class Agent(models.Model):
             raise TypeError(f"save() does not write {', '.join(closed)}: pointers move with the history.")
         return [name for name in fields if name in EDITABLE and name not in self.get_deferred_fields()]
 
-    def _insert(self, using: str | None) -> None:
-        """Write a new row; its history is its own, wherever its values were copied from."""
+    def _insert(self) -> None:
+        """Insert a new row with a history of its own, wherever its values were copied from."""
         self.active_version = self.head_version = None
         self.last_version_number = self.revision = 0
         self.row_key = random_key()
         self.clean()
-        super().save(force_insert=True, using=using)
-        self._stored_owner_id = self.owner_id
-        self._read_computed(schema.FIELDS)
+        with write_batch.send_save_signals(self, created=True):
+            Agent.objects.insert_unguarded(self)
+            self._stored_owner_id = self.owner_id
+            self._read_computed(schema.FIELDS)
+            write = AgentWrite(self)
+            agent_saving.send(type(self), write=write)
+            write.send()
 
-    def _write(self, fields: Collection[str], using: str | None = None) -> None:
-        """Write the named fields of an existing row; the history follows. The caller holds the transaction."""
+    def _update(self, fields: Collection[str]) -> None:
+        """Write the named fields of this object over the row as it is under its lock."""
         self.clean()
-        if using is None and not self._computed(fields):
-            if fields:
-                write_batch.update_row(self, fields)
+        if not fields:
             return
-        try:
-            super().save(force_update=True, update_fields=fields, using=using)
-        except DatabaseError as error:
-            if type(error) is DatabaseError or type(error).__name__ == "NotUpdated":  # no row took the update
-                raise Agent.DoesNotExist(f"Agent {self.pk} was deleted meanwhile.") from error
-            raise
-        self._read_computed(fields)
+        names = [name for name in fields if name in schema.FIELDS]
+        new_owner = "owner_id" in fields and self.owner_id != self._stored_owner_id
+        row = Agent.objects.get_locked(self.pk)
+        with write_batch.send_save_signals(self, fields):
+            write = AgentWrite(row, self._copy_configuration_to(row, names))
+            if new_owner and row.owner_id != self.owner_id:
+                _add_owner_change(write, self.owner_id)
+            if names:
+                agent_saving.send(type(self), write=write)
+            write.send()
+            copy_fields(self, row, POINTERS)
+        if new_owner:
+            self._stored_owner_id = self.owner_id
 
-    def _write_held(self, fields: Collection[str]) -> None:
-        """Announce a save of a row under its lock, whose history writes it once, with the pointers that move."""
-        self.clean()
-        self.deferred_fields = tuple(fields)
-        try:
-            with write_batch.send_save_signals(self, fields):
-                pass
-            if self.deferred_fields:  # no history took it
-                write_batch.update_where(
-                    Agent, "id", self.pk, {name: getattr(self, name) for name in self.deferred_fields}
-                )
-        finally:
-            self.deferred_fields = ()
+    def _copy_configuration_to(self, row: Agent, names: Iterable[str]) -> list[str]:
+        """Give a locked row these fields of this object. Return the names of the columns still to be written.
+
+        Expressions are written at once, because only the database knows their values.
+        """
+        if computed := {name: vars(self)[name] for name in self._computed(names)}:
+            Agent.objects.filter(pk=self.pk).update_unguarded(**computed)
+            row.refresh_from_db(fields=computed)
+            copy_fields(self, row, computed)
+            self.clean()
+        columns = [name for name in names if name not in computed]
+        copy_fields(row, self, columns)
+        return columns
 
     def _computed(self, names: Iterable[str]) -> list[str]:
         """Those that are expressions for the database."""
@@ -197,10 +201,18 @@ class Agent(models.Model):
             return self.active_version.amend_locked(self, fields)
         if not self.has_changes(fields):
             return None
+        self.write_locked(fields)
+        return self.head_version
+
+    def write_locked(self, fields: dict[str, Any]) -> None:
+        """Write configuration fields of a row that came from `get_locked()` in this very transaction."""
         for name, value in fields.items():
             setattr(self, name, value)
-        self._write_held(fields)
-        return self.head_version
+        self.clean()
+        with write_batch.send_save_signals(self, fields):
+            write = AgentWrite(self, fields)
+            agent_saving.send(type(self), write=write)
+            write.send()
 
     def share_live_head(self) -> None:
         """Let a head that is live be one object, read once."""
@@ -218,21 +230,18 @@ class Agent(models.Model):
         """Whether any of the named values is another JSON value than the row's."""
         return not all(json_equal(value, getattr(self, name)) for name, value in fields.items())
 
-    def hand_over(self, owner_id: str) -> None:
-        """Give the agent to another owner: no version, because a snapshot says nothing of owners."""
+    def change_owner(self, owner_id: str) -> None:
+        """Give the agent to another owner. Makes no version, because a snapshot has no owner."""
         with transaction.atomic():
             row = Agent.objects.get_locked(self.pk)
             if row.owner_id != owner_id:
                 row.owner_id = owner_id
                 row.clean()
-                row.revision, row.updated_at = row.revision + 1, timezone.now()
-                Agent.objects.filter(pk=row.pk).update_unguarded(
-                    owner_id=owner_id, revision=row.revision, updated_at=row.updated_at
-                )
-                actor = current_change().actor
-                log.info("Agent %s was handed over by %s.", row.pk, actor.pk if actor else "the system")
-        for name in ("owner_id", "revision", "updated_at"):
-            setattr(self, name, getattr(row, name))
+                with write_batch.send_save_signals(row, ["owner_id"]):
+                    write = AgentWrite(row)
+                    _add_owner_change(write, owner_id)
+                    write.send()
+        copy_fields(self, row, ("owner_id", "revision", "updated_at"))
         self._stored_owner_id = owner_id
 
     def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
@@ -274,3 +283,9 @@ def copy_fields(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELD
     """Let the object in hand show what was written to its row."""
     for name in fields:
         setattr(agent, name, getattr(row, name))
+
+
+def _add_owner_change(write: AgentWrite, owner_id: str) -> None:
+    row, actor = write.row, current_change().actor
+    write.set(owner_id=owner_id, revision=row.revision + 1, updated_at=timezone.now())
+    log.info("The owner of agent %s was changed by %s.", row.pk, actor.pk if actor else "the system")

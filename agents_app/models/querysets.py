@@ -108,3 +108,8 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def update_unguarded(self, **values: Any) -> int:
         """Write columns beneath the guards and without a signal: to move pointers or to hand over, under a lock."""
         return super().update(**values)
+
+    def insert_unguarded(self, agent: Agent) -> None:
+        """Insert a row beneath the guards and without a signal; its columns may be expressions."""
+        rows: list[Any] = [agent]
+        super().bulk_create(rows)

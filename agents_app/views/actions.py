@@ -61,7 +61,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     owner_id = form.cleaned_data["owner_id"]
     require_role(request.user, Role.PUBLISHER, owner_id)
     with transaction.atomic():
-        lock_agent(request, agent_id, Role.PUBLISHER).hand_over(owner_id)
+        lock_agent(request, agent_id, Role.PUBLISHER).change_owner(owner_id)
 
     message = f"{agent.name} belongs to {owner_id or 'the shared space'} now."
     if not is_htmx(request):

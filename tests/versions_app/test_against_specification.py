@@ -154,7 +154,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
     @rule(agent_id=agent_ids, owner=st.sampled_from(["", "bar"]))
     def hand_over(self, agent_id, owner):
         history, agent = self.here(agent_id)
-        agent.hand_over(owner)
+        agent.change_owner(owner)
         history.owner = owner
 
     @rule(agent_id=agent_ids, changes=fields)

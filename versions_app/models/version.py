@@ -17,10 +17,11 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.references import referenced_keys
 from agents_app.editing.change_context import Source, current_change
+from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
 from agents_app.models.agent import POINTERS, copy_fields
 from versions_app.compare.diff import changed_fields
-from versions_app.publishing import author_fields, move_pointers, should_publish
+from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, should_publish
 
 CREATED = "Created"
 EDITED = "Auto-saved after edit"
@@ -42,23 +43,29 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     """Versions. Only saving an agent adds one, and only `update_description()` changes one."""
 
     def record(self, agent: Agent) -> AgentVersion | None:
-        """Keep the agent's row as a version, if it differs from its head; publishing an unchanged draft releases it.
+        """Record the agent's row as a version if it differs from its head. Return the version made, if any.
 
-        The row is read again under a lock: the object in hand may be stale, and may have saved only part of itself.
+        Publishing an unchanged draft makes it live. The row is read under a lock: the object in hand may be stale.
         """
-        with transaction.atomic(savepoint=False):  # no savepoint: nobody swallows what fails in a save
-            row = agent if agent.deferred_fields else Agent.objects.get_locked(agent.pk)
-            head, text = row.head_version, row.snapshot_text
-            version = None
-            if head is None or sha256_hex(text) != head.snapshot_hash:
-                version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
-                move_pointers(
-                    row, head=version, live=version if should_publish(row) else None, reason=PUBLISHED if head else ""
-                )
-            elif row.has_draft and current_change().publish:
-                move_pointers(row, live=head, reason="Published the draft")
-        copy_fields(agent, row, POINTERS)
+        with transaction.atomic(savepoint=False):  # no savepoint: nothing catches what fails here
+            write = AgentWrite(Agent.objects.get_locked(agent.pk))
+            version = self.record_in_write(write)
+            write.send()
+        copy_fields(agent, write.row, POINTERS)
         return version
+
+    def record_in_write(self, write: AgentWrite) -> AgentVersion | None:
+        """`record` for the row of a write that is not sent yet; the version is written with the row."""
+        row = write.row
+        head, text = row.head_version, row.snapshot_text
+        if head is None or sha256_hex(text) != head.snapshot_hash:
+            version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
+            live = version if should_publish(row) else None
+            add_pointer_moves(write, head=version, live=live, reason=PUBLISHED if head else "")
+            return version
+        if row.has_draft and current_change().publish:
+            add_pointer_moves(write, live=head, reason="Published the draft")
+        return None
 
     def snapshot(self, agent: Agent, pinned: bool = False) -> AgentVersion:
         """A version by hand, equal to the head, under the name and message of the change; it does not go live."""

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agentcms.db import write_batch
 from agents_app.editing.change_context import Source
-from agents_app.models import Agent, AgentIndex
+from agents_app.models import AgentIndex
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import Activation, AgentVersion
 
@@ -92,17 +92,6 @@ def test_an_update_writes_what_was_given_and_says_how_many_there_were():
     assert AgentIndex.objects.values_list("metadata", "name").get(agent=agent) == (ODD, "New")
 
 
-def test_a_row_that_vanished_is_not_saved(heard):
-    agent = AgentFactory()
-    Agent.objects.filter(pk=agent.pk).delete()
-    heard.clear()
-
-    with pytest.raises(Agent.DoesNotExist, match="was deleted meanwhile"):
-        write_batch.update_row(agent, ["name"])
-
-    assert [kind for _, kind, _ in heard] == ["pre"]
-
-
 @pytest.mark.postgres_only
 def test_a_statement_is_heard_by_who_watches_and_answered_alike_when_nobody_does():
     AgentFactory(id="a")
@@ -159,18 +148,3 @@ def test_where_one_of_the_writes_is_refused_none_is_followed(heard, place):
     assert {kind for sender, kind, _ in heard if sender is AgentVersion} == {"pre"}
     assert AgentVersion.objects.filter(agent=agent).count() == 1
     write_batch.insert_row(version(agent, 903))  # the connection goes on
-
-
-def test_who_listens_to_an_edit_finds_all_of_it_written():
-    agent, found = AgentFactory(), []
-
-    def listen(instance, **told):
-        found.append(Agent.objects.values_list("name", "head_version__version_number", "revision").get(pk=instance.pk))
-
-    post_save.connect(listen, sender=Agent)
-    try:
-        agent.edit({"name": "Butler"})
-    finally:
-        post_save.disconnect(listen, sender=Agent)
-
-    assert found == [("Butler", 2, agent.revision)]

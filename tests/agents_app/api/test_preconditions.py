@@ -13,8 +13,8 @@ def agent(api):
 
 
 def hand_over():
-    Agent.objects.get().hand_over("elsewhere")
-    Agent.objects.get().hand_over("")
+    Agent.objects.get().change_owner("elsewhere")
+    Agent.objects.get().change_owner("")
 
 
 def drop_the_draft():

@@ -59,7 +59,7 @@ def test_saving_a_named_field_of_a_stale_copy_leaves_the_others_as_they_are(agen
 
 
 def test_saving_a_stale_copy_does_not_hand_the_agent_back(agent, stale):
-    agent.hand_over("bar")
+    agent.change_owner("bar")
 
     stale.name = "Porter"
     stale.save()
@@ -68,9 +68,9 @@ def test_saving_a_stale_copy_does_not_hand_the_agent_back(agent, stale):
 
 
 def test_saving_a_copy_that_was_refreshed_and_went_stale_again_does_not_hand_the_agent_back(agent, stale):
-    agent.hand_over("bar")
+    agent.change_owner("bar")
     stale.refresh_from_db()
-    agent.hand_over("cellar")
+    agent.change_owner("cellar")
 
     stale.name = "Porter"
     stale.save()
@@ -81,7 +81,7 @@ def test_saving_a_copy_that_was_refreshed_and_went_stale_again_does_not_hand_the
 def test_saving_a_copy_read_without_its_owner_does_not_hand_the_agent_back(agent):
     partial = Agent.objects.defer("owner_id").get(pk=agent.pk)
     assert partial.owner_id == "kitchen"
-    agent.hand_over("bar")
+    agent.change_owner("bar")
 
     partial.name = "Porter"
     partial.save()

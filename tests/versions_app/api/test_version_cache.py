@@ -67,7 +67,7 @@ def test_a_version_that_is_gone_is_told_no_more(api, versions):
 
 def test_what_one_was_told_is_not_told_to_who_may_not_see_it(api, stranger, versions):
     compared(api, versions[1], versions[0])
-    Agent.objects.get().hand_over("ann")
+    Agent.objects.get().change_owner("ann")
 
     assert stranger.get(HISTORY).status_code == 404
     assert stranger.get(version_path(versions[0], agent_id="a")).status_code == 404
