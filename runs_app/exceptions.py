@@ -1,4 +1,4 @@
-"""What stops an agent from being built or a run from going on, in sentences that its reader may see."""
+"""Errors that stop an agent from being built or a run from continuing. Users may read their messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from django.core.exceptions import ValidationError
 
 
 class AgentBuildError(ValidationError):
-    """A configuration that no agent can be made of; `code` says why and the message what to do."""
+    """A configuration from which no agent can be built. The message says what to change."""
 
 
 class RunError(ValidationError):
-    """A run cannot go on. The message has no secrets: it is for whoever reads the run."""
+    """An error that ends a run. The message contains no secrets, because readers of the run see it."""
 
 
-def find_run_fault(error: BaseException | None) -> RunError | None:
-    """The fault that an error was made of: the clients of providers wrap what a connection raises."""
+def find_run_error(error: BaseException | None) -> RunError | None:
+    """Return the RunError in the chain of causes. Provider clients wrap errors that connections raise."""
     while error is not None and not isinstance(error, RunError):
         error = error.__cause__ or error.__context__
     return error

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 SCORE = "score_run"
 
 
-def start(run: AgentRun) -> Job | None:
+def enqueue_scoring(run: AgentRun) -> Job | None:
     """Have the scorers of a run's agent whose turn it is look at the answer."""
     asked = run.configuration.get("scorers") or {}
     with transaction.atomic():

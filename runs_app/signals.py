@@ -21,4 +21,4 @@ def forget_providers(**said: Any) -> None:
 @receiver(pre_delete, sender=Agent)
 def hold_runs(instance: Agent, **said: Any) -> None:
     """Keep whoever carries a run of the agent from adding events while it is deleted with its runs."""
-    list(AgentRun.objects.filter(agent=instance).open().order_by("pk").select_for_update().values_list("pk"))
+    list(AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update().values_list("pk"))

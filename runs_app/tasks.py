@@ -11,4 +11,4 @@ from runs_app.engine import leases
 @shared_task
 def reap_runs() -> None:
     """Give up the runs whose process has died and that nobody reads."""
-    leases.reap()
+    leases.end_lost_runs()

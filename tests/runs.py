@@ -3,7 +3,7 @@
 from typing import Any
 
 from runs_app.engine import start
-from runs_app.engine.engine import running_engine
+from runs_app.engine.engine import find_engine
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.served import wait_until
@@ -15,17 +15,17 @@ LONG = "word " * 2000  # with SLOW it is answered for a hundred seconds
 
 def begin(agent: Any, user: Any, messages: Any = "Hello there", **said: Any) -> AgentRun:
     """Start a run of the live version."""
-    return start.start(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **said)
+    return start.start_run(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **said)
 
 
 def ended(run: AgentRun, seconds: float = 30) -> AgentRun:
     """The run once it is over."""
 
-    def is_over() -> Any:
+    def is_finished() -> Any:
         run.refresh_from_db()
-        return run.is_over
+        return run.is_finished
 
-    wait_until(is_over, seconds, f"the end of run {run.pk}")
+    wait_until(is_finished, seconds, f"the end of run {run.pk}")
     return run
 
 
@@ -43,8 +43,8 @@ def chunks(run: AgentRun, *kinds: str) -> list[dict[str, Any]]:
 
 def come_to_rest() -> None:
     """Stop what still runs in this process and wait until nobody speaks to the database."""
-    engine = running_engine()
+    engine = find_engine()
     if engine is not None:
         for run_id in list(engine.tasks):
             engine.cancel(run_id)
-        wait_until(lambda: not engine.tasks and not engine.writer.held, what="the end of every run")
+        wait_until(lambda: not engine.tasks and not engine.writer.runs, what="the end of every run")

@@ -50,7 +50,7 @@ class DatabaseCollector:
 
     def runs(self) -> Metric:
         family = GaugeMetricFamily("agentcms_runs_open", "Runs that are not over.", labels=["status"])
-        for status, count in AgentRun.objects.open().order_by().values_list("status").annotate(Count("pk")):
+        for status, count in AgentRun.objects.unfinished().order_by().values_list("status").annotate(Count("pk")):
             family.add_metric([status], count)
         return family
 

@@ -19,7 +19,7 @@ from runs_app.models import AgentRun
 class RunAdmin(ReadOnlyAdmin):
     """Who asked which agent what, and what came of it."""
 
-    list_display = ("agent_key", "shown_version", "status", "requested_by_name", "tokens", "created_at", "finished_at")
+    list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
     search_fields = ("agent_key", "requested_by_name", "error")
     date_hierarchy = "created_at"
@@ -29,7 +29,7 @@ class RunAdmin(ReadOnlyAdmin):
         "page",
         "status",
         "error",
-        "shown_version",
+        "version_label",
         "requested_by_name",
         "asked",
         "output",
@@ -51,8 +51,8 @@ class RunAdmin(ReadOnlyAdmin):
         return AgentRun.objects.for_user(request.user)
 
     @admin.display(description="Version")
-    def shown_version(self, run: AgentRun) -> str:
-        return run.shown_version
+    def version_label(self, run: AgentRun) -> str:
+        return run.version_label
 
     @admin.display(description="Tokens")
     def tokens(self, run: AgentRun) -> Any:

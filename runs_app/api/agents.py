@@ -55,12 +55,12 @@ class GenerateView(JSONView):
     """Ask an agent and wait for the whole answer."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        with streams.stream_slot(
+        with streams.StreamSlot(
             request.user
         ):  # before it begins: where nobody can wait for it, none is to be paid for
             run_id = started(request, agent_id).pk
             try:
-                run = streams.wait_for(run_id)
+                run = streams.wait_until_finished(run_id)
             except AgentRun.DoesNotExist:
                 raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
         if run.status == AgentRun.Status.SUCCEEDED:
@@ -74,11 +74,11 @@ class AnswerStreamView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        place = streams.stream_slot(request.user)  # before the run begins, as above
+        slot = streams.StreamSlot(request.user)  # before the run begins, as above
         try:
-            return stream_reply(started(request, agent_id).pk, 0, place, numbered=understands_ids(request))
+            return stream_reply(started(request, agent_id).pk, 0, slot, numbered=understands_ids(request))
         except BaseException:
-            place.leave()
+            slot.release()
             raise
 
 
@@ -101,8 +101,8 @@ class ObserveView(JSONView):
         run = find_run(request, asked["run_id"])
         if run.agent_key != agent_id:
             raise no_run(asked["run_id"])
-        place = streams.stream_slot(request.user)
-        return stream_reply(run.pk, asked.get("offset") or 0, place, numbered=understands_ids(request))
+        slot = streams.StreamSlot(request.user)
+        return stream_reply(run.pk, asked.get("offset") or 0, slot, numbered=understands_ids(request))
 
 
 def started(request: Request, agent_id: str) -> AgentRun:
@@ -110,7 +110,7 @@ def started(request: Request, agent_id: str) -> AgentRun:
     stored = asked_for(request, agent_id)
     call = read_call(json_object_body(request))
     try:
-        return start.start(stored, user=request.user, key=idempotency_key(request) or "", **call._asdict())
+        return start.start_run(stored, user=request.user, key=idempotency_key(request) or "", **call._asdict())
     except Agent.DoesNotExist:  # it was deleted a moment ago
         raise agent_not_found(agent_id) from None
 
@@ -137,7 +137,7 @@ def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
 def failure(run: AgentRun) -> ApiError:
     """Why a run has no answer; the run itself says more."""
     headers = {"X-Run-ID": str(run.pk)}
-    if not run.is_over:
+    if not run.is_finished:
         return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")
     if run.status == AgentRun.Status.CANCELLED:
         return Conflict("The run was stopped.", "run_cancelled", headers)

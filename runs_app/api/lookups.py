@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
-from runs_app.events.streams import EventStream, stream_slot
+from runs_app.events.streams import EventStream, StreamSlot
 from runs_app.models import AgentRun
 
 EVENT_STREAM = "text/event-stream"
@@ -55,10 +55,10 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_reply(run_id: UUID, after: int, place: stream_slot, *, numbered: bool) -> StreamingHttpResponse:
+def stream_reply(run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> StreamingHttpResponse:
     """The events of a run as they come. Proxies that keep answers back are asked not to."""
     return StreamingHttpResponse(
-        EventStream(run_id, after, place, numbered=numbered),
+        EventStream(run_id, after, slot, numbered=numbered),
         content_type=EVENT_STREAM,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
     )

@@ -39,7 +39,7 @@ def whole_run_body(run: AgentRun, user: Any) -> dict[str, Any]:
         "threadId": run.thread.key if run.thread else None,
         "messages": run.input["messages"],
         "options": run.input.get("options") or {},
-        "configuration": run.configuration if run.shows_agent_to(user) else None,
+        "configuration": run.configuration if run.configuration_visible_to(user) else None,
         "output": run.output,
         "warnings": run.warnings,
         "scores": [

@@ -17,7 +17,7 @@ from agentcms.api.views import JSONView
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
 from runs_app.api.representation import event_body, run_body, whole_run_body
 from runs_app.engine import start
-from runs_app.events.streams import stream_slot
+from runs_app.events.streams import StreamSlot
 from runs_app.models import AgentRun
 
 EVENTS_PER_PAGE = 1000
@@ -39,7 +39,7 @@ class RunsView(JSONView):
             runs = runs.filter(agent_key=agent_id)
         if status != "all":
             runs = runs.filter(status=status)
-        shown = runs.without_texts()[paging.start : paging.stop]
+        shown = runs.without_large_columns()[paging.start : paging.stop]
         body = page_payload("runs", [run_body(run) for run in shown], runs.count(), paging.page, paging.per_page)
         return json_response(body)
 
@@ -73,7 +73,7 @@ class StreamView(JSONView):
             after = query.integer("after", 0)
         run = find_run(request, run_id)
         after = last_event_id(request, after)
-        return stream_reply(run.pk, after, stream_slot(request.user), numbered=True)
+        return stream_reply(run.pk, after, StreamSlot(request.user), numbered=True)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Whether there is a stream, without keeping a thread for it."""
@@ -88,5 +88,5 @@ class CancelView(JSONView):
         json_object_body(request)
         run = find_run(request, run_id)
         require_role(request.user, Role.EDITOR, run.owner_id)
-        start.cancel(run)
+        start.cancel_run(run)
         return json_response(whole_run_body(find_run(request, run_id), request.user))

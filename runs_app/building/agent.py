@@ -20,7 +20,7 @@ from runs_app.building.processors import InputProcessors, OutputProcessors, Proc
 from runs_app.building.step_policy import Steps
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
-from runs_app.engine.context import Running
+from runs_app.engine.context import RunDeps
 from runs_app.providers.models import SAY_WHY, model_for, provider_of, settings_of
 from runs_app.providers.table import DEMO
 from runs_app.requests.options import read_defaults
@@ -73,7 +73,7 @@ class AgentBuilder:
             model,
             name=str(self.configuration.get("name") or "agent"),
             instructions=self.configuration.get("instructions") or None,
-            deps_type=Running,
+            deps_type=RunDeps,
             model_settings=self.model_settings(choice),
             toolsets=[FunctionToolset([*self.tools()], id=TOOLS_ID)],
             capabilities=[*self.capabilities()],
@@ -119,7 +119,7 @@ class AgentBuilder:
                 log.warning("%s '%s' cannot be offered to a model.", entry.kind, key, exc_info=error)
                 self.warn(field, key, f"The {entry.kind} '{key}' cannot be offered to a model.")
 
-    def capabilities(self) -> Iterator[AbstractCapability[Running]]:
+    def capabilities(self) -> Iterator[AbstractCapability[RunDeps]]:
         """Memory in, processors in, the model, processors out, memory out: the first is the outermost."""
         memory = self.configuration.get("memory")
         for key, entry in self.found("memory", [memory] if memory else []):

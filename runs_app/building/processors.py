@@ -20,7 +20,7 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestCon
 from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
-from runs_app.engine.context import Running
+from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.exceptions import RunError
 
@@ -65,17 +65,17 @@ async def process(processors: Iterable[Processor], text: str) -> str:
 
 
 @dataclass
-class InputProcessors(AbstractCapability[Running]):
+class InputProcessors(AbstractCapability[RunDeps]):
     """Lets the model see the user's texts as the processors leave them; what was remembered went through before."""
 
     processors: tuple[Processor, ...] = ()
 
     async def before_model_request(
-        self, ctx: RunContext[Running], request_context: ModelRequestContext
+        self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         if ctx.run_step > 1:  # later requests have what the first one left
             return request_context
-        old = ctx.deps.remembered
+        old = ctx.deps.remembered_count
         messages = [*ctx.messages[:old], *[await self.processed(message) for message in ctx.messages[old:]]]
         ctx.messages[:] = messages
         request_context.messages = [*messages]
@@ -96,7 +96,7 @@ class InputProcessors(AbstractCapability[Running]):
 
 
 @dataclass
-class OutputProcessors(AbstractCapability[Running]):
+class OutputProcessors(AbstractCapability[RunDeps]):
     """Lets everybody see the model's texts as the processors leave them."""
 
     processors: tuple[Processor, ...] = ()

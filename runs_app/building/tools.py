@@ -19,13 +19,13 @@ from pydantic_ai import CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
 from agents_app.registry import Entry, Kind
 from runs_app.building.tool_names import PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
-from runs_app.engine.context import Running
+from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.events.chunks import to_storable_json
 
 log = logging.getLogger(__name__)
 
-AgentTool = Tool[Running]
+AgentTool = Tool[RunDeps]
 
 LONGEST_ERROR = 500  # characters of what a tool says of its failure
 LONGEST_RESULT = 256 * 1024  # characters of JSON
@@ -51,7 +51,7 @@ def integration_tool(key: str, entry: Entry) -> AgentTool:
 def workflow_tool(key: str, entry: Entry) -> AgentTool:
     """A workflow; a Celery task among them is a job that a worker does."""
 
-    async def run(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
+    async def run(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         return await run_workflow(entry, arguments, context.deps.user_id)
 
     function = getattr(entry.target, "run", entry.target)
@@ -64,14 +64,14 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
     def question(prompt: str) -> None:
         """The arguments of every sub-agent."""
 
-    async def ask(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
-        return await context.deps.ask_sub_agent(key, arguments["prompt"], context.tool_call_id or "")
+    async def ask(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+        return await context.deps.call_sub_agent(key, arguments["prompt"], context.tool_call_id or "")
 
     said = f"Asks the agent '{key}', which knows nothing of this conversation but the prompt. {description}".strip()
     return build_tool(Kind.AGENT, key, f"{PREFIXES['agents']}{key}", said, question, ask)
 
 
-Act = Callable[[RunContext[Running], Mapping[str, Any]], Awaitable[Any]]
+Act = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
 
 def build_tool(
@@ -79,7 +79,7 @@ def build_tool(
 ) -> AgentTool:
     """A tool with the arguments of a function, which is called itself unless another act takes them."""
 
-    async def call_function(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
+    async def call_function(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(**arguments)
         return await run_blocking(function, **arguments)
@@ -98,14 +98,14 @@ def with_context(function: Any, act: Act) -> Any:
     """A function with the signature of another after the context of the run, off which the arguments are read."""
 
     @wraps(function)
-    async def call(context: RunContext[Running], **arguments: Any) -> Any:
+    async def call(context: RunContext[RunDeps], **arguments: Any) -> Any:
         return await act(context, arguments)
 
     signature = inspect.signature(function, eval_str=True)
-    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[Running])
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunContext[RunDeps])
     given: Any = call
     given.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])
-    given.__annotations__ = {"context": RunContext[Running], **inspect.get_annotations(function, eval_str=True)}
+    given.__annotations__ = {"context": RunContext[RunDeps], **inspect.get_annotations(function, eval_str=True)}
     del given.__wrapped__  # or its signature would be read past ours
     return given
 
@@ -113,7 +113,7 @@ def with_context(function: Any, act: Act) -> Any:
 def report_failures_to_model(name: str, act: Act) -> Act:
     """An act whose failure is an answer to the model, and never the end of the run."""
 
-    async def attempt(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
+    async def attempt(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         try:
             return await run_blocking(as_json, await act(context, arguments))
         except (ToolFailed, ModelRetry, CallDeferred):
@@ -135,5 +135,5 @@ def as_json(value: Any) -> Any:
     return plain
 
 
-async def refusing_without_approval(context: RunContext[Running], arguments: Mapping[str, Any]) -> Any:
+async def refusing_without_approval(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
     raise ToolFailed(APPROVAL)

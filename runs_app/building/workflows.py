@@ -24,11 +24,11 @@ async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int 
     if not is_task(entry.target):
         return await run_blocking(entry.target, **arguments)
     said = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
-    job = await run_db(start, said, user_id)
+    job = await run_db(start_workflow, said, user_id)
     return await finished(job)
 
 
-def start(parameters: dict[str, Any], user_id: int | None) -> Job:
+def start_workflow(parameters: dict[str, Any], user_id: int | None) -> Job:
     user = get_user_model().objects.filter(pk=user_id).first() if user_id is not None else None
     return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user)
 

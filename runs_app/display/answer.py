@@ -29,7 +29,7 @@ class RunView:
         for child in self.children:
             if call := read.calls.get(child.parent_call_id):
                 call.child = child
-        if self.run.is_over:
+        if self.run.is_finished:
             for call in read.calls.values():
                 call.state = "unfinished" if call.state == "running" else call.state
         return read

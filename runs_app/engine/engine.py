@@ -1,4 +1,4 @@
-"""One event loop per process, on which its runs answer. It is given ids: all that a run needs is in its row."""
+"""The event loop of a process that executes its runs. The engine receives ids; the row holds all that a run needs."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcms.shutdown import on_shutdown
-from runs_app.engine.leases import holder_name
+from runs_app.engine.leases import new_holder_name
 from runs_app.engine.threads import run_blocking
 from runs_app.events import streams
-from runs_app.events.notifications import wakeups
+from runs_app.events.notifications import notifier
 from runs_app.events.writer import EventWriter
 
 log = logging.getLogger(__name__)
 
-PERFORMING = "runs_app.engine.execute"
-PATIENCE = 2.0  # seconds to write how the runs ended when the process is asked to stop
+EXECUTE_MODULE = "runs_app.engine.execute"
+SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
 
-Result = TypeVar("Result")
+TaskResult = TypeVar("TaskResult")
 
 
 class Engine:
-    """The loop in its thread, and the tasks on it."""
+    """An event loop in a thread, with one task per run."""
 
     def __init__(self) -> None:
-        self.holder = holder_name()
+        self.holder = new_holder_name()
         self.writer = EventWriter(self.holder, self.cancel)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
         self.is_stopping = False
-        wakeups.stop = self.cancel
-        wakeups.listen()
+        notifier.cancel_run = self.cancel
+        notifier.start_listening()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
 
     def submit(self, run_id: UUID) -> None:
-        """Answer a run that waits, whoever stored it."""
-        self.writer.open(run_id)  # it is held from now on, however long what follows takes
-        asyncio.run_coroutine_threadsafe(self._take(run_id), self.loop)
+        """Execute a queued run in this process."""
+        self.writer.register(run_id)  # renews the lease from now on, however long the import takes
+        asyncio.run_coroutine_threadsafe(self._start(run_id), self.loop)
 
-    async def _take(self, run_id: UUID) -> None:
-        # It imports pydantic-ai, which takes a second: nobody's request waits for it.
-        performing = await run_blocking(import_module, PERFORMING)
+    async def _start(self, run_id: UUID) -> None:
+        # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
+        execute = await run_blocking(import_module, EXECUTE_MODULE)
         if self.is_stopping:
-            return  # its lease runs out, and whoever reads it ends it
-        self.run_task(run_id, performing.execute_run(self, run_id))
+            return  # the lease expires and a reader ends the run
+        self.run_task(run_id, execute.execute_run(self, run_id))
 
-    def run_task(self, run_id: UUID, performance: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """A task for a run; on the loop alone."""
-        task = self.loop.create_task(performance, name=f"run {run_id}")
+    def run_task(self, run_id: UUID, execution: Coroutine[Any, Any, TaskResult]) -> asyncio.Task[TaskResult]:
+        """Create the task of a run. Call it on the event loop only."""
+        task = self.loop.create_task(execution, name=f"run {run_id}")
         self.tasks[run_id] = task
         task.add_done_callback(lambda done: self._finished(run_id, done))
         return task
@@ -61,10 +61,10 @@ class Engine:
     def _finished(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
         self.tasks.pop(run_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("Run %s could not be carried to its end.", run_id, exc_info=error)
+            log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
 
     def cancel(self, run_id: UUID) -> None:
-        """Stop a run of this process; one of another is none of our business."""
+        """Cancel a run of this process. Runs of other processes are ignored."""
         self.loop.call_soon_threadsafe(self._cancel, run_id)
 
     def _cancel(self, run_id: UUID) -> None:
@@ -72,25 +72,25 @@ class Engine:
             task.cancel()
 
     def stop(self) -> None:
-        """End every run with the reason that the process ends, and wait until that is written."""
+        """End every run because the process stops, and wait until the ends are written."""
         self.is_stopping = True
         for run_id in list(self.tasks):
             self.cancel(run_id)
-        self.writer.wait_until_flushed(PATIENCE)
+        self.writer.wait_until_flushed(SHUTDOWN_TIMEOUT)
 
 
-def warm() -> None:
-    """Load what the first run needs beside everything else: whoever is about to ask should not wait for it."""
-    if PERFORMING not in sys.modules:
-        threading.Thread(target=import_module, args=[PERFORMING], name="run-warm-up", daemon=True).start()
+def preload() -> None:
+    """Import the modules of the first run in a thread, so that the first user does not wait for them."""
+    if EXECUTE_MODULE not in sys.modules:
+        threading.Thread(target=import_module, args=[EXECUTE_MODULE], name="run-preload", daemon=True).start()
 
 
 _lock = threading.Lock()
 _engine: Engine | None = None
 
 
-def engine() -> Engine:
-    """The engine of this process, started with its first run."""
+def get_engine() -> Engine:
+    """Return the engine of this process. The first call starts it."""
     global _engine
     with _lock:
         if _engine is None:
@@ -98,14 +98,14 @@ def engine() -> Engine:
         return _engine
 
 
-def running_engine() -> Engine | None:
-    """The engine of this process where it has one."""
+def find_engine() -> Engine | None:
+    """Return the engine of this process, or None if no run has started here."""
     return _engine
 
 
 @on_shutdown
-def stop() -> None:
-    """End the runs of this process, then let their readers go, and those of the runs of others."""
+def shut_down_runs() -> None:
+    """End the runs of this process, then release all readers, including those of runs in other processes."""
     if _engine is not None:
         _engine.stop()
-    streams.stop()
+    streams.stop_streams()

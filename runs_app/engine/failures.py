@@ -1,4 +1,7 @@
-"""Why a run failed, as a sentence for people. It imports pydantic-ai: import it where an agent runs."""
+"""Failure messages of runs, for users.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent runs.
+"""
 
 from __future__ import annotations
 
@@ -9,50 +12,53 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.exceptions import find_run_fault
+from runs_app.exceptions import find_run_error
 from runs_app.providers.table import without_secrets
 
-LONGEST_REASON = 300
-# What could be a key, or a part of one: a long word with a digit in it. A provider that refuses a key quotes it.
+MAX_REASON_LENGTH = 300
+# Matches possible API keys or parts of them: long words with a digit. Providers quote the keys that they reject.
 _SECRET = re.compile(r"(?=[\w*./+-]*\d)[\w*./+=-]{20,}|\b(?:sk|key|AIza)[\w*-]{6,}")
 
-UNKNOWN = "Something went wrong in the server while the agent answered. The log has more."
+UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
 
 
-def sentence(error: BaseException, model: str) -> str:
-    """What to tell of an error; nothing in it quotes a key."""
-    error = find_run_fault(error) or error
+def failure_message(error: BaseException, model: str) -> str:
+    """Return the message of a failed run. It contains no API key."""
+    error = find_run_error(error) or error
     if isinstance(error, ValidationError):
         return " ".join(error.messages)
-    for kind, text in SENTENCES:
-        if isinstance(error, kind):
-            said = {"status": getattr(error, "status_code", ""), "limit": limit(error), "reason": reason(error)}
-            return text.format(model=model, **said).strip()
-    return UNKNOWN
+    for error_type, template in FAILURE_MESSAGES:
+        if isinstance(error, error_type):
+            status = getattr(error, "status_code", "")
+            return template.format(
+                model=model, status=status, limit=exceeded_limit(error), reason=provider_reason(error)
+            ).strip()
+    return UNKNOWN_FAILURE_MESSAGE
 
 
-def is_known(error: BaseException) -> bool:
-    """Whether it is a mishap of the model or the configuration rather than a fault of ours."""
-    return find_run_fault(error) is not None or isinstance(error, (ValidationError, *(kind for kind, _ in SENTENCES)))
+def is_expected(error: BaseException) -> bool:
+    """Return True for errors of the model or the configuration, False for bugs of this application."""
+    expected: list[type[BaseException]] = [ValidationError, *(error_type for error_type, _ in FAILURE_MESSAGES)]
+    return find_run_error(error) is not None or isinstance(error, tuple(expected))
 
 
-def limit(error: BaseException) -> str:
-    """Which limit a run reached; pydantic-ai names its own settings, which mean nothing to our callers."""
-    named = {"request_limit": "steps", "tool_calls_limit": "tool calls"}
-    return next((words for name, words in named.items() if name in str(error)), "tokens")
+def exceeded_limit(error: BaseException) -> str:
+    """Return the limit that a run reached. Users do not know the setting names that pydantic-ai quotes."""
+    limits = {"request_limit": "steps", "tool_calls_limit": "tool calls"}
+    return next((label for name, label in limits.items() if name in str(error)), "tokens")
 
 
-def reason(error: BaseException) -> str:
-    """What the provider, or pydantic-ai, says of it, without what could be a key."""
-    said = _message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
-    said = _SECRET.sub("…", without_secrets(str(said))).strip()
-    if len(said) > LONGEST_REASON:
-        said = f"{said[:LONGEST_REASON]}…"
-    return said if not said or said.endswith((".", "!", "?", "…")) else f"{said}."
+def provider_reason(error: BaseException) -> str:
+    """Return the message of the provider or of pydantic-ai as a sentence, without possible API keys."""
+    text = _body_message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
+    text = _SECRET.sub("…", without_secrets(str(text))).strip()
+    if len(text) > MAX_REASON_LENGTH:
+        text = f"{text[:MAX_REASON_LENGTH]}…"
+    return text if not text or text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def _message(body: Any) -> str:
-    """The message in what a provider answers: `{"error": {"message": …}}`, more or less."""
+def _body_message(body: Any) -> str:
+    """Return the message in an error response, which is usually `{"error": {"message": …}}`."""
     if isinstance(body, str):
         try:
             body = json.loads(body)
@@ -62,26 +68,26 @@ def _message(body: Any) -> str:
         body = body[0]
     if isinstance(body, dict):
         inner = body.get("error", body)
-        found = inner.get("message") if isinstance(inner, dict) else inner
-        return found if isinstance(found, str) else ""
+        message = inner.get("message") if isinstance(inner, dict) else inner
+        return message if isinstance(message, str) else ""
     return ""
 
 
-SENTENCES: tuple[tuple[type[BaseException], str], ...] = (
-    (ai.ModelRateLimitError, "{model} is asked too much at the moment. Try again shortly. {reason}"),
-    (ai.ModelQuotaExceededError, "The account of {model} has used up what it may. {reason}"),
-    (ai.ModelAuthenticationError, "{model} refuses our key. Ask an administrator to look at it. {reason}"),
-    (ai.ModelNotFoundError, "{model} is not known to its provider. Choose another model. {reason}"),
-    (ai.ModelContextWindowExceededError, "The conversation is longer than {model} can read. Begin a new one."),
+FAILURE_MESSAGES: tuple[tuple[type[BaseException], str], ...] = (
+    (ai.ModelRateLimitError, "{model} receives too many requests. Try again shortly. {reason}"),
+    (ai.ModelQuotaExceededError, "The quota of the account for {model} is used up. {reason}"),
+    (ai.ModelAuthenticationError, "{model} rejected the API key. Ask an administrator to check it. {reason}"),
+    (ai.ModelNotFoundError, "The provider does not know {model}. Choose another model. {reason}"),
+    (ai.ModelContextWindowExceededError, "The conversation is too long for {model}. Start a new one."),
     (ai.ModelTimeoutError, "{model} did not answer in time. Try again."),
-    (ai.ModelConnectionError, "{model} could not be reached. Try again, or look at its address."),
-    (ai.ModelUnavailableError, "{model} is not available at the moment. Try again shortly. {reason}"),
-    (ai.ModelServerError, "The provider of {model} has a fault of its own ({status}). Try again. {reason}"),
-    (ai.ModelHTTPError, "{model} refused the request ({status}). {reason}"),
-    (ai.ModelAPIError, "{model} could not be asked. {reason}"),
-    (ai.ContentFilterError, "{model} refused to answer this."),
-    (ai.UsageLimitExceeded, "The run reached its limit of {limit} and was stopped. Ask for less at once."),
-    (ai.UnexpectedModelBehavior, "{model} gave an answer that cannot be used. {reason}"),
-    (ai.UserError, "The agent cannot run like this: {reason}"),
+    (ai.ModelConnectionError, "{model} could not be reached. Try again, or check the URL of its provider."),
+    (ai.ModelUnavailableError, "{model} is not available. Try again shortly. {reason}"),
+    (ai.ModelServerError, "The provider of {model} reported a server error ({status}). Try again. {reason}"),
+    (ai.ModelHTTPError, "{model} rejected the request ({status}). {reason}"),
+    (ai.ModelAPIError, "The request to {model} failed. {reason}"),
+    (ai.ContentFilterError, "The content filter of {model} blocked the answer."),
+    (ai.UsageLimitExceeded, "The run reached its limit of {limit} and was stopped. Ask for less in one message."),
+    (ai.UnexpectedModelBehavior, "{model} returned an answer that cannot be used. {reason}"),
+    (ai.UserError, "The agent cannot run with this configuration: {reason}"),
     (ai.AgentRunError, "The agent could not answer. {reason}"),
 )

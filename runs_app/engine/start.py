@@ -1,4 +1,4 @@
-"""The one door to a run: who may, how many at once, and the row that holds all it needs."""
+"""The start of runs: permission, limits, and the row that holds all that a run needs."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from runs_app.building.tool_names import tool_names
-from runs_app.engine.engine import engine
-from runs_app.events.notifications import wakeups
+from runs_app.engine.engine import get_engine
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, Thread
-from runs_app.models.run import LEASE
+from runs_app.models.run import LEASE_DURATION
 from runs_app.requests.messages import read_messages
 from runs_app.resolution import ResolvedAgent
 
-IDEMPOTENT_RUN_NAMESPACE = UUID(
-    "0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11"
-)  # the namespace of runs that are asked for with a key
-RETRY_AFTER = 2  # seconds
+IDEMPOTENT_RUN_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # of the ids of runs with an idempotency key
+DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
+RUN_RETRY_AFTER = 2  # seconds
+TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
 
-
-RunInput = dict[str, Any]  # the messages, options and client tools of a run, as its row keeps them
+RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row
+ThreadName = tuple[str, str]  # the key and the resource of a thread; a blank key means no thread
 
 
 class TooManyRuns(ApiError):
-    """429: so many runs are not over that no other may begin."""
+    """Error 429: the user or the agent has too many unfinished runs."""
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(429, sentence, "too_many_runs", headers={"Retry-After": str(RETRY_AFTER)})
+    def __init__(self, message: str) -> None:
+        super().__init__(429, message, "too_many_runs", headers={"Retry-After": str(RUN_RETRY_AFTER)})
 
 
-def start(
-    stored: ResolvedAgent,
+def start_run(
+    agent: ResolvedAgent,
     *,
     user: Any,
     messages: Any,
@@ -52,132 +52,137 @@ def start(
     resource: str = "",
     key: str = "",
 ) -> AgentRun:
-    """Store a run and let this process answer it once it is committed.
+    """Create a run and execute it in this process after the commit.
 
-    `messages` is a text or a conversation in any form that `read_messages` knows, `options` is what `read_options`
-    made of them. The same `key` of the same user names the same run again. Raises RoleRequired, ShapeError for the
-    messages and the names of client tools, TooManyRuns, and Agent.DoesNotExist for an agent that vanished. A user that
-    is None is trusted code.
+    `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
+    A second call with the same `key` and user returns the same run. `user` is None for trusted code.
+    Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist if the agent was deleted meanwhile.
     """
     if user is not None:
-        require_role(user, Role.EDITOR, stored.owner_id)
-    asked = read_input(messages, options or {}, client_tools or [])
-    refuse_taken_names(stored, client_tools or [])
-    conversation = (thread, resource)
-    return (
-        start_idempotently(stored, user, asked, conversation, key) if key else store(stored, user, asked, conversation)
-    )
+        require_role(user, Role.EDITOR, agent.owner_id)
+    run_input = build_input(messages, options or {}, client_tools or [])
+    reject_taken_tool_names(agent, client_tools or [])
+    if key:
+        return start_idempotently(agent, user, run_input, (thread, resource), key)
+    return create_run(agent, user, run_input, (thread, resource))
 
 
-def start_idempotently(
-    stored: ResolvedAgent, user: Any, asked: RunInput, conversation: tuple[str, str], key: str
-) -> AgentRun:
-    """The run that a key names: a new one, or the one that it was first used for."""
+def start_idempotently(agent: ResolvedAgent, user: Any, run_input: RunInput, thread: ThreadName, key: str) -> AgentRun:
+    """Return the run of an idempotency key. The first call creates it."""
     run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
-    # What is live may move between two tries of one request: the version counts where the caller named it.
-    version = str(stored.version_id) if stored.target == AgentRun.Target.VERSION else ""
-    mark = sha256_hex(canonical([stored.id, stored.target, version, asked, conversation]))
-    mine = AgentRun.objects.filter(pk=run_id)
-    if (known := mine.first()) is None:
+    # The live version may change between two attempts, so only a version that the caller named counts.
+    version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
+    digest = sha256_hex(canonical([agent.id, agent.target, version, run_input, thread]))
+    runs = AgentRun.objects.filter(pk=run_id)
+    if (run := runs.first()) is None:
         try:
-            return store(stored, user, {**asked, "mark": mark}, conversation, pk=run_id)
-        except IntegrityError:  # a request with the same key was a moment earlier
-            if (known := mine.first()) is None:
+            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, pk=run_id)
+        except IntegrityError:  # a concurrent request with the same key was first
+            if (run := runs.first()) is None:
                 raise
-    if known.input.get("mark") != mark:
+    if run.input.get(DIGEST_KEY) != digest:
         raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
-    return known
+    return run
 
 
-def store(
-    stored: ResolvedAgent, user: Any, asked: RunInput, conversation: tuple[str, str], **columns: Any
-) -> AgentRun:
-    """The row, if the limits leave room for it."""
+def create_run(agent: ResolvedAgent, user: Any, run_input: RunInput, thread: ThreadName, **columns: Any) -> AgentRun:
+    """Create a run if the limits allow it. Raise TooManyRuns otherwise."""
     with transaction.atomic():
-        lock_and_check_limits(stored, user)
-        return insert(stored, user, asked, thread=find_thread(stored, user, *conversation), **columns)
+        lock_and_check_limits(agent, user)
+        return insert_run(agent, user, run_input, thread=get_or_create_thread(agent, user, *thread), **columns)
 
 
-def start_child(stored: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
-    """Store a run that another run asks for; who carries the parent carries it."""
-    asked = read_input(prompt, {}, [])
-    return insert(stored, parent.requested_by, asked, parent=parent, parent_call_id=call_id[:128], taken=True)
+def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
+    """Create a child run. The process that executes the parent executes it."""
+    run_input = build_input(prompt, {}, [])
+    return save_run(agent, parent.requested_by, run_input, parent=parent, parent_call_id=call_id[:128])
 
 
-def read_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
-    """What a run is asked, as its row keeps it. Raises ShapeError."""
-    asked: RunInput = {"messages": read_messages(messages), "options": dict(options)}
+def build_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
+    """Return the input of a run as its row stores it. Raise ConfigError if it is invalid or too large."""
+    run_input: RunInput = {"messages": read_messages(messages), "options": dict(options)}
     if client_tools:
-        asked["clientTools"] = client_tools
-    if len(json.dumps(asked, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
-        most = settings.RUN_MAX_INPUT // 1024
-        raise ConfigError([Issue("messages", f"The messages, options and tools of a run take at most {most} KB.")])
-    return asked
+        run_input["clientTools"] = client_tools
+    if len(json.dumps(run_input, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
+        maximum = settings.RUN_MAX_INPUT // 1024
+        message = f"The messages, options and tools of a run must not exceed {maximum} KB together."
+        raise ConfigError([Issue("messages", message)])
+    return run_input
 
 
-def refuse_taken_names(stored: ResolvedAgent, client_tools: list[dict[str, Any]]) -> None:
-    """A model could not tell a tool of the caller from one of the agent. Raises ShapeError."""
-    taken = {*tool_names(stored.configuration)} if client_tools else set()
-    said = "The agent has a tool of this name itself. Give yours another name."
-    if issues := [Issue(f"clientTools.{tool['name']}", said) for tool in client_tools if tool["name"] in taken]:
-        raise ConfigError(issues)
+def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[dict[str, Any]]) -> None:
+    """Raise ConfigError if a client tool has the name of a tool of the agent. A model could not distinguish them."""
+    taken = {*tool_names(agent.configuration)} if client_tools else set()
+    names = [tool["name"] for tool in client_tools if tool["name"] in taken]
+    if names:
+        raise ConfigError([Issue(f"clientTools.{name}", TAKEN_TOOL_NAME_MESSAGE) for name in names])
 
 
-def lock_and_check_limits(stored: ResolvedAgent, user: Any) -> None:
-    """Lock the agent's row, so that it cannot vanish now and runs are counted one after another; then count."""
-    if stored.source == "stored":
-        Agent.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=stored.id)
-    asked_for = AgentRun.objects.open().filter(parent=None)
-    if user is not None and asked_for.filter(requested_by=user).count() >= settings.RUNS_PER_USER:
-        raise TooManyRuns(f"You have {settings.RUNS_PER_USER} runs that are not over. Wait for one, or stop one.")
-    if asked_for.filter(agent_key=stored.id).count() >= settings.RUNS_PER_AGENT:
-        raise TooManyRuns(f"This agent has {settings.RUNS_PER_AGENT} runs that are not over. Try again shortly.")
+def lock_and_check_limits(agent: ResolvedAgent, user: Any) -> None:
+    """Lock the row of the agent, then raise TooManyRuns if the user or the agent has too many unfinished runs."""
+    # The lock serializes the counts and keeps the agent from being deleted.
+    if agent.source == "stored":
+        Agent.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=agent.id)
+    unfinished = AgentRun.objects.unfinished().filter(parent=None)
+    if user is not None and unfinished.filter(requested_by=user).count() >= settings.RUNS_PER_USER:
+        raise TooManyRuns(
+            f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
+        )
+    if unfinished.filter(agent_key=agent.id).count() >= settings.RUNS_PER_AGENT:
+        raise TooManyRuns(
+            f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."
+        )
 
 
-def find_thread(stored: ResolvedAgent, user: Any, key: str, resource: str) -> Thread | None:
-    """The user's own conversation of this name with the agent; a new name begins one."""
+def get_or_create_thread(agent: ResolvedAgent, user: Any, key: str, resource: str) -> Thread | None:
+    """Return the thread of a user and an agent with this key, or None without a key or a user."""
     if not key or user is None:
         return None
     now = timezone.now()
-    thread, made = Thread.objects.get_or_create(
+    thread, is_new = Thread.objects.get_or_create(
         user=user,
-        agent_key=stored.id,
+        agent_key=agent.id,
         key=key,
-        defaults={"agent_id": stored.id if stored.source == "stored" else None, "resource": resource},
+        defaults={"agent_id": agent.id if agent.source == "stored" else None, "resource": resource},
     )
-    if not made:
+    if not is_new:
         Thread.objects.filter(pk=thread.pk).update(updated_at=now)
     return thread
 
 
-def insert(stored: ResolvedAgent, user: Any, asked: RunInput, *, taken: bool = False, **columns: Any) -> AgentRun:
-    """The row; this process carries it once it is committed, unless somebody has `taken` it."""
-    holder = engine()
-    if holder.is_stopping:
-        raise Unavailable("This server is about to stop. Try again shortly.")
-    run = AgentRun(
-        agent_id=stored.id if stored.source == "stored" else None,
-        agent_key=stored.id,
-        owner_id=stored.owner_id,
-        target=stored.target,
-        version_id=stored.version_id,
-        version_number=stored.version_number,
-        configuration=dict(stored.configuration),
-        requested_by=user,
-        requested_by_name=user.get_username() if user else "",
-        input=asked,
-        holder=holder.holder,
-        lease_until=timezone.now() + LEASE,
-        **columns,
-    )
-    run.save(force_insert=True)
-    if not taken:
-        transaction.on_commit(lambda: holder.submit(run.pk))
+def insert_run(agent: ResolvedAgent, user: Any, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save a run and execute it in this process after the commit."""
+    run = save_run(agent, user, run_input, **columns)
+    transaction.on_commit(lambda: get_engine().submit(run.pk))
     return run
 
 
-def cancel(run: AgentRun) -> None:
-    """Ask whoever carries a run to stop it; one that is over stays as it is."""
-    held = AgentRun.objects.filter(pk=run.pk, status__in=AgentRun.HELD, cancel_requested_at__isnull=True)
-    held.update(cancel_requested_at=timezone.now())
-    wakeups.request_cancel(run.pk)
+def save_run(agent: ResolvedAgent, user: Any, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save the row of a run that belongs to this process. Raise Unavailable while the process stops."""
+    engine = get_engine()
+    if engine.is_stopping:
+        raise Unavailable("This server is about to stop. Try again shortly.")
+    run = AgentRun(
+        agent_id=agent.id if agent.source == "stored" else None,
+        agent_key=agent.id,
+        owner_id=agent.owner_id,
+        target=agent.target,
+        version_id=agent.version_id,
+        version_number=agent.version_number,
+        configuration=dict(agent.configuration),
+        requested_by=user,
+        requested_by_name=user.get_username() if user else "",
+        input=run_input,
+        holder=engine.holder,
+        lease_until=timezone.now() + LEASE_DURATION,
+        **columns,
+    )
+    run.save(force_insert=True)
+    return run
+
+
+def cancel_run(run: AgentRun) -> None:
+    """Ask the process that executes a run to cancel it. A finished run stays unchanged."""
+    leased = AgentRun.objects.filter(pk=run.pk, status__in=AgentRun.LEASED_STATUSES)
+    leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
+    notifier.request_cancel(run.pk)

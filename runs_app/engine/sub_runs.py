@@ -1,13 +1,16 @@
-"""Runs that other runs ask for: an agent that uses another as a tool."""
+"""Child runs: runs of agents that other agents use as tools."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 from agents_app.models import Agent
-from runs_app.engine.context import AskSubAgent
+from runs_app.engine.context import CallSubAgent
+from runs_app.engine.start import start_child
 from runs_app.engine.threads import run_db
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
@@ -15,82 +18,87 @@ from runs_app.resolution import stored_agents
 if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
 
-MOST_CHILDREN = 50  # of one run and all below it, however deep
+MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
 
 
 class RunResult(NamedTuple):
-    """How a run ended."""
+    """The end of a run."""
 
     status: str
     output: str
     error: str
 
 
-class Counter:
-    """How many runs a family has had."""
+@dataclass
+class SubRunCounter:
+    """The number of child runs in a tree."""
 
-    count = 0
+    count: int = 0
 
 
 @dataclass(frozen=True)
 class RunTree:
-    """Where a run stands among those that asked for it."""
+    """The position of a run in its tree of runs."""
 
-    visited: tuple[str, ...]  # the agents that asked one another to come here, this one last
-    counter: Counter = field(default_factory=Counter)
+    agent_path: tuple[str, ...]  # the agents from the root run to this one
+    counter: SubRunCounter = field(default_factory=SubRunCounter)
 
     @classmethod
-    def of(cls, run: AgentRun) -> RunTree:
+    def root(cls, run: AgentRun) -> RunTree:
         return cls((run.agent_key,))
 
-    def refusal(self, key: str) -> str:
-        """Why a sub-agent cannot be asked from here, or nothing."""
-        if key in self.visited:
-            return f"The agent '{key}' cannot be asked from here: it would ask itself."
-        if self.counter.count >= MOST_CHILDREN:
-            return f"The agent '{key}' cannot be asked: this run has asked other agents {MOST_CHILDREN} times."
-        return ""
+    def child(self, key: str) -> RunTree:
+        return RunTree((*self.agent_path, key), self.counter)
 
-    def asker(self, engine: Engine, run: AgentRun) -> AskSubAgent:
-        """What a run asks its sub-agents with."""
+    def reject_sub_agent(self, key: str) -> None:
+        """Raise SubAgentError if the agent would call itself or the tree is full."""
+        if key in self.agent_path:
+            raise SubAgentError(f"The agent '{key}' cannot be called from here: it would call itself.")
+        if self.counter.count >= MAX_SUB_RUNS:
+            raise SubAgentError(
+                f"The agent '{key}' cannot be called: this run has made {MAX_SUB_RUNS} sub-agent calls."
+            )
 
-        async def ask(key: str, prompt: str, call_id: str) -> str:
-            if refusal := self.refusal(key):
-                raise SubAgentFailed(refusal)
+    def sub_agent_caller(self, engine: Engine, run: AgentRun, execute_run: ExecuteRun) -> CallSubAgent:
+        """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs."""
+
+        async def call(key: str, prompt: str, call_id: str) -> str:
+            self.reject_sub_agent(key)
             self.counter.count += 1
-            child = await run_db(store_child, run, key, prompt, call_id)
-            return await await_child(engine, child, RunTree((*self.visited, key), self.counter))
+            child = await run_db(create_child, run, key, prompt, call_id)
+            return await await_child(engine, child, execute_run(engine, child.pk, self.child(key)))
 
-        return ask
-
-
-class SubAgentFailed(Exception):
-    """A sub-agent that could not answer, in a sentence for the model that asked."""
+        return call
 
 
-def store_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
-    """The row of a child run; its agent is the one that the key means now."""
-    from runs_app.engine.start import start_child
+Execution = Coroutine[Any, Any, RunResult | None]
+ExecuteRun = Callable[["Engine", UUID, RunTree], Execution]
 
+
+class SubAgentError(Exception):
+    """A failure of a sub-agent. The calling model reads the message."""
+
+
+def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
+    """Create a child run of the agent that `key` names at this time. Raise SubAgentError if there is none."""
     try:
-        stored = stored_agents.sub_agent(key, run.owner_id)
+        agent = stored_agents.sub_agent(key, run.owner_id)
     except Agent.DoesNotExist:
-        raise SubAgentFailed(f"No agent is registered as '{key}'.") from None
-    return start_child(stored, parent=run, prompt=prompt, call_id=call_id)
+        raise SubAgentError(f"No agent is registered as '{key}'.") from None
+    return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
 
 
-async def await_child(engine: Engine, child: AgentRun, family: RunTree) -> str:
-    """What a child run came to. Where the parent is stopped, the child is too."""
-    from runs_app.engine.execute import execute_run
-
-    task = engine.run_task(child.pk, execute_run(engine, child.pk, family))
+async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> str:
+    """Return the output of a child run. Cancelling the parent cancels the child."""
+    task = engine.run_task(child.pk, execution)
     try:
-        ended = await task
+        result = await task
     except asyncio.CancelledError:
         current = asyncio.current_task()
         if current is not None and current.cancelling():
             raise
-        raise SubAgentFailed(f"The agent '{child.agent_key}' was stopped.") from None
-    if ended is None or ended.status != AgentRun.Status.SUCCEEDED:
-        raise SubAgentFailed(f"The agent '{child.agent_key}' could not answer. {ended.error if ended else ''}".strip())
-    return ended.output
+        raise SubAgentError(f"The agent '{child.agent_key}' was stopped.") from None
+    if result is None or result.status != AgentRun.Status.SUCCEEDED:
+        error = result.error if result else ""
+        raise SubAgentError(f"The agent '{child.agent_key}' could not answer. {error}".strip())
+    return result.output

@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop: the database's, and what tools do, each in threads of their own."""
+"""Thread pools for blocking work of the event loop: one for the database, one for tools."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from django.db import close_old_connections
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-# Apart, so that slow tools never keep a run from writing down what happened.
-_database = ThreadPoolExecutor(8, thread_name_prefix="runs-database")
-_tools = ThreadPoolExecutor(32, thread_name_prefix="runs-tools")
+# Separate pools: slow tools must not delay the writes of a run.
+_database_pool = ThreadPoolExecutor(8, thread_name_prefix="runs-database")
+_tool_pool = ThreadPoolExecutor(32, thread_name_prefix="runs-tools")
 
 
 async def run_db(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
-    """What a function that asks the database returns; its connection goes back to the pool at once."""
-    return await _in(_database, partial(function, *args, **kwargs))
+    """Call a function that queries the database. Its connection returns to the pool afterwards."""
+    return await _run_in(_database_pool, partial(function, *args, **kwargs))
 
 
 async def run_blocking(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
-    """What a function that may block for long returns. A caller that stops waiting does not stop the function."""
-    return await _in(_tools, partial(function, *args, **kwargs))
+    """Call a function that may block for long. Cancelling the caller does not stop the function."""
+    return await _run_in(_tool_pool, partial(function, *args, **kwargs))
 
 
-async def _in(threads: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+async def _run_in(pool: ThreadPoolExecutor, call: Callable[[], Result]) -> Result:
     context: Any = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(threads, context.run, _with_connections_returned, work)
+    return await asyncio.get_running_loop().run_in_executor(pool, context.run, _with_connections_returned, call)
 
 
-def _with_connections_returned(work: Callable[[], Result]) -> Result:
+def _with_connections_returned(call: Callable[[], Result]) -> Result:
     close_old_connections()
     try:
-        return work()
+        return call()
     except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
-        # Raised into the event loop, the first three would end it, and nobody would ever hear of the last.
+        # The first three would end the event loop. The last would be lost without a trace.
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
     finally:
         close_old_connections()

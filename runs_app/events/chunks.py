@@ -1,4 +1,4 @@
-"""The chunks of an answer, as the wire has them: `{"type": …, "payload": {…}}`. One chunk is one event of its run."""
+"""Chunks of an answer in wire format: `{"type": …, "payload": {…}}`. Each event of a run stores one chunk."""
 
 from __future__ import annotations
 
@@ -13,63 +13,70 @@ from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER, find_faults
 from runs_app.models import RunEvent
 
 Chunk = dict[str, Any]
-Type = RunEvent.Type
 
-LONGEST_VALUE = 200_000  # characters of one tool's result; the model is told all of it
-# Pieces of one text that stand next to each other are one piece.
-GROWING = ("text-delta", "reasoning-delta")
-LAST = ("finish", "error", "abort")  # after one of these no more follow
+MAX_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
+DELTA_TYPES = ("text-delta", "reasoning-delta")  # consecutive deltas of one text become one event
+FINAL_TYPES = ("finish", "error", "abort")  # the last chunk of a run has one of these types
 
 
-def chunk(kind: str, **payload: Any) -> Chunk:
+def build_chunk(kind: str, **payload: Any) -> Chunk:
     return {"type": kind, "payload": to_storable_json(payload)}
 
 
 def event_type(kind: str) -> str:
-    """What an event with a chunk of this type is called."""
+    """Return the RunEvent type for a chunk type."""
     if kind == "abort":
-        return Type.FINISH
-    return kind if kind in Type.values else Type.CHUNK
+        return RunEvent.Type.FINISH
+    return kind if kind in RunEvent.Type.values else RunEvent.Type.CHUNK
 
 
 def append_delta(last: Chunk, following: Chunk) -> bool:
-    """Add a piece of text to the piece before it, where they belong to one text."""
-    kind, payload, more = following["type"], last["payload"], following["payload"]
-    if kind not in GROWING or last["type"] != kind or payload["id"] != more["id"]:
+    """Append a delta to the previous chunk. Return False if they do not belong to the same text."""
+    kind, payload, delta = following["type"], last["payload"], following["payload"]
+    if kind not in DELTA_TYPES or last["type"] != kind or payload["id"] != delta["id"]:
         return False
-    payload["text"] += more["text"]
+    payload["text"] += delta["text"]
     return True
 
 
 def encode_chunk(run_id: Any, data: Chunk) -> bytes:
-    """A chunk as a client reads it, in ASCII: some decode what arrives piece by piece, in the middle of a letter."""
-    whole = {"type": data["type"], "runId": str(run_id), "from": "AGENT", "payload": data["payload"]}
-    return json.dumps(whole, separators=(",", ":")).encode()
+    """Return a chunk as JSON in ASCII. Some clients decode partial data and would cut a multi-byte character."""
+    body = {"type": data["type"], "runId": str(run_id), "from": "AGENT", "payload": data["payload"]}
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def to_storable_json(value: Any) -> Any:
-    """A value as JSON that both databases keep: what a tool or a model says may be anything."""
+    """Return a value of any type as JSON that both databases can store."""
     plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    return plain if next(iter(find_faults(plain)), None) is None else _mended(plain)
+    return plain if next(iter(find_faults(plain)), None) is None else _make_storable(plain)
 
 
-def bounded(value: Any) -> Any:
-    """A storable value that is not too long for an event: the beginning of its text, where it is."""
+def truncate_value(value: Any) -> Any:
+    """Return a storable value, or the beginning of its text if it is too long for an event."""
     plain = to_storable_json(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
-    if len(text) <= LONGEST_VALUE:
-        return plain
-    return f"{text[:LONGEST_VALUE]}… ({len(text):,} characters in all)"
+    return plain if len(text) <= MAX_VALUE_LENGTH else truncate_text(text, MAX_VALUE_LENGTH)
 
 
-def _mended(value: Any, levels: int = 32) -> Any:
+def truncate_text(text: str, max_length: int) -> str:
+    """Return a text, or its first `max_length` characters with a note about its length."""
+    if len(text) <= max_length:
+        return text
+    return f"{text[:max_length]}… ({len(text):,} characters in total)"
+
+
+def _make_storable(value: Any, levels: int = 32) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        inner = {_mended(str(key)): _mended(each, levels - 1) for key, each in value.items()} if levels else {}
+        inner = (
+            {_make_storable(str(key)): _make_storable(item, levels - 1) for key, item in value.items()}
+            if levels
+            else {}
+        )
         return inner or (str(value) if value else {})
     if isinstance(value, list):
-        return [_mended(each, levels - 1) for each in value] if levels else str(value)
+        return [_make_storable(item, levels - 1) for item in value] if levels else str(value)
     if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,6 +1,6 @@
-"""Who waits for the events of a run is woken when there are more: in this process, and through Valkey in the others.
+"""Notifications of new events, in this process and through Valkey in the others.
 
-Nothing depends on it but the delay: a wake-up that is lost is made up for by looking again.
+They only reduce the delay. Readers also poll, so a lost notification loses no event.
 """
 
 from __future__ import annotations
@@ -20,126 +20,127 @@ from redis.retry import Retry
 
 log = logging.getLogger(__name__)
 
-PREFIX = "agent.stream."
-STOP = "stop"  # what is said of a run that is to end; of one that has more to read, nothing
-LOOK_AGAIN = 0.25  # seconds, where nobody tells this process what others write
-PAUSE = 5.0  # seconds before a Valkey that went away is asked again
+CHANNEL_PREFIX = "agent.stream."
+NEW_EVENTS_MESSAGE = ""
+CANCEL_MESSAGE = "stop"
+FALLBACK_POLL_INTERVAL = 0.25  # seconds between reads while Valkey is not available
+RECONNECT_DELAY = 5.0  # seconds before the next attempt to reach Valkey
 
 
 class RunNotifier:
-    """The readers of this process and what they wait for."""
+    """The readers of this process, grouped by the run whose events they read."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address  # of Valkey, or "" where there is none
+    def __init__(self, url: str) -> None:
+        self.url = url  # of Valkey; blank without one
         self.lock = threading.Lock()
-        self.waiting: dict[str, set[threading.Event]] = defaultdict(set)
+        self.readers: dict[str, set[threading.Event]] = defaultdict(set)
         self.listener: threading.Thread | None = None
         self.is_closed = False
-        self.is_told = False  # whether Valkey tells us at this moment
-        self.silent_until = 0.0
-        self.sender: redis.Redis | None = None
-        self.stop: Callable[[UUID], None] | None = None  # who carries the runs of this process
+        self.is_subscribed = False
+        self.retry_at = 0.0  # monotonic time before which nothing is published
+        self.publisher: redis.Redis | None = None
+        self.cancel_run: Callable[[UUID], None] | None = None  # set by the engine of this process
 
     @contextmanager
     def subscribe(self, run_id: UUID) -> Iterator[threading.Event]:
-        """An event that is set whenever the run has more to read."""
+        """Yield an event that is set whenever the run has new events."""
         woken, name = threading.Event(), str(run_id)
         with self.lock:
-            self.waiting[name].add(woken)
-        self.listen()
+            self.readers[name].add(woken)
+        self.start_listening()
         try:
             yield woken
         finally:
             with self.lock:
-                self.waiting[name].discard(woken)
-                if not self.waiting[name]:
-                    del self.waiting[name]
+                self.readers[name].discard(woken)
+                if not self.readers[name]:
+                    del self.readers[name]
 
-    def patience(self, longest: float) -> float:
-        """How long to wait for a wake-up before looking without one."""
-        return longest if self.is_told else min(longest, LOOK_AGAIN)
+    def poll_interval(self, maximum: float) -> float:
+        """Return how long a reader may wait for a notification before it reads the database."""
+        return maximum if self.is_subscribed else min(maximum, FALLBACK_POLL_INTERVAL)
 
     def wake(self, name: str) -> None:
-        """Wake who waits in this process."""
+        """Wake the readers of a run in this process."""
         with self.lock:
-            for woken in self.waiting.get(name, ()):
+            for woken in self.readers.get(name, ()):
                 woken.set()
 
     def wake_all(self) -> None:
         with self.lock:
-            for readers in self.waiting.values():
+            for readers in self.readers.values():
                 for woken in readers:
                     woken.set()
 
     def notify(self, run_ids: Iterable[UUID]) -> None:
-        """Wake who waits for these runs, wherever."""
+        """Wake the readers of these runs in all processes."""
         names = [str(run_id) for run_id in run_ids]
         for name in names:
             self.wake(name)
-        self._publish(names, "")
+        self._publish(names, NEW_EVENTS_MESSAGE)
 
     def request_cancel(self, run_id: UUID) -> None:
-        """Have a run stopped at once by the process that carries it; the row says so too, to who hears nothing."""
-        if self.stop is not None:
-            self.stop(run_id)
-        self._publish([str(run_id)], STOP)
+        """Ask the process that executes a run to cancel it now. Without Valkey it reads the request from the row."""
+        if self.cancel_run is not None:
+            self.cancel_run(run_id)
+        self._publish([str(run_id)], CANCEL_MESSAGE)
 
-    def _publish(self, names: Iterable[str], said: str) -> None:
-        if not self.address or time.monotonic() < self.silent_until:
+    def _publish(self, names: Iterable[str], message: str) -> None:
+        if not self.url or time.monotonic() < self.retry_at:
             return
         try:
-            self.sender = self.sender or self._connect(patience=1)
-            with self.sender.pipeline(transaction=False) as pipeline:
+            self.publisher = self.publisher or self._connect(timeout=1)
+            with self.publisher.pipeline(transaction=False) as pipeline:
                 for name in names:
-                    pipeline.publish(PREFIX + name, said)
+                    pipeline.publish(CHANNEL_PREFIX + name, message)
                 pipeline.execute()
         except redis.RedisError as error:
-            self.silent_until = time.monotonic() + PAUSE
-            log.warning("Readers in other processes look by themselves for %.0f s: %s", PAUSE, error)
+            self.retry_at = time.monotonic() + RECONNECT_DELAY
+            log.warning("Valkey is not available. Other processes poll for %.0f s: %s", RECONNECT_DELAY, error)
 
-    def listen(self) -> None:
-        """Hear what other processes tell, from now on."""
+    def start_listening(self) -> None:
+        """Start to receive the notifications of other processes."""
         with self.lock:
-            if self.listener is None and self.address:
-                self.listener = threading.Thread(target=self._listen_on, name="run-wakeups", daemon=True)
+            if self.listener is None and self.url:
+                self.listener = threading.Thread(target=self._listen, name="run-notifications", daemon=True)
                 self.listener.start()
 
-    def _listen_on(self) -> None:
+    def _listen(self) -> None:
         while not self.is_closed:
             try:
-                self._hear()
+                self._receive()
             except redis.RedisError as error:
-                self.is_told = False
+                self.is_subscribed = False
                 self.wake_all()
-                log.warning("Valkey tells nothing of runs at the moment: %s", error)
-                time.sleep(PAUSE)
+                log.warning("No notifications of runs from Valkey: %s", error)
+                time.sleep(RECONNECT_DELAY)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         with self._connect().pubsub(ignore_subscribe_messages=False) as subscription:
-            subscription.psubscribe(PREFIX + "*")
+            subscription.psubscribe(CHANNEL_PREFIX + "*")
             for message in subscription.listen():
                 if message["type"] == "psubscribe":
-                    self.is_told = True
-                    self.wake_all()  # something may have been missed while nobody listened
+                    self.is_subscribed = True
+                    self.wake_all()  # notifications before the subscription were lost
                 elif message["type"] == "pmessage":
-                    self._heard(*(message[part].decode("utf-8", "replace") for part in ("channel", "data")))
+                    self._handle(*(message[part].decode("utf-8", "replace") for part in ("channel", "data")))
 
-    def _heard(self, channel: str, said: str) -> None:
-        name = channel.removeprefix(PREFIX)
-        if said != STOP:
+    def _handle(self, channel: str, message: str) -> None:
+        name = channel.removeprefix(CHANNEL_PREFIX)
+        if message != CANCEL_MESSAGE:
             self.wake(name)
-        elif self.stop is not None:
-            with suppress(ValueError):  # whoever else speaks on this channel
-                self.stop(UUID(name))
+        elif self.cancel_run is not None:
+            with suppress(ValueError):  # other programs may publish on this channel
+                self.cancel_run(UUID(name))
 
-    def _connect(self, patience: float | None = None) -> redis.Redis:
-        # Without tries of its own: events are not to wait for a Valkey that is away.
-        never = Retry(NoBackoff(), 0)
-        return redis.Redis.from_url(self.address, socket_connect_timeout=1, socket_timeout=patience, retry=never)
+    def _connect(self, timeout: float | None = None) -> redis.Redis:
+        # No retries: the writer must not wait for Valkey.
+        no_retry = Retry(NoBackoff(), 0)
+        return redis.Redis.from_url(self.url, socket_connect_timeout=1, socket_timeout=timeout, retry=no_retry)
 
     def close(self) -> None:
-        """Hear nothing more, once what is being heard now has ended."""
+        """Stop listening after the current connection ends."""
         self.is_closed = True
 
 
-wakeups = RunNotifier(settings.REDIS_URL)
+notifier = RunNotifier(settings.REDIS_URL)

@@ -1,4 +1,7 @@
-"""What happens while a model answers, as chunks. It imports pydantic-ai: import it where an agent runs."""
+"""The recorder, which converts the events of a model run into chunks.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent runs.
+"""
 
 from __future__ import annotations
 
@@ -20,117 +23,122 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage, RunUsage
 
-from runs_app.events.chunks import Chunk, bounded, chunk
+from runs_app.events.chunks import Chunk, build_chunk, truncate_value
 from runs_app.exceptions import RunError
 
-# The words of pydantic-ai for why a model stopped → those of the wire.
-REASONS = {"stop": "stop", "length": "length", "content_filter": "content-filter", "tool_call": "tool-calls"}
+# Finish reasons of pydantic-ai → finish reasons of the wire.
+FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "content-filter", "tool_call": "tool-calls"}
 
-LETTERS = 8  # more than a token has: not every server counts the tokens of an answer, and none before its end
+# More than tokens have. Some servers count no tokens, and none counts them before the end of an answer.
+MAX_CHARACTERS_PER_TOKEN = 8
 
 
 class Recorder:
-    """Turns the events of one run into chunks, step by step, and keeps what has been said."""
+    """Converter of the events of one run into chunks. `text` is the text of the current step."""
 
     def __init__(self, add: Callable[[Chunk], None], message_id: str) -> None:
         self.add = add
         self.message_id = message_id
         self.steps = 0
         self.text = ""
-        self.said = 0  # letters in all
-        self.reason = "stop"
+        self.character_count = 0  # in all steps
+        self.finish_reason = "stop"
 
     def begin_step(self) -> None:
         self.steps += 1
         self.text = ""
-        self.add(chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
+        self.add(build_chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
 
     def end_step(self, response: ModelResponse, *, calls: bool) -> None:
-        """Close a step: what the model cost, and why it stopped."""
-        self.reason = "tool-calls" if calls else reason(response)
+        """Record the end of a step with its usage and finish reason."""
+        self.finish_reason = "tool-calls" if calls else finish_reason(response)
         self.add(
-            chunk(
+            build_chunk(
                 "step-finish",
                 messageId=self.message_id,
-                stepResult={"reason": self.reason, "isContinued": calls, "warnings": []},
-                output={"text": self.text, "usage": usage(response.usage)},
+                stepResult={"reason": self.finish_reason, "isContinued": calls, "warnings": []},
+                output={"text": self.text, "usage": usage_payload(response.usage)},
                 metadata={"modelId": response.model_name},
             )
         )
 
     def record(self, event: Any) -> None:
-        for each in self._chunks(event):
-            self.add(each)
+        for data in self._chunks(event):
+            self.add(data)
 
     def _chunks(self, event: Any) -> Iterator[Chunk]:
         match event:
             case PartStartEvent(part=TextPart(content=text)):
-                yield chunk("text-start", id=self._id(event))
-                yield from self._said("text", event, text)
+                yield build_chunk("text-start", id=self._id(event))
+                yield from self._delta("text", event, text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                yield from self._said("text", event, text)
+                yield from self._delta("text", event, text)
             case PartEndEvent(part=TextPart()):
-                yield chunk("text-end", id=self._id(event))
+                yield build_chunk("text-end", id=self._id(event))
             case PartStartEvent(part=ThinkingPart(content=text)):
-                yield chunk("reasoning-start", id=self._id(event))
-                yield from self._said("reasoning", event, text)
+                yield build_chunk("reasoning-start", id=self._id(event))
+                yield from self._delta("reasoning", event, text)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str() as text)):
-                yield from self._said("reasoning", event, text)
+                yield from self._delta("reasoning", event, text)
             case PartEndEvent(part=ThinkingPart()):
-                yield chunk("reasoning-end", id=self._id(event))
+                yield build_chunk("reasoning-end", id=self._id(event))
             case FunctionToolCallEvent():
-                yield tool_call(event)
+                yield tool_call_chunk(event)
             case FunctionToolResultEvent():
-                yield tool_result(event)
+                yield tool_result_chunk(event)
 
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"
 
-    def _said(self, kind: str, event: Any, text: str) -> Iterator[Chunk]:
-        self.said += len(text)
-        if self.said > LETTERS * settings.RUN_MAX_TOKENS:
-            raise RunError("The model did not come to an end and was stopped.", "endless")
+    def _delta(self, kind: str, event: Any, text: str) -> Iterator[Chunk]:
+        self.character_count += len(text)
+        if self.character_count > MAX_CHARACTERS_PER_TOKEN * settings.RUN_MAX_TOKENS:
+            raise RunError("The model produced too much text and was stopped.", "endless")
         if kind == "text":
             self.text += text
         if text:
-            yield chunk(f"{kind}-delta", id=self._id(event), text=text)
+            yield build_chunk(f"{kind}-delta", id=self._id(event), text=text)
 
 
-def tool_call(event: FunctionToolCallEvent) -> Chunk:
+def tool_call_chunk(event: FunctionToolCallEvent) -> Chunk:
     part = event.part
-    # A model may write arguments that are no JSON object; they are shown as they stand.
+    # A model may write arguments that are not a JSON object. They are recorded unchanged.
     arguments = part.args_as_dict(raise_if_invalid=False)
-    return chunk("tool-call", toolCallId=part.tool_call_id, toolName=part.tool_name, args=bounded(arguments))
+    return build_chunk(
+        "tool-call", toolCallId=part.tool_call_id, toolName=part.tool_name, args=truncate_value(arguments)
+    )
 
 
-def tool_result(event: FunctionToolResultEvent) -> Chunk:
+def tool_result_chunk(event: FunctionToolResultEvent) -> Chunk:
     part = event.part
-    return chunk(
+    return build_chunk(
         "tool-result",
         toolCallId=part.tool_call_id,
         toolName=part.tool_name,
-        result=bounded(part.content),
+        result=truncate_value(part.content),
         isError=part.outcome != "success",
     )
 
 
-def reason(response: ModelResponse) -> str:
-    if response.finish_reason == "stop" and not says_why(response):
+def finish_reason(response: ModelResponse) -> str:
+    """Return the finish reason of a response under its wire name."""
+    if response.finish_reason == "stop" and not reports_finish_reason(response):
         return "unknown"
-    return REASONS.get(response.finish_reason or "stop", "other")
+    return FINISH_REASONS.get(response.finish_reason or "stop", "other")
 
 
-def says_why(response: ModelResponse) -> bool:
-    """Whether a provider said why it stopped: pydantic-ai takes a server that says nothing for one that was done."""
+def reports_finish_reason(response: ModelResponse) -> bool:
+    """Return False if the provider sent no finish reason. pydantic-ai then reports "stop"."""
     return response.finish_reason not in (None, "stop") or "finish_reason" in (response.provider_details or {})
 
 
-def usage(used: RunUsage | RequestUsage) -> dict[str, int]:
-    """Tokens, under the names of the wire."""
-    more = {"cachedInputTokens": used.cache_read_tokens, "reasoningTokens": used.details.get("reasoning_tokens", 0)}
+def usage_payload(usage: RunUsage | RequestUsage) -> dict[str, int]:
+    """Return the token counts under wire names. Optional counts are left out if zero."""
+    reasoning_tokens = usage.details.get("reasoning_tokens", 0)
+    optional = {"cachedInputTokens": usage.cache_read_tokens, "reasoningTokens": reasoning_tokens}
     return {
-        "inputTokens": used.input_tokens,
-        "outputTokens": used.output_tokens,
-        "totalTokens": used.input_tokens + used.output_tokens,
-        **{name: count for name, count in more.items() if count},
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "totalTokens": usage.input_tokens + usage.output_tokens,
+        **{name: count for name, count in optional.items() if count},
     }

@@ -1,4 +1,4 @@
-"""A stream is a view of a run's events: whoever reads them, in whatever process, and as often as they like."""
+"""Event streams of runs. A stream reads the event rows, so any process can serve it any number of times."""
 
 from __future__ import annotations
 
@@ -16,144 +16,144 @@ from django.utils import timezone
 
 from agentcms.errors import ApiError, Unavailable
 from runs_app.engine import leases
-from runs_app.events.chunks import LAST, Chunk, chunk, encode_chunk
-from runs_app.events.notifications import wakeups
+from runs_app.events.chunks import FINAL_TYPES, Chunk, build_chunk, encode_chunk
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, RunEvent
 
 Batch = list[tuple[int, Chunk]]
 
-HEARTBEAT = 15.0  # seconds: proxies close what is silent for longer, and a reader that left is noticed
-LOOK = 5.0  # seconds between two looks without a wake-up: the process that runs it may have died
-MOST_AT_ONCE = 500  # events of one read
-RETRY_AFTER = 2  # seconds
+HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects a reader that has left
+EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
+MAX_EVENTS_PER_READ = 500
+STREAM_RETRY_AFTER = 2  # seconds
 
-ALIVE = b": \n\n"
-DONE = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": \n\n"
+DONE_BLOCK = b"data: [DONE]\n\n"
 
-stopping = threading.Event()  # this process ends: readers are to come back to another
+stopping = threading.Event()  # set when this process stops; readers then reconnect to another
 
 
-def follow(run_id: UUID, after: int = 0) -> Iterator[Batch]:
-    """The events of a run after a number as they come, until it is over; an empty batch while nothing happens."""
-    spoke_at = time.monotonic()
-    with wakeups.subscribe(run_id) as woken:
+def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
+    """Yield the events after a number until the run is finished. An empty batch is a heartbeat."""
+    sent_at = time.monotonic()
+    with notifier.subscribe(run_id) as woken:
         while True:
             woken.clear()
-            was_stopping = stopping.is_set()  # what was written before is read all the same
-            is_over = is_finished(run_id)  # asked before the events, so that none comes after the answer
-            while batch := events_after(run_id, after):
-                close_old_connections()  # a reader may be slow to take them
+            # Both are read before the events: an event written before them must still be yielded.
+            was_stopping = stopping.is_set()
+            is_finished = check_finished(run_id)
+            while batch := read_events_after(run_id, after):
+                close_old_connections()  # the reader may be slow
                 yield batch
-                after, spoke_at = batch[-1][0], time.monotonic()
-                if batch[-1][1]["type"] in LAST:
+                after, sent_at = batch[-1][0], time.monotonic()
+                if batch[-1][1]["type"] in FINAL_TYPES:
                     return
-            if is_over or was_stopping:
-                if is_over and not AgentRun.objects.filter(pk=run_id).exists():
-                    yield [(after + 1, deleted(run_id))]
+            if is_finished or was_stopping:
+                if is_finished and not AgentRun.objects.filter(pk=run_id).exists():
+                    yield [(after + 1, deleted_chunk(run_id))]
                 return
-            close_old_connections()  # while nothing happens, others may have it
-            woken.wait(wakeups.patience(LOOK))
-            if time.monotonic() - spoke_at >= HEARTBEAT:
+            close_old_connections()  # return the connection while waiting
+            woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))
+            if time.monotonic() - sent_at >= HEARTBEAT:
                 yield []
-                spoke_at = time.monotonic()
+                sent_at = time.monotonic()
 
 
-def events_after(run_id: UUID, number: int) -> Batch:
-    found = RunEvent.objects.filter(run=run_id, number__gt=number).order_by("number")
-    return list(found.values_list("number", "data")[:MOST_AT_ONCE])
+def read_events_after(run_id: UUID, number: int) -> Batch:
+    events = RunEvent.objects.filter(run=run_id, number__gt=number).order_by("number")
+    return list(events.values_list("number", "data")[:MAX_EVENTS_PER_READ])
 
 
-def deleted(run_id: UUID) -> Chunk:
-    """The last chunk of a run whose agent was deleted with all its runs; it stands in no row."""
-    return chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
+def deleted_chunk(run_id: UUID) -> Chunk:
+    """Return the last chunk of a run that was deleted with its agent. No row stores it."""
+    return build_chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
 
 
-def is_finished(run_id: UUID) -> bool:
-    """Whether nothing more comes; a run whose process has died is given up here, by who notices."""
+def check_finished(run_id: UUID) -> bool:
+    """Return whether a run is finished or deleted. End the run if its lease has expired."""
     run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until").first()
-    if run is None or run.is_over:
+    if run is None or run.is_finished:
         return True
     if run.lease_until is not None and run.lease_until < timezone.now():
-        leases.give_up(run_id)
+        leases.end_lost_run(run_id)
     return False
 
 
-def wait_for(run_id: UUID) -> AgentRun:
-    """The run when it is over; a request takes its `room` first.
+def wait_until_finished(run_id: UUID) -> AgentRun:
+    """Wait for the end of a run and return it. Requests acquire a `StreamSlot` first.
 
-    Raises AgentRun.DoesNotExist where it vanished meanwhile.
+    Raise AgentRun.DoesNotExist if the run was deleted meanwhile.
     """
-    for _ in follow(run_id):
+    for _ in follow_events(run_id):
         pass
     return AgentRun.objects.get(pk=run_id)
 
 
 class TooManyStreams(ApiError):
-    """429: the user has a share of the places of this process, so that others find one."""
+    """Error 429: the user has reached the limit of streams in this process."""
 
-    def __init__(self, most: int) -> None:
-        sentence = f"You read {most} runs here that are not over. Wait for one, or close a stream."
-        super().__init__(429, sentence, "too_many_streams", headers={"Retry-After": str(RETRY_AFTER)})
+    def __init__(self, maximum: int) -> None:
+        message = f"You have {maximum} open streams of unfinished runs. Close one, or wait until a run is finished."
+        super().__init__(429, message, "too_many_streams", headers={"Retry-After": str(STREAM_RETRY_AFTER)})
 
 
 class StreamSlots:
-    """Who reads a run in this process. Each reader has a thread of the server; WEB_THREADS are left for the rest."""
+    """The open streams of this process by user. Each blocks a server thread, so their number is limited."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.taken: Counter[Any] = Counter()  # by user
+        self.count_by_user: Counter[Any] = Counter()
 
-    def acquire(self, user: Any) -> None:
-        """Raises TooManyStreams where the user has a full share, and Unavailable where nobody finds a place."""
+    def acquire(self, user_id: Any) -> None:
+        """Raise TooManyStreams at the limit of the user, Unavailable at the limit of the process."""
         with self.lock:
-            if self.taken[user] >= settings.RUN_STREAMS_PER_USER:
+            if self.count_by_user[user_id] >= settings.RUN_STREAMS_PER_USER:
                 raise TooManyStreams(settings.RUN_STREAMS_PER_USER)
-            if self.taken.total() >= settings.RUN_STREAMS:
-                sentence = "So many streams are open here that no other may begin. Try again shortly."
-                raise Unavailable(sentence, RETRY_AFTER)
-            self.taken[user] += 1
+            if self.count_by_user.total() >= settings.RUN_STREAMS:
+                raise Unavailable("The server has too many open streams. Try again shortly.", STREAM_RETRY_AFTER)
+            self.count_by_user[user_id] += 1
 
-    def release(self, user: Any) -> None:
+    def release(self, user_id: Any) -> None:
         with self.lock:
-            self.taken[user] -= 1
-            self.taken += Counter()  # forgets who has none
+            self.count_by_user[user_id] -= 1
+            self.count_by_user += Counter()  # removes users without streams
 
 
-places = StreamSlots()
+slots = StreamSlots()
 
 
-class stream_slot:
-    """A place of a user among those who may wait in this process. Raises what `Places.take` does."""
+class StreamSlot:
+    """One stream of a user in this process. Raises the errors of `StreamSlots.acquire`."""
 
     def __init__(self, user: Any) -> None:
-        self.user = user.pk
-        places.acquire(self.user)
-        self.left = False
+        self.user_id = user.pk
+        slots.acquire(self.user_id)
+        self.is_released = False
 
-    def __enter__(self) -> stream_slot:
+    def __enter__(self) -> StreamSlot:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.leave()
+        self.release()
 
-    def leave(self) -> None:
-        if not self.left:
-            self.left = True
-            places.release(self.user)
+    def release(self) -> None:
+        if not self.is_released:
+            self.is_released = True
+            slots.release(self.user_id)
 
 
 class EventStream:
-    """The events of a run as server-sent events. It has a place until it is closed, also when nobody read it.
+    """The events of a run as server-sent events. It occupies a slot until it is closed, even if never read.
 
-    A block is `data: {chunk}`, and begins with `id: {number}` where the reader understands it: the published client
-    takes a block for a chunk only if it begins with `data: ` and holds nothing else.
+    A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
+    that start with `data: ` and contain nothing else.
     """
 
-    def __init__(self, run_id: UUID, after: int, place: stream_slot, *, numbered: bool) -> None:
-        self.place = place
+    def __init__(self, run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> None:
+        self.slot = slot
         self.run_id = run_id
         self.numbered = numbered
-        self.batches = follow(run_id, after)
+        self.batches = follow_events(run_id, after)
         self.blocks = self._blocks()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -161,25 +161,25 @@ class EventStream:
 
     def _blocks(self) -> Generator[bytes, None, None]:
         try:
-            yield ALIVE  # the headers go out with the first bytes, and a reader may be waiting for them
+            yield KEEP_ALIVE  # the response headers are sent with the first bytes
             for batch in self.batches:
-                yield b"".join(self._block(*event) for event in batch) or ALIVE
+                yield b"".join(self._block(*event) for event in batch) or KEEP_ALIVE
             if not stopping.is_set():
-                yield DONE
+                yield DONE_BLOCK
         finally:
-            self.place.leave()
+            self.slot.release()
 
     def _block(self, number: int, data: Chunk) -> bytes:
-        name = b"id: %d\n" % number if self.numbered else b""
-        return b"%sdata: %s\n\n" % (name, encode_chunk(self.run_id, data))
+        event_id = b"id: %d\n" % number if self.numbered else b""
+        return b"%sdata: %s\n\n" % (event_id, encode_chunk(self.run_id, data))
 
     def close(self) -> None:
-        with suppress(ValueError):  # another thread may be in the middle of it
+        with suppress(ValueError):  # another thread may be executing the generator
             self.blocks.close()
-        self.place.leave()
+        self.slot.release()
 
 
-def stop() -> None:
-    """Let every reader of this process go."""
+def stop_streams() -> None:
+    """Release all readers of this process."""
     stopping.set()
-    wakeups.wake_all()
+    notifier.wake_all()

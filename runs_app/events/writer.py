@@ -1,10 +1,11 @@
-"""One thread per process writes the events of all its runs: at most ten commits a second, however many they are."""
+"""The writer of events: one thread per process writes the events of all its runs in at most ten commits a second."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,33 +16,33 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from runs_app.engine import leases
-from runs_app.events.chunks import GROWING, Chunk, append_delta, event_type
-from runs_app.events.notifications import wakeups
+from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta, event_type
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, RunEvent
 
 log = logging.getLogger(__name__)
 
-BETWEEN_COMMITS = 0.1  # seconds
-LOOK = 0.4  # seconds between two looks for runs that somebody wants stopped
-RENEW = 2.5  # seconds between two renewals of the leases; see LEASE
-UNSTORABLE = "What came of this could not be stored."
+COMMIT_INTERVAL = 0.1  # seconds
+CANCEL_POLL_INTERVAL = 0.4  # seconds between reads of cancel requests
+LEASE_RENEW_INTERVAL = 2.5  # seconds; see LEASE_DURATION
+UNSTORABLE_MESSAGE = "The events of this run could not be stored."
 
 
 @dataclass
 class PendingRun:
-    """A run that this process carries: what it said and is not written yet."""
+    """A run that this process executes, with the chunks that are not yet written."""
 
-    number: int = 0  # of its last event that was written
-    waiting: list[tuple[Chunk, datetime]] = field(default_factory=list)
-    taken: int = 0  # how many of those the thread is writing: they change no more
-    end: dict[str, Any] | None = None  # the columns of its end
+    number: int = 0  # of the last written event
+    chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
+    in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
+    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended
     written: Future[bool] = field(default_factory=Future)
     first_text_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class WriteSnapshot:
-    """What of a run goes into one transaction."""
+    """The chunks and the end of a run that one transaction writes."""
 
     number: int
     chunks: list[tuple[Chunk, datetime]]
@@ -49,170 +50,172 @@ class WriteSnapshot:
 
 
 class EventWriter:
-    """Everything that the runs of this process say goes through here; `stop` is told of runs to be stopped."""
+    """The writer of one process. It calls `cancel_run` for runs to cancel, including those that it has lost."""
 
-    def __init__(self, holder: str, stop: Any) -> None:
+    def __init__(self, holder: str, cancel_run: Callable[[UUID], None]) -> None:
         self.holder = holder
-        self.stop = stop
-        self.held: dict[UUID, PendingRun] = {}
+        self.cancel_run = cancel_run
+        self.runs: dict[UUID, PendingRun] = {}
         self.changed = threading.Condition()
         self.thread: threading.Thread | None = None
-        self.looked_at = self.renewed_at = 0.0
+        self.cancel_polled_at = self.renewed_at = 0.0
 
-    # --- What runs say
+    # --- Calls from runs
 
-    def open(self, run_id: UUID) -> None:
-        """Expect what a run says."""
+    def register(self, run_id: UUID) -> None:
+        """Accept chunks of a run and renew its lease from now on."""
         with self.changed:
-            self.held.setdefault(run_id, PendingRun())
+            self.runs.setdefault(run_id, PendingRun())
             if self.thread is None:
-                self.thread = threading.Thread(target=self._write_on, name="run-writer", daemon=True)
+                self.thread = threading.Thread(target=self._loop, name="run-writer", daemon=True)
                 self.thread.start()
             self.changed.notify_all()
 
     def add(self, run_id: UUID, data: Chunk) -> None:
-        """Write a chunk soon."""
+        """Write a chunk with the next commit."""
         with self.changed:
-            held = self.held.get(run_id)
-            if held is None or held.end is not None:
+            run = self.runs.get(run_id)
+            if run is None or run.end is not None:
                 return
-            if data["type"] in GROWING and held.first_text_at is None:
-                held.first_text_at = timezone.now()
-            if not (len(held.waiting) > held.taken and append_delta(held.waiting[-1][0], data)):
-                held.waiting.append((data, timezone.now()))
+            if data["type"] in DELTA_TYPES and run.first_text_at is None:
+                run.first_text_at = timezone.now()
+            if not (len(run.chunks) > run.in_flight and append_delta(run.chunks[-1][0], data)):
+                run.chunks.append((data, timezone.now()))
             self.changed.notify_all()
 
     def close(self, run_id: UUID, **values: Any) -> Future[bool]:
-        """Write how a run ended with all it said; the answer is whether it was still ours to write."""
+        """Write the end of a run after its chunks. The result is False if another process owns the run."""
         with self.changed:
-            held = self.held.get(run_id)
-            if held is None:
-                gone: Future[bool] = Future()
-                gone.set_result(False)
-                return gone
-            held.end = {"first_text_at": held.first_text_at, **values}
+            run = self.runs.get(run_id)
+            if run is None:
+                not_written: Future[bool] = Future()
+                not_written.set_result(False)
+                return not_written
+            run.end = {"first_text_at": run.first_text_at, **values}
             self.changed.notify_all()
-            return held.written
+            return run.written
 
-    def forget(self, run_id: UUID) -> None:
-        """Expect nothing more of a run that another process carries."""
+    def discard(self, run_id: UUID) -> None:
+        """Forget a run that another process executes."""
         with self.changed:
-            self.held.pop(run_id, None)
+            self.runs.pop(run_id, None)
 
     def wait_until_flushed(self, seconds: float) -> bool:
-        """Wait until every run has written its end; whether they have."""
+        """Wait until the ends of all runs are written. Return False after the timeout."""
         with self.changed:
-            return self.changed.wait_for(lambda: not self.held, timeout=seconds)
+            return self.changed.wait_for(lambda: not self.runs, timeout=seconds)
 
     # --- The thread
 
-    def _write_on(self) -> None:
+    def _loop(self) -> None:
         while True:
             with self.changed:
-                while not self.held:
-                    connection.close()  # a thread that may sleep for long keeps no connection
+                while not self.runs:
+                    connection.close()  # the thread may sleep for long
                     self.changed.wait()
-                self.changed.wait_for(self._has_something, timeout=LOOK)
+                self.changed.wait_for(self._has_pending, timeout=CANCEL_POLL_INTERVAL)
             try:
-                self.turn()
+                self.run_once()
             except (OperationalError, InterfaceError) as error:
-                log.warning("Events of runs wait for the database: %s", error)
+                log.warning("The database is not available. Events of runs are retried: %s", error)
                 connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
-            time.sleep(BETWEEN_COMMITS)
+            time.sleep(COMMIT_INTERVAL)
 
-    def _has_something(self) -> bool:
-        return any(held.waiting or held.end is not None for held in self.held.values())
+    def _has_pending(self) -> bool:
+        return any(run.chunks or run.end is not None for run in self.runs.values())
 
-    def turn(self) -> None:
-        """Write what waits, then look after the leases and for runs that are to be stopped."""
-        self.write(self._take())
+    def run_once(self) -> None:
+        """Write pending events, then renew leases and read cancel requests if they are due."""
+        self.write(self._take_snapshots())
         now = time.monotonic()
-        if now - self.renewed_at > RENEW:
+        if now - self.renewed_at > LEASE_RENEW_INTERVAL:
             self.renewed_at = now
-            known = self._open_ids()  # before the database is asked: a run that begins meanwhile is not lost
-            ours = leases.renew(self.holder, known)
-            self._drop(run_id for run_id in known if run_id not in ours)
-        if now - self.looked_at > LOOK:
-            self.looked_at = now
-            for run_id in leases.asked_to_stop(self.holder):
-                self.stop(run_id)
+            run_ids = self._registered_ids()  # before the query: a run that starts meanwhile is not lost
+            owned = leases.renew(self.holder, run_ids)
+            self._discard_lost(run_id for run_id in run_ids if run_id not in owned)
+        if now - self.cancel_polled_at > CANCEL_POLL_INTERVAL:
+            self.cancel_polled_at = now
+            for run_id in leases.cancel_requested_ids(self.holder):
+                self.cancel_run(run_id)
 
-    def _open_ids(self) -> list[UUID]:
+    def _registered_ids(self) -> list[UUID]:
         with self.changed:
-            return list(self.held)
+            return list(self.runs)
 
-    def _take(self) -> dict[UUID, WriteSnapshot]:
-        taken = {}
+    def _take_snapshots(self) -> dict[UUID, WriteSnapshot]:
+        snapshots = {}
         with self.changed:
-            for run_id, held in self.held.items():
-                held.taken = len(held.waiting)
-                if held.waiting or held.end is not None:
-                    taken[run_id] = WriteSnapshot(held.number, list(held.waiting), held.end)
-        return taken
+            for run_id, run in self.runs.items():
+                run.in_flight = len(run.chunks)
+                if run.chunks or run.end is not None:
+                    snapshots[run_id] = WriteSnapshot(run.number, list(run.chunks), run.end)
+        return snapshots
 
-    def write(self, taken: dict[UUID, WriteSnapshot]) -> None:
-        """Write in one transaction; where a value cannot be stored, each run in its own."""
-        if not taken:
+    def write(self, snapshots: dict[UUID, WriteSnapshot]) -> None:
+        """Write all runs in one transaction. If a value cannot be stored, write each run in its own."""
+        if not snapshots:
             return
         try:
             with transaction.atomic():
-                kept = self._store(taken)
+                owned = self._store(snapshots)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
-            log.exception("The events of %d runs could not be stored.", len(taken))
-            if len(taken) > 1:
-                for run_id, one in taken.items():
-                    self.write({run_id: one})
+            log.exception("The events of %d runs could not be stored.", len(snapshots))
+            if len(snapshots) > 1:
+                for run_id, snapshot in snapshots.items():
+                    self.write({run_id: snapshot})
             else:
-                self._refuse(*taken)
+                self._fail_unstorable(*snapshots)
             return
-        self._written(taken, kept)
-        wakeups.notify(taken)
+        self._mark_written(snapshots, owned)
+        notifier.notify(snapshots)
 
-    def _store(self, taken: dict[UUID, WriteSnapshot]) -> set[UUID]:
-        """The runs of these that were still ours: the lock on a row fences who lost it."""
-        mine = AgentRun.objects.filter(pk__in=taken, holder=self.holder, status__in=AgentRun.HELD)
-        kept = set(mine.order_by("pk").select_for_update().values_list("pk", flat=True))
+    def _store(self, snapshots: dict[UUID, WriteSnapshot]) -> set[UUID]:
+        """Write events and ends. Return the ids of the runs that this process still owns."""
+        # The lock fences other processes: only the holder of a row may append events.
+        rows = AgentRun.objects.filter(pk__in=snapshots, holder=self.holder, status__in=AgentRun.LEASED_STATUSES)
+        owned = set(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
         RunEvent.objects.bulk_create(
             RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
-            for run_id in kept
-            for number, (data, at) in enumerate(taken[run_id].chunks, taken[run_id].number + 1)
+            for run_id in owned
+            for number, (data, at) in enumerate(snapshots[run_id].chunks, snapshots[run_id].number + 1)
         )
-        for run_id in kept:
-            one = taken[run_id]
-            if one.end is not None:
-                leases.write_end(run_id, last_event_number=one.number + len(one.chunks), **one.end)
-        return kept
+        for run_id in owned:
+            snapshot = snapshots[run_id]
+            if snapshot.end is not None:
+                last_number = snapshot.number + len(snapshot.chunks)
+                leases.save_end_columns(run_id, last_event_number=last_number, **snapshot.end)
+        return owned
 
-    def _written(self, taken: dict[UUID, WriteSnapshot], kept: set[UUID]) -> None:
+    def _mark_written(self, snapshots: dict[UUID, WriteSnapshot], owned: set[UUID]) -> None:
         with self.changed:
-            for run_id in kept:
-                held, one = self.held[run_id], taken[run_id]
-                held.number += len(one.chunks)
-                del held.waiting[: len(one.chunks)]
-                held.taken = 0
-                if one.end is not None:
-                    del self.held[run_id]
-                    held.written.set_result(True)
+            for run_id in owned:
+                run, snapshot = self.runs[run_id], snapshots[run_id]
+                run.number += len(snapshot.chunks)
+                del run.chunks[: len(snapshot.chunks)]
+                run.in_flight = 0
+                if snapshot.end is not None:
+                    del self.runs[run_id]
+                    run.written.set_result(True)
                     self.changed.notify_all()
-        self._drop(run_id for run_id in taken if run_id not in kept)
+        self._discard_lost(run_id for run_id in snapshots if run_id not in owned)
 
-    def _drop(self, run_ids: Any) -> None:
-        """Forget runs that are ours no more, and stop them."""
+    def _discard_lost(self, run_ids: Iterable[UUID]) -> None:
+        """Forget and cancel runs that this process no longer owns."""
         for run_id in list(run_ids):
             with self.changed:
-                held = self.held.pop(run_id, None)
+                run = self.runs.pop(run_id, None)
                 self.changed.notify_all()
-            if held is not None:
-                held.written.set_result(False)
-                self.stop(run_id)
+            if run is not None:
+                run.written.set_result(False)
+                self.cancel_run(run_id)
 
-    def _refuse(self, run_id: UUID) -> None:
+    def _fail_unstorable(self, run_id: UUID) -> None:
         with transaction.atomic():
             run = AgentRun.objects.select_for_update().filter(pk=run_id, holder=self.holder).first()
             if run is not None:
-                leases.end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE)
-        self._drop([run_id])
+                leases.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
+        self._discard_lost([run_id])

@@ -23,19 +23,19 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
-from runs_app.engine.context import Running
+from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
 from runs_app.memory import threads
 
 
 @dataclass
-class LastMessages(AbstractCapability[Running]):
+class LastMessages(AbstractCapability[RunDeps]):
     """Lets the model see the last messages of the thread, and keeps what a run adds to it."""
 
     most: int = 20
 
     async def before_model_request(
-        self, ctx: RunContext[Running], request_context: ModelRequestContext
+        self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         if ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
@@ -45,13 +45,13 @@ class LastMessages(AbstractCapability[Running]):
         remembered = trim_unpaired_calls(kept, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
-        ctx.deps.remembered = len(remembered)
+        ctx.deps.remembered_count = len(remembered)
         return request_context
 
-    async def after_run(self, ctx: RunContext[Running], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+    async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Keep what was said since the last thing that was remembered, once the run is through."""
         if ctx.deps.thread_id is not None:
-            said = new(result.all_messages()[ctx.deps.remembered :])
+            said = new(result.all_messages()[ctx.deps.remembered_count :])
             data = ModelMessagesTypeAdapter.dump_python(said, mode="json")
             await run_db(threads.remember, ctx.deps.thread_id, data, ctx.deps.run_id)
         return result

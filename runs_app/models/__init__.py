@@ -1,4 +1,4 @@
-"""The models of running agents: runs and their events, scores, conversations, saved inputs and model providers."""
+"""Models of runs, their events and scores, conversations, saved inputs and model providers."""
 
 from runs_app.models.message import Message
 from runs_app.models.provider import ModelProvider

@@ -11,12 +11,12 @@ from runs_app.models.thread import Thread
 
 
 class Message(models.Model):
-    """One message of a thread, in pydantic-ai's JSON."""
+    """One message of a thread, in the JSON format of pydantic-ai."""
 
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", editable=False)
     number = models.PositiveIntegerField(editable=False)
     data = models.JSONField(editable=False)
-    run_id = models.UUIDField(null=True, editable=False)  # a plain value: runs are pruned before threads
+    run_id = models.UUIDField(null=True, editable=False)  # not a foreign key: runs are deleted before threads
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

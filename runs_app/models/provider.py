@@ -15,7 +15,7 @@ from runs_app.providers.encryption import encrypt
 
 
 class ModelProvider(models.Model):
-    """A provider by key: its dialect, where it listens, and its key, which is stored encrypted and never shown."""
+    """A provider with its dialect, base URL and API key. The key is stored encrypted and never displayed."""
 
     class Dialect(models.TextChoices):
         OPENAI = "openai", "OpenAI"
@@ -26,20 +26,20 @@ class ModelProvider(models.Model):
     key = models.CharField(
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"^[a-z0-9][a-z0-9._-]*\Z", "Use small letters, digits, '.', '_' and '-'.")],
-        help_text="What stands before the slash in provider/name. A built-in one's key replaces it.",
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9._-]*\Z", "Use lowercase letters, digits, '.', '_' and '-'.")],
+        help_text="The part before the slash in provider/name. The key of a built-in provider replaces it.",
     )
     title = models.CharField(max_length=100)
     dialect = models.CharField(max_length=32, choices=Dialect, default=Dialect.COMPATIBLE)
     base_url = models.CharField(
-        "base URL", max_length=500, blank=True, default="", help_text="Blank is the provider's own."
+        "base URL", max_length=500, blank=True, default="", help_text="Leave blank for the default of the dialect."
     )
     encrypted_key = models.TextField(blank=True, default="", editable=False)
     aliases = models.JSONField(
-        default=list, blank=True, help_text='Other keys that mean this one: ["local", "house"].'
+        default=list, blank=True, help_text='Other keys of this provider: ["local", "internal"].'
     )
     names = models.JSONField(
-        "models", default=list, blank=True, help_text='What the picker offers: ["llama-4-scout"].'
+        "models", default=list, blank=True, help_text='Models that the editor offers: ["llama-4-scout"].'
     )
     is_enabled = models.BooleanField("enabled", default=True)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -56,29 +56,29 @@ class ModelProvider(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        """Raises ValidationError by field."""
+        """Raise ValidationError by field."""
         super().clean()
-        faults: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         if self.base_url:
             try:
                 check_url(self.base_url)
             except ValidationError as error:
-                faults["base_url"] = error
+                errors["base_url"] = error
         for name in ("aliases", "names"):
             value = getattr(self, name)
-            if not (isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value)):
-                faults[name] = 'Write a list of texts: ["one", "two"].'
-        if "aliases" not in faults and (taken := self._taken_aliases()):
-            faults["aliases"] = f"{', '.join(taken)} already means another provider. Choose another alias."
-        if faults:
-            raise ValidationError(faults)
+            if not (isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)):
+                errors[name] = 'Enter a list of texts: ["one", "two"].'
+        if "aliases" not in errors and (taken := self._taken_aliases()):
+            errors["aliases"] = f"Another provider already uses {', '.join(taken)}. Choose another alias."
+        if errors:
+            raise ValidationError(errors)
 
     def _taken_aliases(self) -> list[str]:
         others = ModelProvider.objects.exclude(pk=self.pk)
-        known = {key for other in others for key in (other.key, *other.aliases)}
-        known |= {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} | {self.key}
-        return sorted({*self.aliases} & known)
+        taken = {key for other in others for key in (other.key, *other.aliases)}
+        taken |= {entry.key for entry in registry.entries(Kind.MODEL_PROVIDER)} | {self.key}
+        return sorted({*self.aliases} & taken)
 
     def set_secret(self, text: str) -> None:
-        """Keep another key; an empty one is none."""
+        """Set the API key. A blank text removes it."""
         self.encrypted_key = encrypt(text) if text else ""

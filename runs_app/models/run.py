@@ -1,6 +1,6 @@
-"""Runs as rows: what an agent was asked, as which version, and every event of its answer.
+"""Runs: the input, the version that ran, and the output.
 
-The one who runs appends events; everybody else reads them. A stream is a view of these rows.
+Only the process that executes a run appends its events. All other processes read the rows.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from agentcms.ids import uuid7
 from agents_app.models import Agent
 from runs_app.models.thread import Thread
 
-LEASE = timedelta(seconds=15)  # a process that says nothing of its runs for so long has died
+LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def for_user(self, user: Any) -> Self:
-        """The runs that a caller may read: those asked for, and those of owners that the caller publishes for."""
+        """Filter to the runs that a user may read: their own, and those of owners for which they may publish."""
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
         return self.filter(Q(requested_by=user) | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
 
-    def without_texts(self) -> Self:
-        """Without what may be large: a list shows none of it."""
+    def without_large_columns(self) -> Self:
+        """Defer the columns that may be large. Lists do not display them."""
         return self.defer("configuration", "input", "output", "warnings")
 
-    def open(self) -> Self:
-        """Those that are not over."""
-        return self.filter(status__in=AgentRun.OPEN)
+    def unfinished(self) -> Self:
+        return self.filter(status__in=AgentRun.UNFINISHED_STATUSES)
 
-    def lost(self) -> Self:
-        """Those whose process has died."""
-        return self.filter(status__in=AgentRun.HELD, lease_until__lt=timezone.now())
+    def with_expired_lease(self) -> Self:
+        """Filter to unfinished runs whose process has died."""
+        return self.filter(status__in=AgentRun.LEASED_STATUSES, lease_until__lt=timezone.now())
 
 
 class AgentRun(models.Model):
-    """One answer of one agent, pinned to the version it began with."""
+    """One execution of an agent, pinned to the version with which it started."""
 
     class Status(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -56,7 +55,7 @@ class AgentRun(models.Model):
         CANCELLED = "cancelled", "Stopped"
 
     class Target(models.TextChoices):
-        """What of the agent ran."""
+        """The configuration of the agent that ran."""
 
         LIVE = "live", "Live"
         DRAFT = "draft", "Draft"
@@ -64,28 +63,28 @@ class AgentRun(models.Model):
         UNSAVED = "unsaved", "Unsaved text"
         CODE = "code", "Code"
 
-    HELD: ClassVar = (Status.QUEUED, Status.RUNNING)  # some process holds it
-    OPEN: ClassVar = (*HELD, Status.SUSPENDED)
+    LEASED_STATUSES: ClassVar = (Status.QUEUED, Status.RUNNING)  # a process holds the lease
+    UNFINISHED_STATUSES: ClassVar = (*LEASED_STATUSES, Status.SUSPENDED)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # An agent that lives in code has no row; its key is what it is called by.
+    # Null for agents that are defined in code.
     agent = models.ForeignKey(Agent, models.CASCADE, null=True, editable=False, related_name="runs")
-    agent_key = models.CharField("agent id", max_length=256, editable=False)
+    agent_key = models.CharField("agent ID", max_length=256, editable=False)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     parent_call_id = models.CharField(max_length=128, blank=True, default="", editable=False)
 
-    # Plain values: what ran is known after the version was pruned.
+    # Not foreign keys: the values outlive the version, which may be pruned.
     target = models.CharField(max_length=16, choices=Target, default=Target.LIVE, editable=False)
     version_id = models.UUIDField(null=True, editable=False)
     version_number = models.PositiveIntegerField(null=True, editable=False)
-    configuration = models.JSONField(editable=False, help_text="Under wire names, as a snapshot has it.")
+    configuration = models.JSONField(editable=False, help_text="The snapshot of the version, under wire names.")
 
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="runs"
     )
     requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
-    input = models.JSONField(editable=False, help_text="The messages, and the options of this call.")
+    input = models.JSONField(editable=False, help_text="The messages and options of this run.")
     thread = models.ForeignKey(Thread, models.SET_NULL, null=True, editable=False, related_name="runs")
 
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, editable=False)
@@ -95,7 +94,7 @@ class AgentRun(models.Model):
     cost = models.DecimalField("cost in US dollars", max_digits=14, decimal_places=8, null=True, editable=False)
     warnings = models.JSONField(default=list, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
-    is_demo = models.BooleanField(default=False, editable=False, help_text="Whether the built-in model answered.")
+    is_demo = models.BooleanField(default=False, editable=False, help_text="The built-in demo model answered.")
 
     last_event_number = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -115,33 +114,28 @@ class AgentRun(models.Model):
             models.Index(fields=["agent", "-created_at"], name="run_of_agent"),
             models.Index(fields=["requested_by", "-created_at"], name="run_of_user"),
             models.Index(fields=["owner_id", "-created_at"], name="run_of_owner"),
-            # Every process asks for its own open runs twice a second.
+            # Every process reads its unfinished runs twice a second.
             models.Index(fields=["status", "lease_until"], name="run_open", condition=Q(finished_at=None)),
             models.Index(fields=["finished_at"], name="run_finished"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.agent_key} {self.shown_version} ({self.get_status_display().lower()})"
+        return f"{self.agent_key} {self.version_label} ({self.get_status_display().lower()})"
 
     @property
-    def shown_version(self) -> str:
-        """What ran, as people say it: `v7`, or `unsaved text`."""
+    def version_label(self) -> str:
+        """The version that ran: `v7` or `unsaved text`."""
         return f"v{self.version_number}" if self.version_number else self.get_target_display().lower()
 
-    @property
-    def channel(self) -> str:
-        """Where Valkey says that there are new events."""
-        return f"agent.stream.{self.pk}"
-
-    def shows_agent_to(self, user: Any) -> bool:
-        """Whether a reader may know what the agent was told: who asked through another agent, or left, may not."""
+    def configuration_visible_to(self, user: Any) -> bool:
+        """Return whether a user may see the configuration. Former members may still read their own runs."""
         return self.target == self.Target.CODE or has_role(user, Role.VIEWER, self.owner_id)
 
     @property
-    def is_over(self) -> bool:
-        return self.status not in self.OPEN
+    def is_finished(self) -> bool:
+        return self.status not in self.UNFINISHED_STATUSES
 
     @property
     def duration(self) -> timedelta | None:
-        """From its start to its end, or to now."""
+        """The time from the start to the end, or to now."""
         return (self.finished_at or timezone.now()) - self.started_at if self.started_at else None

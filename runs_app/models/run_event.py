@@ -11,7 +11,7 @@ from runs_app.models.run import AgentRun
 
 
 class RunEvent(models.Model):
-    """One event of a run. `data` is the chunk as the wire has it: `{"type": …, "payload": {…}}`."""
+    """One event of a run. `data` is the chunk in wire format: `{"type": …, "payload": {…}}`."""
 
     class Type(models.TextChoices):
         CHUNK = "chunk", "Chunk"
@@ -25,7 +25,7 @@ class RunEvent(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="events", editable=False)
-    number = models.PositiveIntegerField(editable=False)  # 1, 2, 3 … in a run: the event id of the stream
+    number = models.PositiveIntegerField(editable=False)  # 1, 2, 3 … within a run; also the event id of the stream
     type = models.CharField(max_length=16, choices=Type, editable=False)
     data = models.JSONField(editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

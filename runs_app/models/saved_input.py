@@ -1,4 +1,4 @@
-"""Messages that people save to try an agent with."""
+"""Messages that users save in the playground of an agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents_app.models import Agent
 
 
 class SavedInput(models.Model):
-    """A message that somebody keeps to try an agent with."""
+    """A message that a user saved in the playground of an agent."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_inputs")
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="saved_inputs")

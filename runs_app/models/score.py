@@ -12,7 +12,7 @@ from runs_app.models.run import AgentRun
 
 
 class Score(models.Model):
-    """What a scorer said of an answer: a number from 0 to 1, or why there is none."""
+    """The result of a scorer for an answer: a number from 0 to 1, or an error."""
 
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="scores", editable=False)
     scorer = models.CharField(max_length=256, editable=False)
@@ -31,7 +31,7 @@ class Score(models.Model):
 
 
 class ScorerCount(models.Model):
-    """How many answers of an agent a scorer with count sampling has seen."""
+    """The number of answers of an agent that a scorer with count sampling has received."""
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="+", editable=False)
     scorer = models.CharField(max_length=256, editable=False)

@@ -1,4 +1,4 @@
-"""Conversations that an agent remembers."""
+"""Conversations that are stored for the memory of agents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agents_app.models import Agent
 
 
 class Thread(models.Model):
-    """One conversation of one user with one agent; whose it is never changes."""
+    """One conversation of one user with one agent."""
 
-    key = models.CharField("thread id", max_length=256, editable=False, help_text="What its user calls it.")
+    key = models.CharField("thread ID", max_length=256, editable=False, help_text="Chosen by the API client.")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="threads", editable=False)
     agent = models.ForeignKey(Agent, models.CASCADE, null=True, related_name="threads", editable=False)
-    agent_key = models.CharField("agent id", max_length=256, editable=False)
+    agent_key = models.CharField("agent ID", max_length=256, editable=False)
     resource = models.CharField(max_length=256, blank=True, default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)

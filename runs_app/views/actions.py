@@ -14,8 +14,8 @@ from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from runs_app.api.lookups import stream_reply
-from runs_app.engine.start import cancel
-from runs_app.events.streams import TooManyStreams, stream_slot
+from runs_app.engine.start import cancel_run
+from runs_app.events.streams import StreamSlot, TooManyStreams
 from runs_app.views.lookups import find_run
 
 
@@ -26,7 +26,7 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = find_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_reply(run.pk, parse_number(heard), stream_slot(request.user), numbered=True)
+        return stream_reply(run.pk, parse_number(heard), StreamSlot(request.user), numbered=True)
     except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 
@@ -36,5 +36,5 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
 def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Ask a run to end where it is; whoever listens hears when it did."""
     run = find_run(request, run_id)
-    cancel(run)
+    cancel_run(run)
     return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)

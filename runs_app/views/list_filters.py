@@ -31,7 +31,7 @@ class Row:
 
     @property
     def duration_text(self) -> str:
-        return duration(self.run.duration) if self.run.is_over else ""
+        return duration(self.run.duration) if self.run.is_finished else ""
 
     @property
     def tokens(self) -> int:
@@ -81,7 +81,7 @@ class RunListing(ListState):
         # The first message begins the question; its content is text, or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
         shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET)).select_related("agent")
-        return [Row(run) for run in shown.without_texts()]
+        return [Row(run) for run in shown.without_large_columns()]
 
     # --- addresses
 

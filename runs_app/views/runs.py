@@ -51,7 +51,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "whole": with_sub_agents(run),
         "scores": run.scores.all(),
         "others": of_the_thread(request, run),
-        "parts": config_sections(run.configuration) if run.shows_agent_to(request.user) else [],
+        "parts": config_sections(run.configuration) if run.configuration_visible_to(request.user) else [],
     }
     return render(request, "runs/view.html", context)
 

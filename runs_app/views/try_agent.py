@@ -24,7 +24,7 @@ from agents_app.models import Agent
 from agents_app.views.access import get_agent, has_role_for
 from agents_app.views.status import agent_status, find_drafts, find_warnings
 from runs_app.engine import engine
-from runs_app.engine.start import cancel, start
+from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.views.try_columns import MOST, TryColumn, TryPageParams, columns, fill, version_of
@@ -37,7 +37,7 @@ def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     asked = TryPageParams.of(request.GET, default(agent))
     found = columns(agent, request.user, asked)
-    engine.warm()
+    engine.preload()
     return show(request, agent, asked, found, MessageForm(initial={"message": first_message(request, agent, found)}))
 
 
@@ -94,14 +94,14 @@ def begin(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None
     """Start the run of a column; where it cannot, the column says why."""
     if column.why_not or column.stored is None:
         return None
-    if column.run and not column.run.is_over:
+    if column.run and not column.run.is_finished:
         if column.remembers:  # a follow-up would not know the answer
             column.fault = "It is still answering. Wait for it, or stop it."
             return None
-        cancel(column.run)  # the new answer takes its place, and nobody would read it
+        cancel_run(column.run)  # the new answer takes its place, and nobody would read it
     thread = (column.thread or f"try-{uuid7()}") if column.remembers else ""
     try:
-        return start(column.stored, user=request.user, messages=text, thread=thread)
+        return start_run(column.stored, user=request.user, messages=text, thread=thread)
     except ConfigError as error:
         column.fault = " ".join(issue.message for issue in error.issues)
     except ApiError as error:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import get_resolver
 from django.urls.resolvers import URLResolver
 
-from runs_app.events.streams import places
+from runs_app.events.streams import slots
 from tests.factories import AgentFactory, UserFactory, api_key
 from tests.runs_app.factories import RunFactory
 
@@ -52,7 +52,7 @@ class GoesAway:
 def _places():
     """Streams that a test began and nobody reads have no place after it."""
     yield
-    places.taken.clear()
+    slots.count_by_user.clear()
 
 
 @pytest.fixture

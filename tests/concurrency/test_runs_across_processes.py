@@ -172,7 +172,7 @@ def test_a_run_whose_process_is_killed_fails_with_a_reason_and_stays_readable(co
             read = [data for _, data in followed]
 
     run = one.get(f"/api/runs/{run_id}").json()
-    assert (run["status"], run["error"]) == ("failed", "The server that ran this was stopped or died. Run it again.")
+    assert (run["status"], run["error"]) == ("failed", "The server process of this run stopped. Run it again.")
     assert read[-1]["type"] == "error"
     numbers = [event["number"] for event in one.get(f"/api/runs/{run_id}/events").json()["events"]]
     assert numbers == list(range(1, len(numbers) + 1))

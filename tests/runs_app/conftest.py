@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from runs_app.engine.context import Running
+from runs_app.engine.context import RunDeps
 from runs_app.providers import table
 
 
@@ -37,10 +37,10 @@ async def answer(built, text, history=(), settings=None, **said):
         return [event async for event in happening][-1].result
 
 
-def running(**said) -> Running:
+def running(**said) -> RunDeps:
     """What an agent knows of a run that is nowhere kept."""
-    usual = {"run_id": uuid4(), "agent_key": "concierge", "owner_id": "", "user_id": None, "ask_sub_agent": asked}
-    return Running(**{**usual, **said})
+    usual = {"run_id": uuid4(), "agent_key": "concierge", "owner_id": "", "user_id": None, "call_sub_agent": asked}
+    return RunDeps(**{**usual, **said})
 
 
 async def asked(key, prompt, call_id):

@@ -7,7 +7,7 @@ from agentcms.server.processes import PROJECT
 
 START = "import sys; import agentcms.wsgi; from runs_app.engine import engine; "
 LOADED = "print('pydantic_ai' in sys.modules)"
-WAIT = "import threading; [each.join() for each in threading.enumerate() if each.name == 'run-warm-up']; "
+WAIT = "import threading; [each.join() for each in threading.enumerate() if each.name == 'run-preload']; "
 
 
 def printed(code: str) -> str:
@@ -22,4 +22,4 @@ def test_the_web_server_starts_without_it():
 
 
 def test_the_page_that_runs_agents_loads_it_meanwhile():
-    assert printed(START + "engine.warm(); " + WAIT + LOADED) == "True"
+    assert printed(START + "engine.preload(); " + WAIT + LOADED) == "True"

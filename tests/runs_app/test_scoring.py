@@ -25,9 +25,9 @@ def scored(agent, times=1):
 
 
 def scoring_left():
-    from runs_app.engine.engine import engine
+    from runs_app.engine.engine import get_engine
 
-    return engine().tasks
+    return get_engine().tasks
 
 
 def do_jobs():

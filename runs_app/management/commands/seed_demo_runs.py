@@ -8,8 +8,8 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
 from agents_app.models import Agent
-from runs_app.engine.start import start
-from runs_app.events.streams import wait_for
+from runs_app.engine.start import start_run
+from runs_app.events.streams import wait_until_finished
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 
@@ -33,9 +33,9 @@ class Command(BaseCommand):
             return
         runs = [ask(people[who], status, text) for who, status, text in QUESTIONS if who in people]
         for run in runs:
-            wait_for(run.pk)
+            wait_until_finished(run.pk)
         self.stderr.write(f"Asked {AGENT} {len(runs)} questions.")
 
 
 def ask(user: Any, status: str, text: str) -> AgentRun:
-    return start(stored_agents.get(AGENT, user=user, status=status), user=user, messages=text)
+    return start_run(stored_agents.get(AGENT, user=user, status=status), user=user, messages=text)

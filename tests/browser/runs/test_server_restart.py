@@ -20,7 +20,7 @@ def test_the_page_reconnects_and_says_what_became_of_the_run(browser, own_served
     own_served.start()
 
     expect(page.get_by_text("No answer.")).to_be_visible(timeout=60_000)
-    expect(page.locator(".answer")).to_contain_text("The server that ran this was stopped or died. Run it again.")
+    expect(page.locator(".answer")).to_contain_text("The server process of this run stopped. Run it again.")
     expect(page.locator(".answer-text").last).to_contain_text("I am the demo model")
     page.get_by_role("link", name="Open the run").click()
     expect(page.locator(".page-header")).to_contain_text("Failed")

@@ -100,7 +100,7 @@ def test_a_tool_of_the_caller_cannot_have_the_name_of_one_of_the_agents(editor):
     assert answer.body["issues"] == [
         {
             "field": f"clientTools.{name}",
-            "message": "The agent has a tool of this name itself. Give yours another name.",
+            "message": "The agent already has a tool with this name. Rename your tool.",
         }
         for name in names[:3]
     ]

@@ -245,7 +245,7 @@ def test_one_user_leaves_places_to_others(editor, agent, user, settings):
 @pytest.mark.parametrize("act", ["generate", "stream"])
 def test_no_run_begins_that_nobody_can_wait_for(act, setting, status, editor, agent, user, settings):
     setattr(settings, setting, 1)
-    with streams.stream_slot(user):
+    with streams.StreamSlot(user):
         refused = editor.post(f"/api/agents/concierge/{act}", ASK)
 
     assert (refused.status_code, AgentRun.objects.count()) == (status, 0)

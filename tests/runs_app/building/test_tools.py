@@ -117,7 +117,7 @@ def test_a_sub_agent_that_fails_tells_the_model(run):
     async def failing(key, prompt, call_id):
         raise RuntimeError("It fell over.")
 
-    result = run(build({"model": DEMO, "agents": ["proofreader"]}), "Use agent-proofreader", ask_sub_agent=failing)
+    result = run(build({"model": DEMO, "agents": ["proofreader"]}), "Use agent-proofreader", call_sub_agent=failing)
 
     assert "RuntimeError: It fell over." in result.output
 

@@ -10,7 +10,7 @@ from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.agent import build
-from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start
+from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start_workflow
 from tests.factories import member
 from tests.runs_app.conftest import answer
 from tests.served import wait_until
@@ -40,7 +40,7 @@ def test_the_model_is_told_what_the_job_came_to(worker):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_workflow_that_is_gone_fails_its_job(worker):
-    job = start({"key": "gone", "arguments": {}}, None)
+    job = start_workflow({"key": "gone", "arguments": {}}, None)
 
     job.refresh_from_db()
     assert (job.state, job.error) == ("failed", "LookupError: No workflow is registered as 'gone'.")

@@ -72,7 +72,7 @@ def test_a_result_without_its_call_is_left_out():
 def test_a_huge_value_is_cut_and_says_how_long_it_is():
     found = transcript(("tool-call", {"toolCallId": "a", "toolName": "x", "args": {"text": "a" * 30_000}}))
 
-    assert found.calls["a"].arguments.endswith("characters in all)")
+    assert found.calls["a"].arguments.endswith("characters in total)")
     assert len(found.calls["a"].arguments) < 20_100
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.engine.failures import UNKNOWN, is_known, sentence
+from runs_app.engine.failures import UNKNOWN_FAILURE_MESSAGE, failure_message, is_expected
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 
@@ -16,9 +16,9 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
     ("error", "said"),
     [
         (ValidationError("Choose another one."), "Choose another one."),
-        (ai.ModelRateLimitError("gpt-5", "slow down"), "openai/gpt-5 is asked too much at the moment."),
-        (ai.ModelAuthenticationError("gpt-5", "bad key"), "openai/gpt-5 refuses our key."),
-        (ai.ModelNotFoundError("gpt-5", "no such model"), "openai/gpt-5 is not known to its provider."),
+        (ai.ModelRateLimitError("gpt-5", "slow down"), "openai/gpt-5 receives too many requests."),
+        (ai.ModelAuthenticationError("gpt-5", "bad key"), "openai/gpt-5 rejected the API key."),
+        (ai.ModelNotFoundError("gpt-5", "no such model"), "The provider does not know openai/gpt-5."),
         (ai.ModelConnectionError("gpt-5", "no route"), "openai/gpt-5 could not be reached."),
         (ai.ModelTimeoutError("gpt-5", "late"), "openai/gpt-5 did not answer in time."),
         (ai.ModelHTTPError(418, "gpt-5", {"error": {"message": "I am a teapot"}}), "(418). I am a teapot."),
@@ -26,16 +26,16 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
         (ai.UsageLimitExceeded("exceed the request_limit of 2"), "The run reached its limit of steps"),
         (ai.UsageLimitExceeded("exceed the tool_calls_limit of 2"), "The run reached its limit of tool calls"),
         (ai.UsageLimitExceeded("exceed the total_tokens_limit of 2"), "The run reached its limit of tokens"),
-        (ai.UnexpectedModelBehavior("what?"), "gave an answer that cannot be used. what?"),
+        (ai.UnexpectedModelBehavior("what?"), "returned an answer that cannot be used. what?"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_a_failure_is_a_sentence(error, said):
-    told = sentence(error, MODEL)
+    told = failure_message(error, MODEL)
 
     assert said in told
     assert told.endswith((".", "?"))
-    assert is_known(error)
+    assert is_expected(error)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_failure_is_a_sentence(error, said):
     ids=["in the body", "in the message", "a text body", "a header", "masked"],
 )
 def test_no_sentence_quotes_a_key(error):
-    told = sentence(error, MODEL)
+    told = failure_message(error, MODEL)
 
     assert KEY not in told
     assert "abc123" not in told
@@ -58,12 +58,12 @@ def test_no_sentence_quotes_a_key(error):
 
 
 def test_a_fault_of_ours_tells_nothing_but_that_it_is_one():
-    assert sentence(KeyError("secret"), MODEL) == UNKNOWN
-    assert not is_known(KeyError("secret"))
+    assert failure_message(KeyError("secret"), MODEL) == UNKNOWN_FAILURE_MESSAGE
+    assert not is_expected(KeyError("secret"))
 
 
 def test_a_long_reason_is_cut():
-    assert len(sentence(ai.UserError("word " * 500), MODEL)) < 400
+    assert len(failure_message(ai.UserError("word " * 500), MODEL)) < 400
 
 
 @pytest.mark.django_db
@@ -75,6 +75,8 @@ def test_no_sentence_quotes_a_key_that_looks_like_a_word():
     house.delete()  # what answers now may have begun before
     table.read()
 
-    told = sentence(ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama")
+    told = failure_message(
+        ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"
+    )
 
     assert told.endswith("Not valid: Bearer …")

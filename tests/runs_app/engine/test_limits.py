@@ -28,9 +28,9 @@ def test_a_user_has_so_many_runs_at_once(agent, settings):
     answer = Caller(api_key(user)).post(f"/api/agents/{other.pk}/generate", {"messages": "Hello"})
 
     assert (answer.status_code, answer.body["code"], answer.headers["Retry-After"]) == (429, "too_many_runs", "2")
-    assert answer.body["error"].startswith("You have 1 runs")
+    assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
     assert AgentRun.objects.count() == 1
-    start.cancel(run)
+    start.cancel_run(run)
     ended(run)
     assert ended(begin(other, user)).status == "succeeded"
 
@@ -39,7 +39,7 @@ def test_an_agent_has_so_many_runs_at_once(agent, settings):
     settings.RUNS_PER_AGENT = 1
     begin(agent, member("editor"), LONG)
 
-    with pytest.raises(start.TooManyRuns, match="This agent has 1 runs"):
+    with pytest.raises(start.TooManyRuns, match="This agent has reached its limit of 1 unfinished runs"):
         begin(agent, member("editor"))
 
     assert ended(begin(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"
@@ -76,7 +76,7 @@ def test_a_model_that_does_not_come_to_an_end_is_stopped(speaks, settings):
 
     run = ended(begin(speaks(forever), member("editor")))
 
-    assert (run.status, run.error) == ("failed", "The model did not come to an end and was stopped.")
+    assert (run.status, run.error) == ("failed", "The model produced too much text and was stopped.")
     assert 0 < len(run.output) <= 8500
 
 

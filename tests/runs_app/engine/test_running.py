@@ -87,7 +87,7 @@ def test_what_cannot_be_built_fails_with_a_reason(editor, caplog):
     assert (done.status, done.finish_reason) == ("failed", "error")
     assert "nobody" in done.error
     assert [data["type"] for data in chunks(done)] == ["error"]
-    assert AgentRun.objects.open().count() == 0
+    assert AgentRun.objects.unfinished().count() == 0
     assert [record.message for record in caplog.records if "failed" in record.message] == [
         f"Run {done.pk} failed: {done.error}"
     ]

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from runs_app import tasks
 from runs_app.engine import leases, start
-from runs_app.engine.engine import Engine, engine
-from runs_app.events.notifications import wakeups
+from runs_app.engine.engine import Engine, get_engine
+from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun
-from runs_app.models.run import LEASE
+from runs_app.models.run import LEASE_DURATION
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
@@ -56,7 +56,7 @@ def test_a_stopped_run_keeps_what_it_said(agent, editor):
 
 def test_generate_says_that_its_run_was_stopped(agent, editor):
     caller = Caller(api_key(editor))
-    start.cancel(begin(agent, editor, LONG, key="a"))
+    start.cancel_run(begin(agent, editor, LONG, key="a"))
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 
@@ -87,7 +87,7 @@ def test_an_agent_that_is_deleted_ends_its_runs(agent, editor):
     agent.delete()
 
     assert not AgentRun.objects.filter(pk=run.pk).exists()
-    assert engine().writer.wait_until_flushed(10)
+    assert get_engine().writer.wait_until_flushed(10)
 
 
 def test_who_reads_along_is_told_that_the_agent_was_deleted(agent, editor):
@@ -129,9 +129,12 @@ def test_a_run_whose_process_died_fails_with_a_reason(agent, editor):
     tasks.reap_runs()
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST)
+    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
     assert run.finished_at is not None
-    assert chunks(run)[-1] == {"type": "error", "payload": {"error": {"name": "Error", "message": leases.LOST}}}
+    assert chunks(run)[-1] == {
+        "type": "error",
+        "payload": {"error": {"name": "Error", "message": leases.LOST_MESSAGE}},
+    }
     assert [event.number for event in run.events.all()] == [1, 2]
 
 
@@ -140,7 +143,7 @@ def test_whoever_reads_a_lost_run_ends_it(agent, editor):
 
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
 
-    assert leases.LOST.encode() in b"".join(answer.streaming_content)
+    assert leases.LOST_MESSAGE.encode() in b"".join(answer.streaming_content)
 
 
 def test_a_lost_run_that_was_to_be_stopped_is_stopped(agent, editor):
@@ -155,20 +158,20 @@ def test_a_lost_run_that_was_to_be_stopped_is_stopped(agent, editor):
 def test_a_run_that_is_held_is_not_given_up(agent, editor):
     run = lost(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
-    assert leases.reap() == 0
-    assert not leases.give_up(run.pk)
+    assert leases.end_lost_runs() == 0
+    assert not leases.end_lost_run(run.pk)
 
 
 def test_a_process_that_lost_a_run_writes_nothing_more(agent, editor):
     run = speaks(begin(agent, editor, LONG))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    while not leases.give_up(run.pk):  # unless it renewed the lease in between
+    while not leases.end_lost_run(run.pk):  # unless it renewed the lease in between
         AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
-    assert engine().writer.wait_until_flushed(20)
+    assert get_engine().writer.wait_until_flushed(20)
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST)
+    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
     assert chunks(run)[-1]["type"] == "error"
     assert run.events.count() == run.last_event_number
 
@@ -181,16 +184,16 @@ def test_a_run_is_begun_by_one_process_alone(agent, editor):
 
 
 def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monkeypatch):
-    monkeypatch.setattr("runs_app.engine.engine.PATIENCE", 30)
-    monkeypatch.setattr(wakeups, "stop", wakeups.stop)  # which an engine takes for itself
+    monkeypatch.setattr("runs_app.engine.engine.SHUTDOWN_TIMEOUT", 30)
+    monkeypatch.setattr(notifier, "cancel_run", notifier.cancel_run)  # the new engine replaces it
     ours = Engine()
-    monkeypatch.setattr(start, "engine", lambda: ours)
+    monkeypatch.setattr(start, "get_engine", lambda: ours)
     run = speaks(begin(agent, editor, LONG))
 
     ours.stop()
 
     run.refresh_from_db()
-    assert (run.status, run.error) == ("failed", leases.LOST)
+    assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
     with pytest.raises(start.Unavailable):
         begin(agent, editor)
 
@@ -198,4 +201,4 @@ def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monke
 def test_runs_are_looked_after_as_often_as_the_documentation_says(settings):
     often = settings.CELERY_BEAT_SCHEDULE["reap-runs"]["schedule"]
 
-    assert LEASE.total_seconds() + often <= 20
+    assert LEASE_DURATION.total_seconds() + often <= 20

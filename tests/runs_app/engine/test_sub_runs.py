@@ -62,7 +62,7 @@ def test_a_circle_is_refused_and_the_agent_answers(editor):
     assert child.children.count() == 0
     refused = result(child)
     assert refused["isError"]
-    assert "cannot be asked from here: it would ask itself" in refused["result"]
+    assert "cannot be called from here: it would call itself" in refused["result"]
 
 
 def test_agents_ask_one_another_to_any_depth(editor):
@@ -78,12 +78,12 @@ def test_agents_ask_one_another_to_any_depth(editor):
 
 
 def test_a_run_asks_only_so_often(editor, monkeypatch):
-    monkeypatch.setattr(sub_runs, "MOST_CHILDREN", 0)
+    monkeypatch.setattr(sub_runs, "MAX_SUB_RUNS", 0)
     AgentFactory(id="helper", model=DEMO)
 
     run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
 
-    assert "asked other agents 0 times" in result(run)["result"]
+    assert "has made 0 sub-agent calls" in result(run)["result"]
 
 
 def test_a_sub_agent_that_fails_is_told_and_the_agent_answers(editor):
@@ -111,7 +111,7 @@ def test_stopping_a_run_stops_those_that_it_asked_for(editor):
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    start.cancel(run)
+    start.cancel_run(run)
 
     assert ended(run).status == "cancelled"
     assert ended(run.children.get()).status == "cancelled"
@@ -122,7 +122,7 @@ def test_stopping_a_sub_agent_lets_the_agent_answer(editor):
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
-    start.cancel(run.children.get())
+    start.cancel_run(run.children.get())
 
     assert ended(run).status == "succeeded"
     assert run.children.get().status == "cancelled"

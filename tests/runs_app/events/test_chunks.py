@@ -8,7 +8,14 @@ from decimal import Decimal
 import pytest
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.events.chunks import LONGEST_VALUE, append_delta, bounded, chunk, encode_chunk, to_storable_json
+from runs_app.events.chunks import (
+    MAX_VALUE_LENGTH,
+    append_delta,
+    build_chunk,
+    encode_chunk,
+    to_storable_json,
+    truncate_value,
+)
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, begin, chunks, ended
 
@@ -64,23 +71,23 @@ def test_what_is_nested_too_deep_becomes_a_text():
 
 
 def test_a_long_value_is_cut_with_its_length():
-    assert bounded("x" * LONGEST_VALUE) == "x" * LONGEST_VALUE
-    assert bounded("x" * (LONGEST_VALUE + 1)).endswith("… (200,001 characters in all)")
-    assert bounded({"a": "x" * LONGEST_VALUE}).startswith('{"a": "xxx')
+    assert truncate_value("x" * MAX_VALUE_LENGTH) == "x" * MAX_VALUE_LENGTH
+    assert truncate_value("x" * (MAX_VALUE_LENGTH + 1)).endswith("… (200,001 characters in total)")
+    assert truncate_value({"a": "x" * MAX_VALUE_LENGTH}).startswith('{"a": "xxx')
 
 
 def test_pieces_of_one_text_grow_together_and_no_others():
-    last = chunk("text-delta", id="1-0", text="Hel")
+    last = build_chunk("text-delta", id="1-0", text="Hel")
 
-    assert append_delta(last, chunk("text-delta", id="1-0", text="lo"))
+    assert append_delta(last, build_chunk("text-delta", id="1-0", text="lo"))
     assert last["payload"]["text"] == "Hello"
-    assert not append_delta(last, chunk("text-delta", id="1-1", text="x"))
-    assert not append_delta(last, chunk("reasoning-delta", id="1-0", text="x"))
-    assert not append_delta(chunk("text-start", id="1-0"), chunk("text-delta", id="1-0", text="x"))
+    assert not append_delta(last, build_chunk("text-delta", id="1-1", text="x"))
+    assert not append_delta(last, build_chunk("reasoning-delta", id="1-0", text="x"))
+    assert not append_delta(build_chunk("text-start", id="1-0"), build_chunk("text-delta", id="1-0", text="x"))
 
 
 def test_the_wire_is_ascii_so_that_no_letter_is_cut_in_two():
-    assert encode_chunk("r", chunk("text-delta", id="1", text="👋")).isascii()
+    assert encode_chunk("r", build_chunk("text-delta", id="1", text="👋")).isascii()
 
 
 @pytest.mark.usefixtures("engine_at_rest")

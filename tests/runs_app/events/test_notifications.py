@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import redis
 
-from runs_app.events.notifications import LOOK_AGAIN, RunNotifier
+from runs_app.events.notifications import FALLBACK_POLL_INTERVAL, RunNotifier
 from tests.served import wait_until
 
 
@@ -17,8 +17,8 @@ def pair(valkey):
     """Two processes, as far as wake-ups know of each other."""
     pair = RunNotifier(valkey), RunNotifier(valkey)
     for each in pair:
-        each.listen()
-    wait_until(lambda: all(each.is_told for each in pair), 20, "the subscriptions")
+        each.start_listening()
+    wait_until(lambda: all(each.is_subscribed for each in pair), 20, "the subscriptions")
     yield pair
     for each in pair:
         each.close()
@@ -27,8 +27,8 @@ def pair(valkey):
 def say(here, act):
     """Say it once; again only where Valkey did not take it in its second, as on a machine that stands still."""
     act()
-    while here.silent_until:
-        here.silent_until = 0.0
+    while here.retry_at:
+        here.retry_at = 0.0
         act()
 
 
@@ -41,17 +41,17 @@ def test_a_reader_in_another_process_is_woken(pair):
 
         assert woken.wait(10)
         assert not other.is_set()
-    assert run_id not in there.waiting
+    assert run_id not in there.readers
 
 
-def test_who_is_told_waits_for_as_long_as_it_likes(pair):
-    assert pair[0].patience(5) == 5
+def test_who_is_subscribed_waits_for_as_long_as_it_likes(pair):
+    assert pair[0].poll_interval(5) == 5
 
 
 def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
     here, there = pair
     stopped = []
-    there.stop = stopped.append
+    there.cancel_run = stopped.append
     run_id = uuid4()
 
     say(here, lambda: here.request_cancel(run_id))
@@ -61,7 +61,7 @@ def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
 
 def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
     here, there = pair
-    there.stop = pytest.fail
+    there.cancel_run = pytest.fail
     run_id = uuid4()
 
     with redis.Redis.from_url(valkey) as stranger, there.subscribe(run_id) as woken:
@@ -76,7 +76,7 @@ def test_without_valkey_readers_look_by_themselves():
     alone = RunNotifier("")
 
     with alone.subscribe(uuid4()):
-        assert alone.patience(5) == LOOK_AGAIN
+        assert alone.poll_interval(5) == FALLBACK_POLL_INTERVAL
     assert alone.listener is None
 
 
@@ -91,7 +91,7 @@ def test_a_valkey_that_hangs_holds_nobody_up():
         told.join(20)
 
         assert not told.is_alive()
-        assert alone.silent_until > 0
+        assert alone.retry_at > 0
 
 
 def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):
@@ -104,5 +104,5 @@ def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):
             alone.notify([run_id])
 
         assert woken.is_set()
-        assert alone.patience(5) == LOOK_AGAIN
-    assert [record for record in caplog.records if "look by themselves" in record.message][1:] == []
+        assert alone.poll_interval(5) == FALLBACK_POLL_INTERVAL
+    assert [record for record in caplog.records if "poll for" in record.message][1:] == []

@@ -18,17 +18,17 @@ def run():
 
 @pytest.mark.postgres_only
 def test_a_reader_has_no_connection_while_it_waits_or_writes(run):
-    for number, _ in enumerate(streams.follow(run.pk)):
+    for number, _ in enumerate(streams.follow_events(run.pk)):
         assert connection.connection is None
         if number == 5:
             break
 
-    start.cancel(run)
+    start.cancel_run(run)
 
 
 def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch):
     monkeypatch.setattr(streams, "stopping", type(streams.stopping)())
-    batches = streams.follow(run.pk)
+    batches = streams.follow_events(run.pk)
     read = next(batches)
     streams.stopping.set()
 
@@ -36,25 +36,25 @@ def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch
 
     assert [number for number, _ in read + rest] == list(range(1, len(read + rest) + 1))
     run.refresh_from_db()
-    assert not run.is_over
-    start.cancel(run)
+    assert not run.is_finished
+    start.cancel_run(run)
 
 
 def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
     monkeypatch.setattr(streams, "HEARTBEAT", 0)
 
-    silent = next(batch for batch in streams.follow(run.pk) if batch == [])
+    silent = next(batch for batch in streams.follow_events(run.pk) if batch == [])
 
     assert silent == []
-    start.cancel(run)
+    start.cancel_run(run)
 
 
-def test_a_run_that_vanished_is_over():
+def test_a_run_that_vanished_is_finished():
     from uuid import uuid4
 
     run_id = uuid4()
 
-    ((event,),) = streams.follow(run_id, 3)
+    ((event,),) = streams.follow_events(run_id, 3)
 
     assert (event[0], event[1]["type"]) == (4, "error")
     assert event[1]["payload"]["error"]["message"] == f"Run {run_id} was deleted with its agent."

@@ -9,7 +9,7 @@ from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
 import httpx2
 import pytest
 
-from runs_app.exceptions import AgentBuildError, RunError, find_run_fault
+from runs_app.exceptions import AgentBuildError, RunError, find_run_error
 from runs_app.providers.address_policy import check_url, is_allowed
 from runs_app.providers.transport import CheckedTransport
 
@@ -170,5 +170,5 @@ def test_a_fault_is_found_in_what_was_made_of_it():
     except ConnectionError as error:
         outer = error
 
-    assert find_run_fault(outer) is fault
-    assert find_run_fault(ValueError()) is None
+    assert find_run_error(outer) is fault
+    assert find_run_error(ValueError()) is None

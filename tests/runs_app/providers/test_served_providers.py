@@ -65,7 +65,7 @@ def test_a_provider_that_refuses_is_told_without_its_key(agent, copy):
     answer = ask(agent, "You are asked too often")
 
     assert answer.status_code == 424
-    assert "openai/gpt-4.1 is asked too much at the moment" in answer.json()["error"]
+    assert "openai/gpt-4.1 receives too many requests" in answer.json()["error"]
     stored = str([rows(copy, f"SELECT * FROM {table}") for table in ("runs_app_runevent", "runs_app_agentrun")])
     assert KEY not in answer.text + stored + copy.log.read_text()
 

@@ -145,7 +145,7 @@ def test_too_many_runs_are_refused_in_their_column(editor, agent, settings):
     answer = ask(editor, agent, "live", "v1", htmx=True)
 
     assert AgentRun.objects.count() == 1
-    assert "It did not run. You have 1 runs that are not over." in words(answer)
+    assert "It did not run. You have reached the limit of 1 unfinished runs." in words(answer)
 
 
 def test_line_ends_are_kept_as_they_are_stored(editor, agent):
