@@ -92,15 +92,15 @@ def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
 @pytest.mark.parametrize(
     ("fault", "field", "words"),
     [
-        ({"key": "No Spaces"}, "key", "Use small letters"),
+        ({"key": "No Spaces"}, "key", "Use lowercase letters"),
         ({"secret": "two words"}, "secret", "letters, digits and signs only"),
         ({"base_url": "ftp://models.example.org"}, "base_url", "must begin with http"),
         ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
         ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Name its network in MODEL_NETWORKS"),
-        ({"aliases": '"local"'}, "aliases", "Write a list of texts"),
+        ({"aliases": '"local"'}, "aliases", "Enter a list of texts"),
         ({"aliases": '["openai"]'}, "aliases", "openai already means another provider"),
-        ({"aliases": '["house"]'}, "aliases", "house already means another provider"),
-        ({"names": "[1]"}, "names", "Write a list of texts"),
+        ({"aliases": '["house"]'}, "aliases", "Another provider already uses house"),
+        ({"names": "[1]"}, "names", "Enter a list of texts"),
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(staff, fault, field, words):
