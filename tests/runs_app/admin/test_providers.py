@@ -98,7 +98,7 @@ def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
         ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
         ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Name its network in MODEL_NETWORKS"),
         ({"aliases": '"local"'}, "aliases", "Enter a list of texts"),
-        ({"aliases": '["openai"]'}, "aliases", "openai already means another provider"),
+        ({"aliases": '["openai"]'}, "aliases", "Another provider already uses openai"),
         ({"aliases": '["house"]'}, "aliases", "Another provider already uses house"),
         ({"names": "[1]"}, "names", "Enter a list of texts"),
     ],
