@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, TextField, Value
 from django.db.models.functions import Cast
 
-from access_app.caller_params import CALLER_PARAMS, CallerKind, placeholder_caller
+from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
 from agentcms.db.compiled_query import CompiledQuery
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
@@ -94,6 +94,20 @@ def _total(kind: CallerKind, **caller: Any) -> Any:
 COUNT_QUERY = CompiledQuery(_total, **CALLER_PARAMS)
 
 
+def _row(variant: tuple[CallerKind, str], agent_id: str, **caller: Any) -> Any:
+    kind, shown = variant
+    return agent_rows(Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(pk=agent_id).order_by(), shown)
+
+
+ROW_QUERY = CompiledQuery(_row, agent_id=str, **CALLER_PARAMS)
+
+
+def find_row(user: Any, agent_id: str, shown: str) -> AgentRow | None:
+    """Return an agent that the user may see, showing the version of the relation `shown`."""
+    rows = ROW_QUERY((CallerKind.of(user), shown), agent_id=agent_id, **caller_params(user))
+    return AgentRow(*rows[0]) if rows else None
+
+
 def at_version(user: Any, agent_id: str, **version: Any) -> AgentRow | None:
     """An agent that the caller may see, as one of its versions has it."""
     named = {f"versions__{column}": value for column, value in version.items()}
@@ -128,10 +142,6 @@ class AgentText(NamedTuple):
         )
         text = merge_json_objects(f'{{"id":{quoted(row.id)}}}', row.snapshot, rest)
         return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])
-
-    @property
-    def etag(self) -> str:
-        return etag(self.row_key, self.revision)
 
 
 def agents_json(shown: Sequence[AgentText]) -> list[str]:

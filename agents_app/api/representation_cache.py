@@ -1,4 +1,4 @@
-"""Agents as JSON text: of what an agent is at a revision, a process keeps what it told."""
+"""A cache of agents as JSON text, for lists. A single agent is read with everything in one query."""
 
 from __future__ import annotations
 
@@ -27,29 +27,9 @@ class AgentKey(NamedTuple):
     def of(cls, told: AgentText) -> Self:
         return cls(told.id, told.row_key, told.revision)
 
-    @property
-    def etag(self) -> str:
-        return representation.etag(self.row_key, self.revision)
-
 
 # By how it is shown, and its id.
 _told: SizeLimitedCache[AgentText] = SizeLimitedCache(CHARACTERS)
-
-
-def get_one(user: Any, agent_id: str, shown: str) -> AgentKey | AgentText | None:
-    """What an agent is now, if the caller may see it.
-
-    With all there is to say of it, where this process has told nothing of it: among very many agents that is the rule.
-    Where nothing is found both are asked, or the time would say that others are told of the agent.
-    """
-    if _told.get((shown, agent_id)) is None:
-        return load(user, [agent_id], shown).get(agent_id) or key(user, agent_id)
-    return key(user, agent_id) or load(user, [agent_id], shown).get(agent_id)
-
-
-def key(user: Any, agent_id: str) -> AgentKey | None:
-    found = KEY_QUERY(CallerKind.of(user), agent_id=agent_id, **caller_params(user))
-    return AgentKey(*found[0]) if found else None
 
 
 def get_many(user: Any, keys: Sequence[AgentKey], shown: str) -> list[AgentText]:
@@ -79,13 +59,6 @@ def load(user: Any, agent_ids: list[str], shown: str) -> dict[str, AgentText]:
     return found
 
 
-def _one(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
-    agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(
-        pk=agent_id, active_version__isnull=False
-    )
-    return agents.order_by().values_list(*AgentKey._fields)
-
-
 def _these(variant: tuple[CallerKind, str], ids: str, **caller: Any) -> Any:
     kind, shown = variant
     return representation.agent_rows(
@@ -93,5 +66,4 @@ def _these(variant: tuple[CallerKind, str], ids: str, **caller: Any) -> Any:
     )
 
 
-KEY_QUERY = CompiledQuery(_one, agent_id=str, **CALLER_PARAMS)
 TEXT_QUERY = CompiledQuery(_these, ids=str, **CALLER_PARAMS)

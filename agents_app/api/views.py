@@ -22,8 +22,7 @@ from agents_app.api.conditional import is_not_modified
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
 from agents_app.api.lookups import agent_not_found, lock_agent, visible_agents
-from agents_app.api.representation import AgentRow, AgentText
-from agents_app.api.representation_cache import AgentKey
+from agents_app.api.representation import AgentRow
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import (
     DuplicateOptions,
@@ -79,21 +78,15 @@ class AgentView(JSONView):
         with QueryParams(request) as query:
             status = query.choice("status", tuple(STATES), "published")
             version_id, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
-        shown = STATES[status][1]
-        found: AgentText | AgentKey | None
         if version_id or number:
             row = find_row_at_version(request.user, agent_id, version_id, number)
-            found = AgentText.of(row) if row else None
         else:
-            found = representation_cache.get_one(request.user, agent_id, shown)
-        if found is None:
+            row = representation.find_row(request.user, agent_id, STATES[status][1])
+        if row is None:
             raise agent_not_found(agent_id)
-        if is_not_modified(request, found.etag):
-            return json_text_response("", 304, found.etag)
-        told = representation_cache.get_many(request.user, [found], shown) if isinstance(found, AgentKey) else [found]
-        if not told:  # it went this very moment
-            raise agent_not_found(agent_id)
-        return json_text_response(representation.agents_json(told)[0], etag=told[0].etag)
+        if is_not_modified(request, row.etag):
+            return json_text_response("", 304, row.etag)
+        return json_text_response(representation.agent_json(row), etag=row.etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         fields, owner_id, said = parse_patch(json_object_body(request))
