@@ -5,13 +5,13 @@ from django.utils.module_loading import autodiscover_modules
 
 
 class AgentsConfig(AppConfig):
-    """What an agent is."""
+    """The app of agents: configuration, registry and search."""
 
     name = "agents_app"
     verbose_name = "Agents"
 
     def ready(self) -> None:
-        from agents_app.search import database  # the models must be there
+        from agents_app.search import database  # needs the models to be loaded
 
         post_migrate.connect(database.install, sender=self)
         connection_created.connect(database.add_sqlite_functions)

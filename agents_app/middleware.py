@@ -1,4 +1,4 @@
-"""One change context around every request."""
+"""A change context around every request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCES_BY_PREFIX = (("/api/", Source.API), ("/admin/", Source.ADMIN))
 
 
 class ChangeContextMiddleware:
-    """Says which door a change came through and who made it."""
+    """Middleware that records the source and the user of every change in a request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

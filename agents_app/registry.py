@@ -1,8 +1,8 @@
-"""What agents may name: tools, workflows, memories and the rest, registered by key in code.
+"""The registry of what agents can use: tools, workflows, memories and more, registered by key in code.
 
-A module `agent_tools.py` in any installed app is imported at start-up; its decorators register:
+A module `agent_tools.py` in any installed app is imported at start-up. Its decorators register functions:
 
-    @tool(title="Word count", description="Counts the words of a text.")
+    @tool(title="Word count", description="Count the words of a text.")
     def word_count(text: str) -> int: ...
 """
 
@@ -23,7 +23,7 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 class Kind(StrEnum):
-    """The kinds of things that an agent names by key."""
+    """The kinds of registry entries."""
 
     TOOL = "tool"
     INTEGRATION_PROVIDER = "integration provider"
@@ -37,14 +37,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One registered thing, which agents name by its key or else by its id.
+    """A registered object that agents refer to by key or ID.
 
-    `schema` is the JSON Schema of what it takes; `names` are the models of a model provider or the
-    `toolkit_tool` names of an integration provider.
+    `schema` is the JSON Schema of its input. `names` are the models of a model provider, or the `toolkit_tool` names
+    of an integration provider.
 
-    `target` is what runs: a function; a Celery task of a workflow; for an integration provider its functions by name;
-    for a model provider a function that takes the model's name and settings; for a memory one that makes a capability
-    of pydantic-ai; for an agent its configuration.
+    `target` is what runs: a function, or the Celery task of a workflow. For an integration provider it is a dict of
+    functions by name. For a model provider it is a function of the model's name and settings. For a memory it is a
+    function that returns a pydantic-ai capability. For an agent it is its configuration.
     """
 
     kind: Kind
@@ -55,25 +55,25 @@ class Entry:
     names: tuple[str, ...] = ()
     requires_approval: bool = False
     target: Any = None
-    source: str = "code"  # read-only here: it changes with the code that registers it
-    id: str = ""  # another name that agents may use, where no entry has it as its key
+    source: str = "code"  # entries from code cannot be changed in the admin
+    id: str = ""  # an alias for the key; another entry with this key has precedence
 
 
 class Registry:
-    """Every entry by kind and key."""
+    """The registered entries by kind and key, with those that staff add."""
 
     def __init__(self) -> None:
         self._entries: dict[Kind, dict[str, Entry]] = {kind: {} for kind in Kind}
         self._fingerprint = ""
-        # What staff keep of a kind, by every name of it; it changes while we run, so it is asked for each time.
+        # Entries added by staff, by every name of each; a function, because they change while the server runs.
         self.staff_entries: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
 
     def add(self, entry: Entry) -> Entry:
-        """Register an entry; one key of a kind belongs to one thing."""
-        known = self._entries[entry.kind].get(entry.key)
-        if known is not None and known != entry:
+        """Register an entry. Raises ImproperlyConfigured if its key belongs to another entry."""
+        existing = self._entries[entry.kind].get(entry.key)
+        if existing is not None and existing != entry:
             raise ImproperlyConfigured(
-                f"Two things are registered as {entry.kind} '{entry.key}'. Give one another key."
+                f"The key '{entry.key}' is registered twice as {entry.kind}. Give one of them another key."
             )
         self._entries[entry.kind][entry.key] = entry
         self._fingerprint = ""
@@ -84,28 +84,28 @@ class Registry:
         self._fingerprint = ""
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        """By key, then by id."""
+        """Return the entry with this key, or else with this ID, or None."""
         entries = self._entries[kind]
         return entries.get(key) or next((entry for entry in entries.values() if key and entry.id == key), None)
 
     def entries(self, kind: Kind) -> list[Entry]:
-        """The entries of a kind, by title."""
+        """Return the entries of a kind, sorted by title."""
         return sorted(self._entries[kind].values(), key=lambda entry: (entry.title.lower(), entry.key))
 
     def selectable(self, kind: Kind) -> list[Entry]:
-        """The entries of a kind and those that staff keep, which replace a registered one of the same key."""
-        kept = (
-            {entry.key: entry for entry in self.staff_entries[kind]().values()} if kind in self.staff_entries else {}
-        )
-        return [*(entry for entry in self.entries(kind) if entry.key not in kept), *kept.values()]
+        """Return the entries of a kind with those of staff, which replace registered entries of the same key."""
+        by_staff: dict[str, Entry] = {}
+        if kind in self.staff_entries:
+            by_staff = {entry.key: entry for entry in self.staff_entries[kind]().values()}
+        return [*(entry for entry in self.entries(kind) if entry.key not in by_staff), *by_staff.values()]
 
     def is_staff_entry(self, kind: Kind, key: str) -> bool:
-        """Whether staff keep something under a key or another name of it."""
+        """Return whether staff added an entry with this key or ID."""
         return kind in self.staff_entries and key in self.staff_entries[kind]()
 
     @property
     def fingerprint(self) -> str:
-        """Changes with what is registered; part of an agent's ETag, because warnings are part of the answer."""
+        """Return a hash of the registered names. It is part of an agent's ETag, as responses include warnings."""
         if not self._fingerprint:
             lines = sorted(
                 f"{kind}:{key}:{entry.id}:{','.join(entry.names)}"
@@ -122,7 +122,7 @@ registry = Registry()
 def tool(
     key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
-    """Register a function as a tool; its signature gives the JSON Schema of its arguments."""
+    """Register a function as a tool. The JSON Schema of its arguments comes from its signature."""
     return _callable_registrar(Kind.TOOL, key, title, description, requires_approval, id)
 
 
@@ -137,18 +137,18 @@ def scorer(key: str = "", *, title: str = "", description: str = "", id: str = "
 
 
 def processor(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
-    """Register a function that reads or changes messages before or after the model."""
+    """Register a function that checks or changes messages before or after the model call."""
     return _callable_registrar(Kind.PROCESSOR, key, title, description, id=id)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
-    """Register an agent that lives in code: read-only, and usable as a sub-agent. Takes the fields of an agent."""
+    """Register a read-only agent that others can use as a sub-agent. Takes the fields of a configuration."""
     fields = validate_config(configuration)
     return registry.add(Entry(Kind.AGENT, key, fields["name"], fields.get("description", ""), target=fields))
 
 
 def is_task(target: Any) -> bool:
-    """Whether this is a Celery task rather than a plain function."""
+    """Return whether a target is a Celery task rather than a plain function."""
     return hasattr(target, "apply_async") and hasattr(target, "run")
 
 

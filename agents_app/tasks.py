@@ -1,4 +1,4 @@
-"""What the nightly clean-up forgets of the agents' API."""
+"""The nightly clean-up of the agents' API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents_app.models import IdempotencyRecord
 from jobs_app.cleanup import expired_rows
 
 
-@expired_rows("kept answers")
+@expired_rows("idempotency records")
 def expired_idempotency_records() -> QuerySet[Any]:
-    """Answers kept for repeats, past their days."""
+    """Return the idempotency records that are past their retention."""
     return IdempotencyRecord.objects.old()

@@ -1,16 +1,16 @@
-"""The addresses of the pages of agents."""
+"""URLs of the agent pages."""
 
 from django.urls import path
 
 from agents_app.views import actions, bulk, edit
-from agents_app.views import list as views_list
+from agents_app.views import list as list_views
 
 app_name = "agents"
 
 AGENT = "agents/<str:agent_id>"
 
 urlpatterns = [
-    path("", views_list.agent_list, name="list"),
+    path("", list_views.agent_list, name="list"),
     path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", edit.create, name="create"),
     path(AGENT, edit.edit, name="edit"),

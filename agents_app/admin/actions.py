@@ -71,7 +71,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
             with transaction.atomic():
                 return agent.duplicate(said["id"], said["owner_id"], live, said["name"])
         except CircularReference as refusal:
-            form.add_error(None, refusal.sentence)
+            form.add_error(None, refusal.summary)
         except ValidationError as refusal:
             form.add_error(None, refusal.messages)
         except IntegrityError:

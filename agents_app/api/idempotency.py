@@ -16,8 +16,7 @@ from agentcms.api.exceptions import api_error
 from agentcms.api.responses import json_text_response
 from agentcms.errors import ApiError, Conflict, Forbidden, NotFound, Unprocessable
 from agentcms.wire.canonical import canonical
-from agents_app.api.lookups import visible_agents
-from agents_app.models import IdempotencyRecord
+from agents_app.models import Agent, IdempotencyRecord
 
 Post = Callable[..., HttpResponse]
 
@@ -131,7 +130,7 @@ def check_still_allowed(request: Request, act: Callable[[], HttpResponse], agent
     except (Forbidden, PermissionDenied):
         raise
     except NotFound:
-        if agent_id is not None and not visible_agents(request).filter(pk=agent_id).exists():
+        if agent_id is not None and not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
             raise
     except Exception as error:
         if not isinstance(error, _Undone) and api_error(error) is None:

@@ -1,4 +1,4 @@
-"""What the API's views of agents and versions share: find and check, and answer."""
+"""Lookups shared by the API views of agents and versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentcms.errors import ApiError, BadRequest, NotFound
 from agents_app.api.conditional import validate_if_match
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.locking import lock_agent_for
-from agents_app.models import Agent, AgentQuerySet
+from agents_app.models import Agent
 
 
 @api_error.register
@@ -20,19 +20,15 @@ def _config_error(exception: ConfigError) -> ApiError:
 
 
 def agent_not_found(agent_id: str) -> NotFound:
-    """The one answer for an agent that is not there and for one that the caller may not see."""
+    """Return the same error for an agent that does not exist and for one that the caller may not see."""
     return NotFound(f"Stored agent with id {agent_id} not found")
 
 
-def visible_agents(request: Request) -> AgentQuerySet:
-    """The agents that the caller may see."""
-    return Agent.objects.for_user(request.user)
+def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
+    """Lock an agent for a write, inside a transaction.
 
-
-def lock_agent(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
-    """The agent under its lock, once the caller may see it, has the role for it, and knows its present state.
-
-    Inside a transaction; what the view then answers is what it did itself, however many write at once.
+    Raises NotFound where the caller may not see it, RoleRequired without the role (with `hint` in the message), and
+    PreconditionFailed where `If-Match` names another state.
     """
     agent = lock_agent_for(request.user, agent_id)
     if agent is None:

@@ -1,4 +1,4 @@
-"""The addresses of the agents below /api."""
+"""URLs of the agents API, below /api."""
 
 from django.urls import path
 

@@ -21,7 +21,7 @@ from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.conditional import is_not_modified
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
-from agents_app.api.lookups import agent_not_found, lock_agent, visible_agents
+from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.representation import AgentRow
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import (
@@ -93,7 +93,7 @@ class AgentView(JSONView):
         strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(said) as context:
-            agent = lock_agent(request, agent_id, role, hint)
+            agent = lock_matching_agent(request, agent_id, role, hint)
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
@@ -107,7 +107,7 @@ class AgentView(JSONView):
         with QueryParams(request) as query:
             force = query.boolean("force")
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.PUBLISHER)
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             if not force and (reason := dependents_message(request.user, agent)):
                 raise Conflict(reason, "in_use")
             agent.delete()
@@ -118,7 +118,7 @@ class DependentsView(JSONView):
     """The agents that name this one as a sub-agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        agent = visible_agents(request).filter(pk=agent_id).first()
+        agent = Agent.objects.for_user(request.user).filter(pk=agent_id).first()
         if agent is None:
             raise agent_not_found(agent_id)
         return json_response(dependents_payload(request.user, agent))
@@ -132,7 +132,7 @@ class DuplicateView(JSONView):
         identity, copy, ownership = validate_schemas(json_object_body(request), Identity, DuplicateOptions, Ownership)
         strict = is_strict(request)
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.VIEWER)
+            agent = lock_matching_agent(request, agent_id, Role.VIEWER)
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")

@@ -1,4 +1,4 @@
-"""A configuration as it is read: what is set, field by field, in the order in which an agent is read."""
+"""Read-only display of a configuration: one section per field that is set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELD_LABELS = {
 
 
 class ReferencedKey(NamedTuple):
-    """Something that is named by key; the title is blank where nobody registered one."""
+    """A key in a configuration. The title is blank if no entry is registered for it."""
 
     key: str
     title: str
@@ -36,7 +36,7 @@ class ReferencedKey(NamedTuple):
 
 
 class ConfigSection(NamedTuple):
-    """One field that is set; its kind says how it is shown: text, words, keys, facts or json."""
+    """A field that is set. `kind` selects the template: text, words, keys, facts or json."""
 
     field: str
     label: str
@@ -44,22 +44,24 @@ class ConfigSection(NamedTuple):
     value: Any
 
 
-def config_sections(snapshot: Mapping[str, Any], warned: Iterable[MissingReference] = ()) -> list[ConfigSection]:
-    """What a configuration says, under its wire names; `warned` are the references that are broken."""
-    missing = {(warning.field, warning.key) for warning in warned}
+def config_sections(
+    snapshot: Mapping[str, Any], missing_references: Iterable[MissingReference] = ()
+) -> list[ConfigSection]:
+    """Return the sections of a configuration in wire names, with missing references marked."""
+    missing = {(reference.field, reference.key) for reference in missing_references}
     return [build_section(field, snapshot[field], missing) for field in FIELD_LABELS if snapshot.get(field)]
 
 
 def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
     if isinstance(value, str):
         return ConfigSection(field, FIELD_LABELS[field], "text" if field == "instructions" else "words", value)
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ConfigSection(
             field, FIELD_LABELS[field], "keys", [build_referenced_key(field, key, missing) for key in value]
         )
-    if field == "model" and not any(isinstance(each, dict | list) for each in value.values()):
-        first = {"provider": value.get("provider"), **value}
-        facts = [(name, each if isinstance(each, str) else json.dumps(each)) for name, each in first.items()]
+    if field == "model" and not any(isinstance(setting, dict | list) for setting in value.values()):
+        settings = {"provider": value.get("provider"), **value}  # the provider first
+        facts = [(name, text if isinstance(text, str) else json.dumps(text)) for name, text in settings.items()]
         return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
     return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -70,5 +72,5 @@ def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, st
 
 
 def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
-    """The labels of the fields of which there is nothing to read."""
+    """Return the labels of the fields that are not set."""
     return [label for field, label in FIELD_LABELS.items() if not snapshot[field]]

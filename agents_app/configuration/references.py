@@ -1,4 +1,4 @@
-"""What an agent names by key, and what of it is missing."""
+"""References of an agent to registry entries and other agents, and the missing ones among them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agents_app.registry import Entry, Kind, registry
 
-# The kind of thing that each field of a snapshot names, by wire name.
+# The kind of entry that each field of a snapshot refers to, by wire name.
 FIELD_KINDS = {
     "model": Kind.MODEL_PROVIDER,
     "tools": Kind.TOOL,
@@ -22,7 +22,7 @@ FIELD_KINDS = {
 
 
 class MissingReference(NamedTuple):
-    """Something that an agent names and nothing registered; the agent works without it."""
+    """A reference of an agent to an entry that is not registered. The agent runs without it."""
 
     field: str
     key: str
@@ -30,9 +30,9 @@ class MissingReference(NamedTuple):
 
 
 def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The keys that a configuration names, by wire field; fields that name nothing are left out."""
-    named = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
-    return {field: keys for field, keys in named.items() if keys}
+    """Return the keys that a configuration refers to, by wire field, without fields that have none."""
+    keys_by_field = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
+    return {field: keys for field, keys in keys_by_field.items() if keys}
 
 
 def _keys_of_field(field: str, value: Any) -> list[str]:
@@ -43,19 +43,19 @@ def _keys_of_field(field: str, value: Any) -> list[str]:
     elif field == "memory":
         keys = [value]
     elif field in {"inputProcessors", "outputProcessors"}:
-        keys = [processor_key(each) for each in value if isinstance(each, dict)]
+        keys = [processor_key(processor) for processor in value if isinstance(processor, dict)]
     else:
         keys = list(value) if isinstance(value, list | dict) else []  # a list of keys, or scorers by key
-    return [key for key in keys if isinstance(key, str)]  # a fixture or SQL asks no shape
+    return [key for key in keys if isinstance(key, str)]  # rows written by SQL or a fixture may not follow the schema
 
 
 def processor_key(processor: Mapping[str, Any]) -> Any:
-    """What a processor of a configuration is registered as; a text, where somebody asked the shape of it."""
+    """Return the registry key of a configured processor. It is not a text if the processor was never validated."""
     return processor.get("key", processor.get("id"))
 
 
 def find_entry(kind: Kind, key: str) -> Entry | None:
-    """What is registered under a key; an integration tool is found through its provider."""
+    """Return the entry for a key, or None. An integration tool resolves to its provider's entry."""
     if kind is not Kind.INTEGRATION_PROVIDER:
         return registry.get(kind, key)
     provider, _, tool = key.partition("_")
@@ -64,32 +64,34 @@ def find_entry(kind: Kind, key: str) -> Entry | None:
 
 
 def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
-    """The path at which a configuration names a key: `tools[2]`, `model.provider`, `scorers.tone`."""
+    """Return the path of a key in a configuration: `tools[2]`, `model.provider`, `scorers.tone`."""
     value = snapshot.get(field)
     if field == "model":
         return "model.provider"
     if not isinstance(value, list):
         return field if field == "memory" else f"{field}.{key}"
-    keys = [processor_key(each) if isinstance(each, dict) else each for each in value]
+    keys = [processor_key(item) if isinstance(item, dict) else item for item in value]
     return f"{field}[{keys.index(key)}]"
 
 
 def find_missing_references(
     references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
 ) -> list[MissingReference]:
-    """A warning for each key that nothing registered and that staff do not keep.
+    """Return a warning for each key that is neither registered in code nor added by staff.
 
-    `known_agents` are the stored agents that the agent may use: those of its owner and of the shared space. Any other
-    looks exactly like one that does not exist.
+    `known_agents` are the stored agents that the agent may use: those of its owner and the shared ones. An agent of
+    another owner gets the same warning as one that does not exist.
     """
-    found = find_unregistered_references(references, known_agents)
-    return [warning for warning in found if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)]
+    unregistered = find_unregistered_references(references, known_agents)
+    return [
+        warning for warning in unregistered if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)
+    ]
 
 
 def find_unregistered_references(
     references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
 ) -> list[MissingReference]:
-    """The same whatever staff keep: it changes with the code alone."""
+    """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
     known = set(known_agents)
     return [
         MissingReference(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")

@@ -1,7 +1,7 @@
-"""The shape of an agent: one pydantic model that the API, the forms, the admin, the import and `Agent.clean()` ask.
+"""The schema of an agent's configuration: one pydantic model for the API, forms, admin, import and `Agent.clean()`.
 
-Wire names are camelCase. What is inside `model`, `metadata`, `defaultOptions`, processors and scorers is the caller's
-and is kept value for value. Nothing is trimmed and nothing is turned into another type.
+Wire names are camelCase. The contents of `model`, `metadata`, `defaultOptions`, processors and scorers belong to the
+caller and are stored unchanged. Values are never trimmed or coerced to another type.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from agentcms.wire.validation import find_faults
 JSONObject = dict[str, Any]
 
 SAMPLING_TYPES = {"ratio", "count"}
-MAX_REFERENCES = 1000  # things of a kind that an agent names; each fault of one costs time, and a body holds millions
+MAX_REFERENCES = 1000  # of one kind in one agent; a body could hold millions, and each costs validation time
 
 
 class Issue(NamedTuple):
-    """One fault of an input: where, in wire names, and what."""
+    """A validation error at a path in wire names."""
 
     field: str
     message: str
 
 
 class ConfigError(ValidationError):
-    """An input that is not an agent, with every fault at once.
+    """All validation errors of an agent's configuration.
 
-    A `ValidationError` by Python field names, so that forms show each message at its field; `issues` has wire paths.
+    The `ValidationError` is keyed by Python field name, so forms show each message at its field. `issues` has wire
+    paths.
     """
 
     def __init__(self, issues: Iterable[Issue]) -> None:
@@ -54,7 +55,7 @@ class ConfigError(ValidationError):
 
 @contextmanager
 def collecting_issues(issues: list[Issue]) -> Iterator[None]:
-    """Note the faults of what is read inside, so that all parts of an input are told of at once."""
+    """Collect the issues raised inside, so that one response lists those of all parts of an input."""
     try:
         yield
     except ConfigError as error:
@@ -74,7 +75,7 @@ def _validate_not_blank(value: str) -> str:
 def _validate_id(value: str) -> str:
     _validate_not_blank(value)
     if not value.isprintable() or "/" in value or value in {".", ".."}:
-        raise _validation_error("Use printable characters other than a slash; '.' and '..' are not ids.")
+        raise _validation_error("Use printable characters other than a slash; '.' and '..' are not allowed.")
     return value
 
 
@@ -88,12 +89,12 @@ def _validate_distinct(keys: list[str]) -> list[str]:
 
 
 def _null_resets_to(default: type) -> BeforeValidator:
-    """`null` for an optional field resets it."""
+    """Reset an optional field that is sent as null."""
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
 def _limit_keys(value: Any) -> Any:
-    """Pydantic counts the members of an object after it looked at each."""
+    """Reject an object with too many keys before pydantic validates each of them."""
     if isinstance(value, dict) and len(value) > MAX_REFERENCES:
         raise PydanticCustomError("too_long", "")
     return value
@@ -122,7 +123,7 @@ WIRE_CONFIG = ConfigDict(
 
 
 class ModelChoice(BaseModel):
-    """The language model that an agent asks; what stands beside provider and name are the model's settings."""
+    """The language model of an agent. Keys other than provider and name are settings of the model."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -131,7 +132,7 @@ class ModelChoice(BaseModel):
 
 
 class RatioSampling(BaseModel):
-    """Score a share of the answers."""
+    """Sampling that scores a share of the answers."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -140,7 +141,7 @@ class RatioSampling(BaseModel):
 
 
 class CountSampling(BaseModel):
-    """Score one of every `count` answers."""
+    """Sampling that scores one of every `count` answers."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -149,7 +150,7 @@ class CountSampling(BaseModel):
 
 
 class ScorerChoice(BaseModel):
-    """A scorer that an agent uses, and how often."""
+    """A scorer of an agent, with its sampling."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -157,7 +158,7 @@ class ScorerChoice(BaseModel):
 
 
 class AgentConfig(BaseModel):
-    """The configuration of an agent: what a snapshot holds."""
+    """The configuration of an agent, as stored in a snapshot."""
 
     model_config = WIRE_CONFIG
 
@@ -182,29 +183,29 @@ WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 
 
 class AgentCreate(AgentConfig):
-    """What creating an agent takes beside its configuration."""
+    """The body that creates an agent: its configuration, ID and owner."""
 
     id: AgentId
     owner_id: OwnerId | None = None
 
 
 @cache
-def as_partial(shape: type[BaseModel]) -> type[BaseModel]:
-    """The shape of a change: the same fields with the same rules, none of them required."""
+def as_partial(model: type[BaseModel]) -> type[BaseModel]:
+    """Return a model with the same fields and rules, none of them required."""
     fields: Any = {}
-    for name, info in shape.model_fields.items():
+    for name, info in model.model_fields.items():
         optional = copy(info)
         optional.default, optional.default_factory = None, None
         fields[name] = (info.annotation, optional)
-    return create_model(f"{shape.__name__}Change", __config__=shape.model_config, **fields)
+    return create_model(f"{model.__name__}Change", __config__=model.model_config, **fields)
 
 
 def defaults() -> JSONObject:
-    """What the fields that may be left out are then, by Python name."""
-    return {name: make() for name, make in _DEFAULT_FACTORIES.items()}
+    """Return the default values of the optional fields, by Python name."""
+    return {name: factory() for name, factory in _DEFAULT_FACTORIES.items()}
 
 
-# Asked once: pydantic inspects each factory anew.
+# Built once: pydantic inspects a factory each time it is called.
 _DEFAULT_FACTORIES: dict[str, Callable[[], Any]] = {
     name: cast(Callable[[], Any], info.default_factory or repeat(info.default).__next__)
     for name, info in AgentConfig.model_fields.items()
@@ -213,46 +214,46 @@ _DEFAULT_FACTORIES: dict[str, Callable[[], Any]] = {
 
 
 def validate_partial(body: Any) -> JSONObject:
-    """The configuration fields that a body names, by Python name; a null resets. Raises ShapeError."""
+    """Return the configuration fields in a body, by Python name. A null resets a field. Raises ConfigError."""
     return validate_fields(as_partial(AgentConfig), body)
 
 
 def validate_config(body: Any) -> JSONObject:
-    """The whole configuration that a body describes, by Python name."""
+    """Return the whole configuration in a body, by Python name. Raises ConfigError."""
     return {**defaults(), **validate_fields(AgentConfig, body)}
 
 
 def validate_new_agent(body: Any) -> JSONObject:
-    """The whole configuration with `id` and `owner_id`, which is None where the body names no owner."""
+    """Return the whole configuration with `id` and `owner_id`, None if not sent. Raises ConfigError."""
     return {**defaults(), "owner_id": None, **validate_fields(AgentCreate, body)}
 
 
 def to_wire_dict(fields: Mapping[str, Any]) -> JSONObject:
-    """The configuration under its wire names, as a snapshot holds it."""
+    """Return the configuration under its wire names, as stored in a snapshot."""
     return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
 
 
-def validate_fields(shape: type[BaseModel], body: Any) -> JSONObject:
-    """The fields of a shape that a body names, by Python name, as they were sent. Raises ShapeError."""
+def validate_fields(model: type[BaseModel], body: Any) -> JSONObject:
+    """Return the fields of a model that are in a body, by Python name and unchanged. Raises ConfigError."""
     if not isinstance(body, dict):
         raise ConfigError([Issue("", "Send a JSON object.")])
-    named = {name: body[to_wire(name)] for name in shape.model_fields if to_wire(name) in body}
+    named = {name: body[to_wire(name)] for name in model.model_fields if to_wire(name) in body}
     issues = [Issue(*fault) for name, value in named.items() for fault in find_faults(value, to_wire(name))]
-    if issues:  # such values may break the checks that follow
+    if issues:  # such values could crash the model's validators
         raise ConfigError(issues)
     try:
-        read = shape.model_validate(body)
+        validated = model.model_validate(body)
     except PydanticValidationError as error:
-        raise ConfigError(Issue(_path(each["loc"]), _error_message(each)) for each in error.errors()) from None
-    # What the caller sent is kept as it is, not as the model read it; a null becomes the field's default.
-    return {name: getattr(read, name) if value is None else value for name, value in named.items()}
+        raise ConfigError(Issue(_path(item["loc"]), _error_message(item)) for item in error.errors()) from None
+    # Values are stored as sent, not as the model parsed them; only a null becomes the field's default.
+    return {name: getattr(validated, name) if value is None else value for name, value in named.items()}
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """A pydantic location as a wire path: `scorers.tone.sampling.rate`, `tools[2]`."""
+    """Format a pydantic location as a wire path: `scorers.tone.sampling.rate`, `tools[2]`."""
     path = ""
-    for before, part in zip(("", *location), location, strict=False):
-        if part == "[key]" or (before == "sampling" and part in SAMPLING_TYPES):  # not part of the input
+    for parent, part in zip(("", *location), location, strict=False):
+        if part == "[key]" or (parent == "sampling" and part in SAMPLING_TYPES):  # added by pydantic
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
@@ -269,7 +270,7 @@ ERROR_MESSAGES = {
     "float_type": "This must be a number.",
     "union_tag_not_found": 'This needs a type: "ratio" or "count".',
     "union_tag_invalid": 'The type must be "ratio" or "count".',
-    "too_long": f"Name at most {MAX_REFERENCES:,}.",
+    "too_long": f"List at most {MAX_REFERENCES:,} items.",
 }
 
 

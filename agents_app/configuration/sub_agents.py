@@ -1,4 +1,4 @@
-"""Agents that name other agents: who depends on one, and whether naming one closes a circle."""
+"""References between agents: the dependents of an agent, and circular references."""
 
 from __future__ import annotations
 
@@ -12,100 +12,103 @@ from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
-MAX_LISTED_DEPENDENTS = 100  # dependents that one answer names
+MAX_LISTED_DEPENDENTS = 100  # in one response
 
 
 class CircularReference(ConfigError):
-    """Sub-agents that lead back to the agent, each with its place and the way."""
+    """Sub-agents that refer back to the agent, with an issue for each."""
 
     @property
-    def sentence(self) -> str:
+    def summary(self) -> str:
         return " ".join(issue.message for issue in self.issues)
 
 
 def find_dependents(agent: Agent) -> AgentQuerySet:
-    """The agents whose live or head configuration names this one, and for which the name means this one."""
-    naming = AgentIndex.objects.referencing(agent.pk).values("agent")
-    found = Agent.objects.filter(pk__in=naming).exclude(pk=agent.pk)
-    # A sub-agent resolves within its user's owner or the shared space only.
-    return found if agent.owner_id == SHARED_OWNER else found.filter(owner_id=agent.owner_id)
+    """Return the agents whose live or head configuration uses this agent as a sub-agent."""
+    referencing = AgentIndex.objects.referencing(agent.pk).values("agent")
+    agents = Agent.objects.filter(pk__in=referencing).exclude(pk=agent.pk)
+    # Agents of other owners may have the same ID in their list, but it does not resolve to this agent.
+    return agents if agent.owner_id == SHARED_OWNER else agents.filter(owner_id=agent.owner_id)
 
 
 def dependents_payload(user: Any, agent: Agent) -> dict[str, Any]:
-    """Those that the caller may see, by name, and how many more there are."""
-    found = find_dependents(agent)
-    seen = found.for_user(user)
-    shown = seen.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
-    total = found.count()
+    """Return the dependents that the user may see, and the number of the others."""
+    dependents = find_dependents(agent)
+    visible = dependents.for_user(user)
+    rows = visible.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
+    total = dependents.count()
     return {
-        "dependents": [{"id": each["id"], "name": each["name"], "ownerId": each["owner_id"]} for each in shown],
+        "dependents": [{"id": row["id"], "name": row["name"], "ownerId": row["owner_id"]} for row in rows],
         "total": total,
-        "hidden": total - seen.count(),
+        "hidden": total - visible.count(),
     }
 
 
 def dependents_message(user: Any, agent: Agent) -> str | None:
-    """Who still names an agent, in a sentence, or None."""
-    body = dependents_payload(user, agent)
-    if not body["total"]:
+    """Return the error of a refused deletion, with the dependents, or None if the agent has none."""
+    payload = dependents_payload(user, agent)
+    if not payload["total"]:
         return None
-    named = [f"'{each['id']}'" for each in body["dependents"][:10]]
-    if more := body["total"] - len(named):
-        named.append(f"{more} more" if named else f"{more} that you may not see")
-    names = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
-    return f"Agent {agent.pk} is a sub-agent of {names}. Send force=true to delete it all the same."
+    names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:10]]
+    if more := payload["total"] - len(names):
+        names.append(f"{more} more" if names else f"{more} that you may not see")
+    text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"Agent {agent.pk} is a sub-agent of {text}. Send force=true to delete it anyway."
 
 
 def reject_circular_reference(user: Any, agent_id: str, keys: Sequence[str]) -> None:
-    """Refuse sub-agents that lead back to the agent, as far as the caller can see. Raises Circle."""
+    """Raise CircularReference for sub-agents that refer back to the agent, among the agents that the user may see."""
     if not keys:
         return
     issues = []
-    following = next_steps_to(agent_id, reference_graph(user, keys))
-    for place, key in enumerate(keys):
+    next_steps = next_steps_to(agent_id, reference_graph(user, keys))
+    for position, key in enumerate(keys):
         if key == agent_id:
-            issues.append(Issue(f"agents[{place}]", "An agent cannot be its own sub-agent."))
-        elif key in following:
-            way = " → ".join([agent_id, *_path(key, following)])
-            issues.append(Issue(f"agents[{place}]", f"This closes a circle: {way}."))
+            issues.append(Issue(f"agents[{position}]", "An agent cannot be its own sub-agent."))
+        elif key in next_steps:
+            path = " → ".join([agent_id, *_path(key, next_steps)])
+            issues.append(Issue(f"agents[{position}]", f"This is a circular reference: {path}."))
     if issues:
         raise CircularReference(issues)
 
 
 def reference_graph(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
-    """What each agent names that these lead to, as far as the caller can see, in live and head configurations."""
-    named: dict[str, set[str]] = {}
-    asked: set[str] = set()
-    while wanted := {*starts} - asked:
-        asked |= wanted
+    """Return the sub-agents of every agent reachable from `starts`, in live and head configurations.
+
+    Agents that the user may not see are not followed.
+    """
+    graph: dict[str, set[str]] = {}
+    visited: set[str] = set()
+    while pending := {*starts} - visited:
+        visited |= pending
         starts = set()
-        seen = Agent.objects.for_user(user).with_ids(wanted)
-        states = AgentIndex.objects.filter(~Q(agents=[]), agent__in=seen)
-        for agent_id, keys in states.values_list("agent_id", "agents"):
-            named.setdefault(agent_id, set()).update(keys)
+        visible = Agent.objects.for_user(user).with_ids(pending)
+        index_rows = AgentIndex.objects.filter(~Q(agents=[]), agent__in=visible)
+        for agent_id, keys in index_rows.values_list("agent_id", "agents"):
+            graph.setdefault(agent_id, set()).update(keys)
             starts.update(keys)
-    return named
+    return graph
 
 
-def next_steps_to(goal: str, named: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """For each agent that leads to the goal, the next one on its shortest way there."""
-    named_by: dict[str, list[str]] = {}
-    for agent_id, keys in sorted(named.items()):
+def next_steps_to(goal: str, graph: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return the next agent on the shortest path to the goal, for each agent from which it is reachable."""
+    users: dict[str, list[str]] = {}
+    for agent_id, keys in sorted(graph.items()):
         for key in keys:
-            named_by.setdefault(key, []).append(agent_id)
-    following: dict[str, str] = {}
-    reached = deque([goal])
-    while reached:
-        at = reached.popleft()
-        for agent_id in named_by.get(at, ()):
-            if agent_id != goal and agent_id not in following:
-                following[agent_id] = at
-                reached.append(agent_id)
-    return following
+            users.setdefault(key, []).append(agent_id)
+    next_steps: dict[str, str] = {}
+    queue = deque([goal])
+    while queue:
+        current = queue.popleft()
+        for agent_id in users.get(current, ()):
+            if agent_id != goal and agent_id not in next_steps:
+                next_steps[agent_id] = current
+                queue.append(agent_id)
+    return next_steps
 
 
-def _path(start: str, following: Mapping[str, str]) -> Iterator[str]:
-    at: str | None = start
-    while at is not None:
-        yield at
-        at = following.get(at)
+def _path(start: str, next_steps: Mapping[str, str]) -> Iterator[str]:
+    current: str | None = start
+    while current is not None:
+        yield current
+        current = next_steps.get(current)

@@ -67,7 +67,7 @@ def apply_to_one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[
     except RoleRequired as refusal:
         return Result(agent_id, False, str(refusal))
     except CircularReference as refusal:
-        return Result(agent_id, False, refusal.sentence)
+        return Result(agent_id, False, refusal.summary)
     except IntegrityError:
         return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")
 

@@ -1,5 +1,5 @@
 # ruff: noqa: S608  no input in these statements
-"""What the databases need beside their tables: an index of words, and a question that SQLite cannot answer itself."""
+"""Database objects of the search that migrations do not create: full-text indexes, triggers and an SQL function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POSTGRESQL_INDEXES = (
 )
 
 SQLITE_REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
-# The words are cut already; the tokenizer only has to leave them whole.
+# The text is already tokenized, so this tokenizer only splits at spaces.
 SQLITE_TABLE = (
     f"""CREATE VIRTUAL TABLE {FTS} USING fts5(words, content='{TABLE}', content_rowid='id',
         tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
@@ -33,10 +33,10 @@ SQLITE_TRIGGERS = (
 
 
 def install(using: str, **kwargs: Any) -> None:
-    """Make what is missing after every migration: a table that SQLite rebuilt has lost its triggers."""
+    """Create missing objects after every migration. SQLite loses the triggers of a table that it rebuilds."""
     connection = connections[using]
     tables = connection.introspection.table_names()
-    if TABLE not in tables:  # migrated back to before the index
+    if TABLE not in tables:  # migrated back to a state before the index
         return
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -48,7 +48,7 @@ def install(using: str, **kwargs: Any) -> None:
 
 
 def is_installed() -> bool:
-    """Whether SQLite keeps its index of words; PostgreSQL's indexes keep themselves."""
+    """Return whether the triggers exist that update the full-text index on SQLite."""
     if connection.vendor == "postgresql":
         return True
     with connection.cursor() as cursor:
@@ -57,13 +57,13 @@ def is_installed() -> bool:
 
 
 def reinstall() -> None:
-    """Put back what is missing; what was written meanwhile is found again."""
+    """Create missing objects and rebuild the full-text index, which may have missed writes."""
     install("default")
     with connection.cursor() as cursor:
         cursor.execute(SQLITE_REBUILD)
 
 
 def add_sqlite_functions(connection: Any, **kwargs: Any) -> None:
-    """Let a new connection to SQLite ask for metadata by path."""
+    """Register the SQL function that matches metadata on a new SQLite connection."""
     if connection.vendor == "sqlite":
         connection.connection.create_function("json_holds", 2, json_contains, deterministic=True)

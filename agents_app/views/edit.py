@@ -61,7 +61,7 @@ def save_new_agent(form: CreateForm) -> Agent | None:
         with transaction.atomic(), change(**change_from_form(form)):
             agent.save()
     except CircularReference as refusal:
-        form.add_error("agents", refusal.sentence)
+        form.add_error("agents", refusal.summary)
         return None
     except IntegrityError:
         form.add_error("id", f"An agent with the id {agent.pk} exists already. Choose another one.")
@@ -115,7 +115,7 @@ def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
             save = publish_locked if publishes else save_draft_locked
             version = None if stale else save(row, form.changed_fields())
     except CircularReference as refusal:
-        form.add_error("agents", refusal.sentence)
+        form.add_error("agents", refusal.summary)
         return render_editor(request, agent, form, status=422)
 
     if stale:

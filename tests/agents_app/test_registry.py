@@ -60,7 +60,7 @@ def test_one_key_of_a_kind_belongs_to_one_thing():
     tool("hello")(greet)
     tool("hello")(greet)  # a module that is imported twice
 
-    with pytest.raises(ImproperlyConfigured, match="Two things are registered as tool 'hello'"):
+    with pytest.raises(ImproperlyConfigured, match="The key 'hello' is registered twice as tool"):
         tool("hello", title="Another")(greet)
 
     workflow("hello")(greet)

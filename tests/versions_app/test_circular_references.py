@@ -10,7 +10,7 @@ from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db
 
-WAY = r"This closes a circle: a → b → a\."
+WAY = r"This is a circular reference: a → b → a\."
 
 
 @pytest.fixture

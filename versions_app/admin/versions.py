@@ -157,7 +157,7 @@ class AgentVersionAdmin(HistoryAdmin):
                     return None
         except (CircularReference, *Vanished) as refusal:
             self.message_user(
-                request, refusal.sentence if isinstance(refusal, CircularReference) else GONE, messages.ERROR
+                request, refusal.summary if isinstance(refusal, CircularReference) else GONE, messages.ERROR
             )
             return None
         self.message_user(request, MOVED, messages.WARNING)

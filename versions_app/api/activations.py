@@ -18,9 +18,10 @@ from agentcms.api.views import JSONView
 from agentcms.errors import Conflict, NotFound
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.idempotency import idempotent
-from agents_app.api.lookups import agent_not_found, lock_agent, visible_agents
+from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, validate_schemas
+from agents_app.models import Agent
 from versions_app.api.representation import activation_body
 from versions_app.api.schemas import Undo
 from versions_app.models import Activation, CannotUndo
@@ -33,7 +34,7 @@ class ActivationsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             moment = query.timestamp("at")
-        if not visible_agents(request).filter(pk=agent_id).exists():
+        if not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
             raise agent_not_found(agent_id)
         moves = Activation.objects.filter(agent_id=agent_id)
         if moment is not None:
@@ -66,7 +67,7 @@ class UndoView(JSONView):
         undo, said = validate_schemas(json_object_body(request), Undo, ChangeOptions)
         strict = is_strict(request)
         with transaction.atomic(), change_from_options(said):
-            agent = lock_agent(request, agent_id, Role.PUBLISHER)
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             newest: Any = agent.activations.first()
             if undo.get("activation_id") not in (None, newest.pk):
                 raise Conflict("Live moved since. Look at the activations again and undo the newest.", "moved")

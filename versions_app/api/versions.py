@@ -17,7 +17,7 @@ from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotent
-from agents_app.api.lookups import agent_not_found, lock_agent
+from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, is_publishing, validate_schemas
 from agents_app.api.views import DRAFT_HINT, get_version, version_not_found
@@ -57,7 +57,7 @@ class VersionsView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         (said,) = validate_schemas(json_object_body(request), Description)
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.EDITOR)
+            agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             with change(message=said.get("change_message") or "", name=said.get("name") or ""):
                 version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
             return json_text_response(text_of(version, agent), 201)
@@ -76,14 +76,14 @@ class VersionView(JSONView):
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         said = read_description(json_object_body(request))
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.EDITOR)
+            agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version(agent, version_id)
             version.update_description_locked(**said)
             return json_text_response(text_of(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.PUBLISHER)
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             version = get_version(agent, version_id)
             version.remove_locked(agent)
             return json_response({"success": True, "message": f"Version {version.version_number} was deleted"})
@@ -97,7 +97,7 @@ class ActivateView(JSONView):
         (said,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
         with transaction.atomic(), change_from_options(said):
-            agent = lock_agent(request, agent_id, Role.PUBLISHER)
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             version = get_version(agent, version_id)
             version.activate_locked(agent)
             if strict:
@@ -115,7 +115,7 @@ class RestoreView(JSONView):
         strict = is_strict(request)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
         with transaction.atomic(), change_from_options(said):
-            agent = lock_agent(request, agent_id, role, hint)
+            agent = lock_matching_agent(request, agent_id, role, hint)
             version = get_version(agent, version_id).restore_locked(agent)
             if strict:
                 reject_warnings(agent, version)
@@ -145,7 +145,7 @@ class DiscardDraftView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         json_object_body(request)
         with transaction.atomic():
-            agent = lock_agent(request, agent_id, Role.EDITOR)
+            agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             AgentVersion.objects.discard_draft_locked(agent)
             return agent_response(agent, agent.active_version)
 

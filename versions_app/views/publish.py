@@ -49,7 +49,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             with change(message=form.cleaned_data["message"]):
                 moved = version.activate_locked(agent)
         except CircularReference as refusal:
-            return ask_activate(request, agent, version, form, refusal.sentence, 409)
+            return ask_activate(request, agent, version, form, refusal.summary, 409)
 
     if not moved:
         return success_response(request, agent, f"v{number} is live already.")
@@ -96,7 +96,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             with change(message=form.cleaned_data["message"], publish=publish):
                 made = version.restore_locked(agent).version_number
         except CircularReference as refusal:
-            return ask_restore(request, agent, version, form, refusal.sentence, 409)
+            return ask_restore(request, agent, version, form, refusal.summary, 409)
 
     if publish:
         message = f"v{made} is live, restored from v{number}."
@@ -194,7 +194,7 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
             with change(publish=False):
                 made = version.restore_locked(agent)
         except CircularReference as refusal:
-            return failed(request, agent, refusal.sentence)
+            return failed(request, agent, refusal.summary)
 
     return success_response(request, agent, f"The draft is back as v{made.version_number}.")
 
@@ -212,7 +212,7 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     except CannotUndo as refusal:
         return failed(request, agent, refusal.messages[0])
     except CircularReference as refusal:
-        return failed(request, agent, refusal.sentence)
+        return failed(request, agent, refusal.summary)
     message = f"v{version.version_number} is live again."
     return success_response(request, agent, message, undo=undo_address(agent), activated=True)
 

@@ -241,7 +241,7 @@ def test_a_circle_of_sub_agents_is_refused(client, staff):
     refused = save(client, agent, agents=["b"])
     own = save(client, agent, agents=["a"])
 
-    assert "This closes a circle: a → b → a." in refused.content.decode()
+    assert "This is a circular reference: a → b → a." in refused.content.decode()
     assert "An agent cannot be its own sub-agent." in own.content.decode()
     assert Agent.objects.get(pk="a").agents == []
 
@@ -260,5 +260,5 @@ def test_a_draft_that_closes_a_circle_is_not_released(client, staff):
 
     refused = save(client, agent)
 
-    assert "This closes a circle: a → b → a." in refused.content.decode()
+    assert "This is a circular reference: a → b → a." in refused.content.decode()
     assert Agent.objects.get(pk="a").active_version.version_number == 1

@@ -136,7 +136,7 @@ def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
 
     answer = confirm(client, choose(client, agent))
 
-    assert said(answer)[-1] == "porter: This closes a circle: porter → helper → porter."
+    assert said(answer)[-1] == "porter: This is a circular reference: porter → helper → porter."
     assert agent.activations.count() == 1
 
 

@@ -209,7 +209,7 @@ def test_more_than_a_thousand_of_a_kind_are_one_fault(api, fields):
     answer = api.post(AGENTS, {**GOOD, **fields})
 
     refused(answer)
-    assert answer.body["issues"] == [{"field": next(iter(fields)), "message": "Name at most 1,000."}]
+    assert answer.body["issues"] == [{"field": next(iter(fields)), "message": "List at most 1,000 items."}]
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -76,7 +76,7 @@ def test_a_circle_is_refused_with_its_way(api):
 
     answer = api.patch(agent_path("a"), {"agents": ["c"]})
 
-    assert answer.body["issues"] == [{"field": "agents[0]", "message": "This closes a circle: a → c → b → a."}]
+    assert answer.body["issues"] == [{"field": "agents[0]", "message": "This is a circular reference: a → c → b → a."}]
     assert api.get(agent_path("a")).body["agents"] == []
 
 
@@ -101,7 +101,7 @@ def test_an_old_version_that_closes_a_circle_does_not_come_back(api, turned, act
 
     assert (answer.status_code, answer.body["issues"]) == (
         400,
-        [{"field": "agents[0]", "message": "This closes a circle: a → b → a."}],
+        [{"field": "agents[0]", "message": "This is a circular reference: a → b → a."}],
     )
     assert list(Agent.objects.order_by("pk").values()) == before
 
@@ -143,8 +143,8 @@ def test_each_key_that_closes_a_circle_is_named(api):
     answer = api.patch(agent_path("a"), {"agents": ["e", "d", "b"]})
 
     assert answer.body["issues"] == [
-        {"field": "agents[1]", "message": "This closes a circle: a → d → c → b → a."},
-        {"field": "agents[2]", "message": "This closes a circle: a → b → a."},
+        {"field": "agents[1]", "message": "This is a circular reference: a → d → c → b → a."},
+        {"field": "agents[2]", "message": "This is a circular reference: a → b → a."},
     ]
 
 

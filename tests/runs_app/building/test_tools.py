@@ -93,7 +93,7 @@ def test_a_tool_that_fails_tells_the_model(calling):
     content, outcome = calling('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
 
     assert outcome == "failed"
-    assert content == "ValueError: Only numbers, + - * / % and parentheses are understood."
+    assert content == "ValueError: Use only numbers, + - * / % and parentheses."
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])

@@ -244,6 +244,6 @@ def test_a_version_that_closes_a_circle_is_refused_with_the_way(client, staff, a
     answer = act(client, agent.versions.get(version_number=3), action)
 
     said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert said == [f"This closes a circle: {agent.pk} → helper → {agent.pk}."]
+    assert said == [f"This is a circular reference: {agent.pk} → helper → {agent.pk}."]
     assert agent.versions.count() == 4
     assert agent.activations.count() == 4

@@ -314,7 +314,7 @@ def test_a_circle_of_sub_agents_is_refused(api):
 
     assert [each["action"] for each in result["records"]] == ["refuse", "create", "refuse", "create"]
     assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
-    assert result["records"][2]["reason"] == "agents[0]: This closes a circle: b → a → b."
+    assert result["records"][2]["reason"] == "agents[0]: This is a circular reference: b → a → b."
     assert not imported(api, [record("c", agents=["c"])])["update"]
 
 
@@ -363,7 +363,7 @@ def test_a_draft_that_closes_a_circle_is_refused(api):
 
     result = imported(api, [{**record("a"), "draft": {**state, "agents": ["b"]}}])
 
-    assert result["records"][0]["reason"] == "agents[0]: This closes a circle: a → b → a."
+    assert result["records"][0]["reason"] == "agents[0]: This is a circular reference: a → b → a."
 
 
 @pytest.mark.parametrize("moment", ["forget", "finish"])

@@ -21,7 +21,7 @@ def turned(agent):
 
 
 def circle(agent):
-    return f"This closes a circle: {agent.pk} → helper → {agent.pk}."
+    return f"This is a circular reference: {agent.pk} → helper → {agent.pk}."
 
 
 @pytest.mark.parametrize(
