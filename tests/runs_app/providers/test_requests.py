@@ -54,7 +54,7 @@ def test_each_provider_is_asked_at_its_own_place(provider, stand_in):
     result = said(stored_agents.get(f"of-{provider}").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.bind()] == [PATHS[provider]]
+    assert [request["path"] for request in stand_in.asked()] == [PATHS[provider]]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -65,7 +65,7 @@ def test_a_request_holds_the_configuration_of_the_version_that_ran(provider, sta
     said(stored_agents.get(agent.pk, version_number=1).build(), "Hello")
     said(stored_agents.get(agent.pk).build(), "Hello")
 
-    first, second = [request["body"] for request in stand_in.bind()]
+    first, second = [request["body"] for request in stand_in.asked()]
     assert first["model"] == second["model"] == NAMES[provider]
     assert (told(first, "system"), told(second, "system")) == (["Greet guests."], ["Greet guests by name."])
     assert told(first, "user") == ["Hello"]
@@ -95,7 +95,7 @@ def test_tools_are_called_and_their_results_sent_back(provider, stand_in):
     result = said(stored_agents.get(f"of-{provider}").build(), "How many words?")
 
     assert result.output == "Three words."
-    _, second = [request["body"] for request in stand_in.bind()]
+    _, second = [request["body"] for request in stand_in.asked()]
     (came,) = told(second, "tool")
     assert "3" in str(came)
 
@@ -116,7 +116,7 @@ def test_a_provider_that_is_asked_too_often_is_asked_again(stand_in):
     with pytest.raises(ModelRateLimitError):
         said(stored_agents.get("of-openai").build(), "You are asked too often", settings={})
 
-    assert len(stand_in.bind()) == 3
+    assert len(stand_in.asked()) == 3
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -157,10 +157,10 @@ def test_the_key_is_sent_to_its_provider_alone(stand_in, settings):
         stored(provider)
         said(stored_agents.get(f"of-{provider}").build(), "Hello")
 
-    headers = [request["headers"] for request in stand_in.bind()]
+    headers = [request["headers"] for request in stand_in.asked()]
 
     assert ["x-goog-api-key" in each for each in headers] == [False, False, True]
-    assert "sk-of" not in str([request["body"] for request in stand_in.bind()])
+    assert "sk-of" not in str([request["body"] for request in stand_in.asked()])
 
 
 # --- Servers of one's own
@@ -178,7 +178,7 @@ def test_a_server_of_ones_own_is_asked(house, stand_in):
     result = said(stored_agents.get("of-local").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.bind()] == ["/v1/chat/completions"]
+    assert [request["path"] for request in stand_in.asked()] == ["/v1/chat/completions"]
 
 
 def test_a_server_of_ones_own_is_asked_in_the_older_dialect(house, stand_in):
@@ -186,7 +186,7 @@ def test_a_server_of_ones_own_is_asked_in_the_older_dialect(house, stand_in):
 
     said(stored_agents.get("of-house").build(), "Hello")
 
-    (request,) = stand_in.bind()
+    (request,) = stand_in.asked()
     assert request["body"]["max_tokens"] == 5
     assert "max_completion_tokens" not in request["body"]
     assert "strict" not in request["body"]["tools"][0]["function"]
@@ -209,7 +209,7 @@ def test_a_name_that_means_a_private_address_is_refused_when_it_is_asked(house, 
     with pytest.raises(RunError, match="Models at 'localhost' are refused"):
         said(stored_agents.get("of-house").build(), "Hello")
 
-    assert stand_in.bind() == []
+    assert stand_in.asked() == []
 
 
 def test_a_server_that_is_not_there_is_an_error_of_the_model(house):
