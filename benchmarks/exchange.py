@@ -37,7 +37,7 @@ from django.db import connection  # noqa: E402
 from agentcms.server.processes import PROJECT  # noqa: E402
 from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
-from versions_app.exchange.jobs import EXPORT, IMPORT, folder  # noqa: E402
+from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder  # noqa: E402
 
 WORDS = (
     "answer",
@@ -99,7 +99,7 @@ def do_here(job_id: str) -> None:
 
 def take_in(file: Path, **options: Any) -> dict[str, Any]:
     job = Job.objects.create(kind=IMPORT, requested_by=root(), parameters={"name": file.name, **options})
-    os.link(file, folder() / f"{job.pk}.upload")
+    os.link(file, exchange_folder() / f"{job.pk}.upload")
     return do(job)
 
 
@@ -130,7 +130,7 @@ def main() -> None:
     if options.job:
         return do_here(options.job)
     call_command("migrate", verbosity=0)
-    file = folder() / "benchmark.jsonl"
+    file = exchange_folder() / "benchmark.jsonl"
     size = write_file(file, options.agents, options.bytes)
     print(f"{options.agents} agents, {size / 1e6:.1f} MB, {connection.vendor}", flush=True)
 

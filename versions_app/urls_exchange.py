@@ -12,8 +12,8 @@ urlpatterns = [
     path("exchange", exchange.job_list, name="list"),
     path("exchange/export", exchange.export, name="export"),
     path("exchange/import", exchange.upload, name="upload"),
-    path(JOB, exchange.job, name="job"),
+    path(JOB, exchange.view_job, name="job"),
     path(f"{JOB}/progress", exchange.progress, name="progress"),
     path(f"{JOB}/confirm", exchange.confirm, name="confirm"),
-    path(f"{JOB}/download", exchange.download, name="download"),
+    path(f"{JOB}/download", exchange.download_export, name="download"),
 ]

@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job
 from runs_app.models import AgentRun
-from versions_app.integrity.check import CHECK
+from versions_app.integrity.check import CHECK_HISTORY
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -37,7 +37,7 @@ class DatabaseCollector:
         )
         if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
             yield gauge("agentcms_beat_age_seconds", "Since the schedule was seen alive.", age.total_seconds())
-        checked: Any = Job.objects.filter(kind=CHECK, state=Job.State.DONE).order_by("-created_at").first()
+        checked: Any = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at").first()
         if checked is not None:
             left = checked.result["found"] - checked.result["repaired"]
             yield gauge("agentcms_history_faults", "Faults that the last check of the history left.", left)

@@ -22,7 +22,7 @@ AGENTS, VERSIONS, LIMIT = 6, 8, 5
 def crowd(settings, monkeypatch):
     """Agents over the limit, which no save prunes; a sweep takes a few of them at a time."""
     settings.AGENT_VERSION_LIMIT = 1000
-    monkeypatch.setattr(tasks, "BATCH", 2)
+    monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 2)
     for number in range(AGENTS):
         edit_often(AgentFactory(id=f"a{number}").pk, VERSIONS - 1)
 

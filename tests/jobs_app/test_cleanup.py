@@ -107,10 +107,10 @@ def test_many_rows_go_a_few_at_a_time(monkeypatch):
 
 
 def test_files_of_old_exports_go(settings):
-    path = jobs.folder() / "old.jsonl"
+    path = jobs.exchange_folder() / "old.jsonl"
     path.write_text("{}")
     os.utime(path, (0, 0))
-    kept = jobs.folder() / "new.jsonl"
+    kept = jobs.exchange_folder() / "new.jsonl"
     kept.write_text("{}")
 
     clean()

@@ -25,7 +25,7 @@ from tests.factories import UserFactory, api_key
 from tests.operations.running_copy import Editors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
 from versions_app.integrity import triggers
-from versions_app.integrity.check import CHECK
+from versions_app.integrity.check import CHECK_HISTORY
 
 SIZE = 48 << 20
 
@@ -161,7 +161,7 @@ if may_mount():  # there is no quota that PostgreSQL takes for a full disk
         assert [(answer.status_code, "Retry-After" in answer.headers) for answer in refused] == [(503, True)] * 3
         assert (read.status_code, read.body["activeVersionNumber"]) == (200, 1)
         assert (saved.status_code, saved.body["activeVersionNumber"]) == (200, 2)
-        assert runner.run_claimed(str(Job.objects.create(kind=CHECK).pk)).result["found"] == 0
+        assert runner.run_claimed(str(Job.objects.create(kind=CHECK_HISTORY).pk)).result["found"] == 0
 
 
 def long_text() -> dict[str, str]:

@@ -69,7 +69,7 @@ def test_a_dry_run_says_exactly_what_the_sweep_then_does():
 
 
 def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
-    monkeypatch.setattr(tasks, "BATCH", 1)
+    monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 1)
     agents = sorted([agent_with(3) for _ in range(3)], key=lambda agent: agent.pk)
     job = Job.objects.create(
         kind=tasks.PRUNE, parameters={"limit": 2}, cursor={"after": agents[0].pk, "removed": 1}, done=1

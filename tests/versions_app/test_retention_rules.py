@@ -38,7 +38,7 @@ def grow_old(agent, up_to, days):
     """Let versions be older than they are, which the trigger forbids everybody else."""
     with connection.cursor() as cursor:
         on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
-        cursor.execute(f"DROP TRIGGER {triggers.NAME}{on}")
+        cursor.execute(f"DROP TRIGGER {triggers.TRIGGER_NAME}{on}")
     old = agent.versions.filter(version_number__lte=up_to)
     QuerySet.update(old, created_at=timezone.now() - timedelta(days=days))
     triggers.install("default")

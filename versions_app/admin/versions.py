@@ -22,16 +22,16 @@ from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
-from versions_app.compare.sections import sections
+from versions_app.compare.sections import build_sections
 from versions_app.models import AgentVersion
 
-MOVED = "Nothing was changed: somebody moved live since you opened this. This is how it stands now."
-GONE = "It was removed meanwhile."
-Vanished = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
-MOST_PINNED = 200  # at once: as many as a list shows
+LIVE_MOVED_MESSAGE = "Nothing was changed: somebody moved live since you opened this. This is how it stands now."
+VERSION_GONE_MESSAGE = "It was removed meanwhile."
+DELETED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
+MAX_SELECTED = 200  # at once: as many as a list shows
 
 
-class Act(NamedTuple):
+class ConfirmedAction(NamedTuple):
     """What is asked before it is done; `do` answers with what was done."""
 
     name: str
@@ -39,12 +39,12 @@ class Act(NamedTuple):
     do: Callable[[AgentVersion, Agent], str]
 
 
-def made_live(version: AgentVersion, row: Agent) -> str:
+def publish_version(version: AgentVersion, row: Agent) -> str:
     version.activate_locked(row)
     return f"Version {version.version_number} of {row.pk} is live."
 
 
-def restored(version: AgentVersion, row: Agent) -> str:
+def restore_version(version: AgentVersion, row: Agent) -> str:
     made = version.restore_locked(row)
     return f"{made.change_message}: version {made.version_number} of {row.pk}."
 
@@ -105,8 +105,8 @@ class AgentVersionAdmin(HistoryAdmin):
         """Not `save()`, which would bring back a version that was removed meanwhile."""
         try:
             obj.update_description(**{name: form.cleaned_data[name] for name in form.changed_data})
-        except Vanished:
-            raise Http404(GONE) from None
+        except DELETED_ERRORS:
+            raise Http404(VERSION_GONE_MESSAGE) from None
 
     @admin.display(description="Snapshot")
     def picture(self, version: AgentVersion) -> str:
@@ -117,7 +117,7 @@ class AgentVersionAdmin(HistoryAdmin):
         """What differs from the version that it is based on."""
         before = version.agent.versions.filter(version_number=version.based_on or 0).first()
         shown = before.snapshot if before else {}
-        found = sections(shown, version.snapshot, side_by_side=False, unfolded=version.unfolded)
+        found = build_sections(shown, version.snapshot, side_by_side=False, unfolded=version.unfolded)
         gone = version.based_on is not None and before is None
         context = {"version": version, "before": before, "gone": gone, "sections": found, "side_by_side": False}
         return render_to_string("admin/versions_app/difference.html", context)
@@ -136,13 +136,15 @@ class AgentVersionAdmin(HistoryAdmin):
 
     @admin.action(description="Make the selected version live …")
     def make_live(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._once_confirmed(request, versions, Act("make_live", "Make live", made_live))
+        return self._once_confirmed(request, versions, ConfirmedAction("make_live", "Make live", publish_version))
 
     @admin.action(description="Restore the selected version as a new one …")
     def restore(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._once_confirmed(request, versions, Act("restore", "Restore", restored))
+        return self._once_confirmed(request, versions, ConfirmedAction("restore", "Restore", restore_version))
 
-    def _once_confirmed(self, request: HttpRequest, versions: QuerySet[AgentVersion], act: Act) -> HttpResponse | None:
+    def _once_confirmed(
+        self, request: HttpRequest, versions: QuerySet[AgentVersion], act: ConfirmedAction
+    ) -> HttpResponse | None:
         """Ask, then act, unless live moved since it was asked."""
         version = self._publishable(request, versions)
         if version is None:
@@ -155,12 +157,14 @@ class AgentVersionAdmin(HistoryAdmin):
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, act.do(version, version.agent))
                     return None
-        except (CircularReference, *Vanished) as refusal:
+        except (CircularReference, *DELETED_ERRORS) as refusal:
             self.message_user(
-                request, refusal.summary if isinstance(refusal, CircularReference) else GONE, messages.ERROR
+                request,
+                refusal.summary if isinstance(refusal, CircularReference) else VERSION_GONE_MESSAGE,
+                messages.ERROR,
             )
             return None
-        self.message_user(request, MOVED, messages.WARNING)
+        self.message_user(request, LIVE_MOVED_MESSAGE, messages.WARNING)
         return self._ask(request, version, act)
 
     @admin.action(description="Pin the selected versions …")
@@ -175,16 +179,16 @@ class AgentVersionAdmin(HistoryAdmin):
         self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool
     ) -> HttpResponse | None:
         """Name the versions, then pin them or let them go, as far as the role allows."""
-        chosen = list(versions[: MOST_PINNED + 1])
-        if len(chosen) > MOST_PINNED:
-            self.message_user(request, f"Select at most {MOST_PINNED} versions.", messages.ERROR)
+        chosen = list(versions[: MAX_SELECTED + 1])
+        if len(chosen) > MAX_SELECTED:
+            self.message_user(request, f"Select at most {MAX_SELECTED} versions.", messages.ERROR)
             return None
         if "confirmed" not in request.POST:
             return self._ask_to_pin(request, chosen, pinned)
         described = 0
         for version in chosen:
             if self.has_change_permission(request, version):
-                with suppress(*Vanished):
+                with suppress(*DELETED_ERRORS):
                     version.update_description(pinned=pinned)
                     described += 1
         self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(chosen)} versions.")
@@ -196,14 +200,14 @@ class AgentVersionAdmin(HistoryAdmin):
         said = {"versions": versions, "action": verb.lower(), "verb": verb}
         return confirmation_page(self, request, "versions_app/confirm_pins", title, **said)
 
-    def _ask(self, request: HttpRequest, version: AgentVersion, act: Act) -> HttpResponse:
+    def _ask(self, request: HttpRequest, version: AgentVersion, act: ConfirmedAction) -> HttpResponse:
         """The page that shows what would change, before it does."""
         live = version.agent.active_version
         shown, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
         said = {
             "version": version,
             "live": live,
-            "sections": sections(shown, version.snapshot, side_by_side=False, unfolded=unfolded),
+            "sections": build_sections(shown, version.snapshot, side_by_side=False, unfolded=unfolded),
             "unfolded": unfolded,
             "action": act.name,
             "verb": act.verb,

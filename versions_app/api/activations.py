@@ -22,7 +22,7 @@ from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, validate_schemas
 from agents_app.models import Agent
-from versions_app.api.representation import activation_body
+from versions_app.api.representation import activation_payload
 from versions_app.api.schemas import Undo
 from versions_app.models import Activation, CannotUndo
 
@@ -39,7 +39,7 @@ class ActivationsView(JSONView):
         moves = Activation.objects.filter(agent_id=agent_id)
         if moment is not None:
             return json_response(live_at(moves, agent_id, moment))
-        page = [activation_body(move) for move in moves[paging.start : paging.stop]]
+        page = [activation_payload(move) for move in moves[paging.start : paging.stop]]
         return json_response(page_payload("activations", page, moves.count(), paging.page, paging.per_page))
 
 
@@ -55,7 +55,7 @@ def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
         "versionId": move.to_version_id,
         "versionNumber": move.to_version_number,
         "kept": move.agent.versions.filter(pk=move.to_version_id).exists(),
-        "activation": activation_body(move),
+        "activation": activation_payload(move),
     }
 
 

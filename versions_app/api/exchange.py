@@ -23,10 +23,10 @@ from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND
 from agents_app.api.idempotency import idempotent, run_idempotently
 from jobs_app.api.views import get_job, job_response
 from jobs_app.runner import enqueue
-from versions_app.exchange.jobs import EXPORT, IMPORT, folder
+from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
 
-LINES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
-CHUNK = 1 << 20
+JSON_LINES_TYPES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
+CHUNK_SIZE = 1 << 20
 
 
 class ExportView(JSONView):
@@ -46,19 +46,19 @@ class ImportView(JSONView):
         with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
-        refuse_other_kinds(request)
+        reject_other_media_types(request)
         if (
             not has_role_everywhere(request.user, Role.PUBLISHER)
             and not owner_ids_for(request.user, Role.PUBLISHER).exists()
         ):
             raise Forbidden("This needs the role publisher for some owner.")
-        path, digest = store(request)
+        path, digest = store_body(request)
         unkept = [path]
 
         def act() -> HttpResponse:
             with transaction.atomic():
                 job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
-                unkept.append(path.rename(folder() / f"{job.pk}.upload"))
+                unkept.append(path.rename(exchange_folder() / f"{job.pk}.upload"))
                 return job_response(job, 202)
 
         try:
@@ -71,20 +71,23 @@ class ImportView(JSONView):
                 each.unlink(missing_ok=True)
 
 
-def refuse_other_kinds(request: Request) -> None:
+def reject_other_media_types(request: Request) -> None:
     """Take JSON Lines alone, and as they are."""
     packing = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
-    if request.content_type.partition(";")[0].strip().lower() not in LINES or packing not in ("", "identity"):
+    if request.content_type.partition(";")[0].strip().lower() not in JSON_LINES_TYPES or packing not in (
+        "",
+        "identity",
+    ):
         raise UnsupportedMediaType("Send the records unpacked as application/x-ndjson, one JSON object on a line.")
 
 
-def store(request: Request) -> tuple[Path, str]:
+def store_body(request: Request) -> tuple[Path, str]:
     """Stream the body to disk; where it is and what its SHA-256 is."""
-    path, seen, size = folder() / f"{random_key()}.part", hashlib.sha256(), 0
+    path, seen, size = exchange_folder() / f"{random_key()}.part", hashlib.sha256(), 0
     source: Any = request._request
     try:
         with path.open("wb") as file:
-            while chunk := source.read(CHUNK):
+            while chunk := source.read(CHUNK_SIZE):
                 size += len(chunk)
                 if size > settings.IMPORT_MAX_BYTES:
                     raise TooLarge
@@ -105,7 +108,7 @@ class JobFileView(JSONView):
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)
-        path = folder() / f"{job.pk}.jsonl"
+        path = exchange_folder() / f"{job.pk}.jsonl"
         if job.kind != EXPORT or job.state != job.State.DONE or not path.exists():
             raise NotFound(f"Job {job_id} has no file")
         return FileResponse(path.open("rb"), content_type="application/x-ndjson", filename="agents.jsonl")

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
-from versions_app.compare.diff import compare, line_counts, paths
+from versions_app.compare.diff import diff_paths, diff_snapshots, line_counts
 from versions_app.models import Activation, AgentVersion
 
 
@@ -39,7 +39,7 @@ class VersionRow(NamedTuple):
         return cls(**own, snapshot=version.snapshot_text, changed_fields=json.dumps(version.changed_fields))
 
 
-COLUMNS = (*VersionRow._fields[:-2], "snapshot_text")
+VERSION_COLUMNS = (*VersionRow._fields[:-2], "snapshot_text")
 
 
 class Pointers(NamedTuple):
@@ -54,9 +54,9 @@ class Pointers(NamedTuple):
         return cls(agent.pk, agent.active_version_id, agent.head_version_id)
 
 
-def rows(versions: QuerySet[AgentVersion]) -> Any:
+def version_rows(versions: QuerySet[AgentVersion]) -> Any:
     """The versions as the columns of Row, in one query."""
-    return versions.values_list(*COLUMNS, Cast("changed_fields", TextField()))
+    return versions.values_list(*VERSION_COLUMNS, Cast("changed_fields", TextField()))
 
 
 def version_json(row: VersionRow, agent_id: str) -> str:
@@ -70,64 +70,64 @@ def version_json(row: VersionRow, agent_id: str) -> str:
         f'{{"id":"{row.id}","agentId":{quoted(agent_id)},"versionNumber":{row.version_number},'
         f'"name":{quoted(row.name)},"snapshot":{row.snapshot},"changedFields":{row.changed_fields},'
         f'"changeMessage":{quoted(row.change_message)},"createdAt":"{format_timestamp(row.created_at)}","author":{author},'
-        f'"source":{quoted(row.source)},"basedOn":{based_on},"pinned":{_FLAG[row.pinned]}'
+        f'"source":{quoted(row.source)},"basedOn":{based_on},"pinned":{_JSON_BOOLEANS[row.pinned]}'
     )
 
 
 def with_pointers(text: str, version_id: UUID, pointers: Pointers) -> str:
     """A `version_text`, ended with whether the version is live and head."""
-    is_active, is_head = _FLAG[version_id == pointers.live_id], _FLAG[version_id == pointers.head_id]
+    is_active, is_head = _JSON_BOOLEANS[version_id == pointers.live_id], _JSON_BOOLEANS[version_id == pointers.head_id]
     return f'{text},"isActive":{is_active},"isHead":{is_head}}}'
 
 
-def text_of(version: AgentVersion, agent: Agent) -> str:
+def full_version_json(version: AgentVersion, agent: Agent) -> str:
     """A version in hand as JSON text."""
     return with_pointers(version_json(VersionRow.of(version), agent.pk), version.pk, Pointers.of(agent))
 
 
-_FLAG = {True: "true", False: "false"}
+_JSON_BOOLEANS = {True: "true", False: "false"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def differences_text(before: VersionRow, after: VersionRow) -> str:
+def comparison_json(before: VersionRow, after: VersionRow) -> str:
     """What differs between two versions, by field, by path inside JSON, and in plain words."""
-    diffs = compare(json.loads(before.snapshot), json.loads(after.snapshot))
+    diffs = diff_snapshots(json.loads(before.snapshot), json.loads(after.snapshot))
     body = {
         "diffs": [{"field": diff.field, "previousValue": diff.before, "currentValue": diff.after} for diff in diffs],
-        "summary": summary(before, after, diffs),
-        "details": [detail for diff in diffs for detail in details(diff)],
+        "summary": comparison_summary(before, after, diffs),
+        "details": [detail for diff in diffs for detail in path_details(diff)],
     }
     return _encode(body)
 
 
-def details(diff: Any) -> Iterator[dict[str, Any]]:
+def path_details(diff: Any) -> Iterator[dict[str, Any]]:
     """Each path inside a JSON field at which two versions differ; a text has none."""
     if isinstance(diff.before, dict | list) and isinstance(diff.after, dict | list):
-        for path in paths(diff.before, diff.after, diff.field):
+        for path in diff_paths(diff.before, diff.after, diff.field):
             yield {"path": path.path, "kind": path.kind, "previousValue": path.before, "currentValue": path.after}
 
 
-def summary(before: VersionRow, after: VersionRow, diffs: list[Any]) -> str:
+def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[Any]) -> str:
     """The differences in plain words."""
     if not diffs:
         return f"Versions {before.version_number} and {after.version_number} say the same."
     where = f"between version {before.version_number} and version {after.version_number}"
-    return f"{_listed([_said(diff) for diff in diffs])} changed {where}."
+    return f"{_joined_words([_field_text(diff) for diff in diffs])} changed {where}."
 
 
-def _said(diff: Any) -> str:
+def _field_text(diff: Any) -> str:
     if diff.field == "instructions":
         added, removed = line_counts(diff.before, diff.after)
         return f"instructions (+{added} −{removed} lines)"
     return str(diff.field)
 
 
-def _listed(words: list[str]) -> str:
+def _joined_words(words: list[str]) -> str:
     text = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
     return text[:1].upper() + text[1:]
 
 
-def activation_body(activation: Activation) -> dict[str, Any]:
+def activation_payload(activation: Activation) -> dict[str, Any]:
     """One move of live."""
     return {
         "id": activation.pk,

@@ -14,7 +14,14 @@ from agentcms.cache import SizeLimitedCache
 from agentcms.db.compiled_query import WINDOW, CompiledQuery, json_array_items
 from agentcms.wire.canonical import merge_json_objects
 from agents_app.models import Agent
-from versions_app.api.representation import Pointers, VersionRow, differences_text, rows, version_json, with_pointers
+from versions_app.api.representation import (
+    Pointers,
+    VersionRow,
+    comparison_json,
+    version_json,
+    version_rows,
+    with_pointers,
+)
 from versions_app.models import AgentVersion
 
 
@@ -71,7 +78,7 @@ def comparison(before: Key, after: Key, pointers: Pointers) -> str | None:
         found = read(ids, pointers.agent_id)
         if not found.keys() >= set(ids):
             return None
-        text = differences_text(found[before.id][0], found[after.id][0])
+        text = comparison_json(found[before.id][0], found[after.id][0])
         _compared.keep(ids, text, len(text))
     shown = get_many_json((before, after), pointers)
     return (
@@ -115,7 +122,7 @@ def _some(variant: tuple[CallerKind, bool], agent_id: str, a: UUID, b: UUID, **c
 
 
 def _these(variant: None, ids: str) -> Any:
-    return rows(AgentVersion.objects.order_by().filter(pk__in=json_array_items(ids, "uuid")))
+    return version_rows(AgentVersion.objects.order_by().filter(pk__in=json_array_items(ids, "uuid")))
 
 
 HEAD = CompiledQuery(_head, agent_id=str, **CALLER_PARAMS)

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from agents_app.api.schemas import Message, validate_schemas
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
 
-Label = Annotated[str, Field(max_length=100)]
-FIXED = (
+VersionName = Annotated[str, Field(max_length=100)]
+READ_ONLY_FIELDS = (
     "id",
     "agentId",
     "versionNumber",
@@ -30,7 +30,7 @@ class Description(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    name: Label | None = None
+    name: VersionName | None = None
     change_message: Message | None = None
     pinned: bool | None = None
 
@@ -43,9 +43,9 @@ class Undo(BaseModel):
     activation_id: int | None = None
 
 
-def read_description(body: Any) -> JSONObject:
+def parse_description(body: Any) -> JSONObject:
     """The name, message and pin that a body gives; a null resets."""
-    if fixed := [name for name in FIXED if name in body]:
+    if fixed := [name for name in READ_ONLY_FIELDS if name in body]:
         raise ConfigError(
             Issue(name, "Only the name, the message and the pin of a version may change.") for name in fixed
         )

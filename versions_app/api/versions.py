@@ -23,15 +23,15 @@ from agents_app.api.schemas import ChangeOptions, change_from_options, is_publis
 from agents_app.api.views import DRAFT_HINT, get_version, version_not_found
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
-from versions_app.api.representation import Pointers, text_of
-from versions_app.api.schemas import Description, read_description
+from versions_app.api.representation import Pointers, full_version_json
+from versions_app.api.schemas import Description, parse_description
 from versions_app.models import AgentVersion
 
-Found = dict[str, tuple[representation_cache.Key, Pointers]]
+VersionsByName = dict[str, tuple[representation_cache.Key, Pointers]]
 
-ORDER = {"versionNumber": "version_number", "createdAt": "created_at"}
-NEWEST = OrderBy("versionNumber")
-NOBODY = UUID(int=0)
+ORDER_COLUMNS = {"versionNumber": "version_number", "createdAt": "created_at"}
+DEFAULT_ORDER = OrderBy("versionNumber")
+NO_VERSION_ID = UUID(int=0)
 
 
 class VersionsView(JSONView):
@@ -40,13 +40,13 @@ class VersionsView(JSONView):
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(20)
-            order = query.order_by(tuple(ORDER), NEWEST)
+            order = query.order_by(tuple(ORDER_COLUMNS), DEFAULT_ORDER)
         found = representation_cache.pointers_and_total(request.user, agent_id)
         if found is None:
             raise agent_not_found(agent_id)
         pointers, total = found
         sign = "-" if order.direction == "DESC" else ""
-        columns = dict.fromkeys((f"{sign}{ORDER[order.field]}", f"{sign}version_number"))
+        columns = dict.fromkeys((f"{sign}{ORDER_COLUMNS[order.field]}", f"{sign}version_number"))
         page = representation_cache.page(agent_id, tuple(columns), (paging.per_page, paging.start))
 
         shown = representation_cache.get_many_json(page, pointers)
@@ -60,26 +60,26 @@ class VersionsView(JSONView):
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             with change(message=said.get("change_message") or "", name=said.get("name") or ""):
                 version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
-            return json_text_response(text_of(version, agent), 201)
+            return json_text_response(full_version_json(version, agent), 201)
 
 
 class VersionView(JSONView):
     """One version."""
 
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (key,), pointers = find(request, agent_id, version_id)
+        (key,), pointers = get_version_keys(request, agent_id, version_id)
         shown = representation_cache.get_many_json([key], pointers)
         if not shown:  # it went this very moment
             raise version_not_found(agent_id, version_id)
         return json_text_response(shown[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        said = read_description(json_object_body(request))
+        said = parse_description(json_object_body(request))
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version(agent, version_id)
             version.update_description_locked(**said)
-            return json_text_response(text_of(version, agent))
+            return json_text_response(full_version_json(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -119,7 +119,7 @@ class RestoreView(JSONView):
             version = get_version(agent, version_id).restore_locked(agent)
             if strict:
                 reject_warnings(agent, version)
-            return json_text_response(text_of(version, agent))
+            return json_text_response(full_version_json(version, agent))
 
 
 class CompareView(JSONView):
@@ -131,7 +131,7 @@ class CompareView(JSONView):
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
                     query.add_fault(name, "Give the id of a version, live or head.")
-        (before, after), pointers = find(request, agent_id, *map(str, names), words=("live", "head"))
+        (before, after), pointers = get_version_keys(request, agent_id, *map(str, names), words=("live", "head"))
         text = representation_cache.comparison(before, after, pointers)
         if text is None:  # one of them went this very moment
             raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
@@ -150,24 +150,24 @@ class DiscardDraftView(JSONView):
             return agent_response(agent, agent.active_version)
 
 
-def find(
+def get_version_keys(
     request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()
 ) -> tuple[representation_cache.Keys, Pointers]:
     """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
     asked = [name.lower() for name in names]
-    found = look(request, agent_id, asked, [word for word in words if word in asked])
+    found = find_version_keys(request, agent_id, asked, [word for word in words if word in asked])
     for name in names:
         if name.lower() not in found:
             # Live is always there, so whoever may see the agent finds something.
-            seen = look(request, agent_id, asked, ["live"])
+            seen = find_version_keys(request, agent_id, asked, ["live"])
             raise version_not_found(agent_id, name) if seen else agent_not_found(agent_id)
     return [found[name][0] for name in asked], found[asked[0]][1]
 
 
-def look(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> Found:
+def find_version_keys(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> VersionsByName:
     """The versions among these that are there, by id; live and head by these words, if any is asked for."""
-    a, b = [parse_uuid(name) or NOBODY for name in (*names, "")][:2]
-    found: Found = {}
+    a, b = [parse_uuid(name) or NO_VERSION_ID for name in (*names, "")][:2]
+    found: VersionsByName = {}
     for key, pointers in representation_cache.load_pair(request.user, agent_id, a, b, with_pointed=bool(words)):
         found[str(key.id)] = (key, pointers)
         found |= {word: found[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}

@@ -13,10 +13,10 @@ from agentcms.wire.canonical import json_equal as same_json
 from agents_app.configuration.schema import WIRE_NAMES
 
 # A table of opcodes costs one bit per pair; beyond this the changed middle is shown as replaced whole.
-MOST_PAIRS = 200_000_000
-MOST_WORD_PAIRS = 20_000_000  # a line of two thousand words, with the spaces between them
-MOST_MARKED = 400_000  # characters of replaced lines, on both sides, in which words are looked at
-CONTEXT = 3  # unchanged lines kept around a change
+MAX_PAIRS = 200_000_000
+MAX_WORD_PAIRS = 20_000_000  # a line of two thousand words, with the spaces between them
+MAX_MARKED_CHARACTERS = 400_000  # characters of replaced lines, on both sides, in which words are looked at
+CONTEXT_LINES = 3  # unchanged lines kept around a change
 
 
 class FieldDiff(NamedTuple):
@@ -43,7 +43,7 @@ class ItemDiff(NamedTuple):
     kind: str  # "same", "added", "removed" or "moved"
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """A run of characters inside a line, marked where it is what changed."""
 
     text: str
@@ -51,13 +51,13 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """A line of a text diff; a number is None on the side where the line is not."""
 
     kind: str  # "same", "added" or "removed"
     before: int | None
     after: int | None
-    parts: Sequence[Part] = field(default_factory=list)
+    parts: Sequence[LinePart] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -67,90 +67,92 @@ class Line:
 class Fold(NamedTuple):
     """A run of unchanged lines that a page hides until asked."""
 
-    lines: Sequence[Line]
+    lines: Sequence[DiffLine]
     kind: str = "fold"
 
 
-def same(before: Any, after: Any) -> bool:
+def values_equal(before: Any, after: Any) -> bool:
     """Whether two values of snapshots are the same JSON; what Python tells apart there is apart."""
     return before is after or (before == after and same_json(before, after))
 
 
-def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
+def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
     """The fields of two snapshots that differ, in the order in which an agent is read."""
     pairs = ((wire, before.get(wire), after.get(wire)) for wire in WIRE_NAMES.values())
-    return [FieldDiff(*pair) for pair in pairs if not same(pair[1], pair[2])]
+    return [FieldDiff(*pair) for pair in pairs if not values_equal(pair[1], pair[2])]
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The wire names of the fields that differ."""
-    return [diff.field for diff in compare(before, after)]
+    return [diff.field for diff in diff_snapshots(before, after)]
 
 
-def paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
+def diff_paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
     """Every path at which two JSON values differ. Lists are compared by position."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
-            yield from _member(before, after, key, f"{path}.{key}" if path else key)
+            yield from _diff_member(before, after, key, f"{path}.{key}" if path else key)
     elif isinstance(before, list) and isinstance(after, list):
         old, new = dict(enumerate(before)), dict(enumerate(after))
         for index in range(max(len(old), len(new))):
-            yield from _member(old, new, index, f"{path}[{index}]")
-    elif not same(before, after):
+            yield from _diff_member(old, new, index, f"{path}[{index}]")
+    elif not values_equal(before, after):
         yield PathDiff(path, "changed", before, after)
 
 
-def _member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: Any, path: str) -> Iterator[PathDiff]:
+def _diff_member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: Any, path: str) -> Iterator[PathDiff]:
     if key not in before:
         yield PathDiff(path, "added", after=after[key])
     elif key not in after:
         yield PathDiff(path, "removed", before=before[key])
     else:
-        yield from paths(before[key], after[key], path)
+        yield from diff_paths(before[key], after[key], path)
 
 
-def items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
+def diff_items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
     """Two lists of distinct keys as one: what stayed, came, went or moved."""
-    blocks = _opcodes(before, after, MOST_PAIRS)
+    blocks = _opcodes(before, after, MAX_PAIRS)
     stayed = {key for tag, start, end, *_ in blocks if tag == "equal" for key in before[start:end]}
     kept = set(before) & set(after)
     now = [ItemDiff(key, "same" if key in stayed else "moved" if key in kept else "added") for key in after]
     return now + [ItemDiff(key, "removed") for key in before if key not in kept]
 
 
-def lines(before: str, after: str) -> list[Line]:
+def diff_lines(before: str, after: str) -> list[DiffLine]:
     """Two texts line by line, with the changed words inside replaced lines marked."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
-    result: list[Line] = []
-    room = MOST_MARKED
-    for tag, i1, i2, j1, j2 in _opcodes(old, new, MOST_PAIRS):
+    result: list[DiffLine] = []
+    room = MAX_MARKED_CHARACTERS
+    for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_PAIRS):
         if tag == "equal":
-            result += [Line("same", i1 + n + 1, j1 + n + 1, [Part(text, False)]) for n, text in enumerate(old[i1:i2])]
+            result += [
+                DiffLine("same", i1 + n + 1, j1 + n + 1, [LinePart(text, False)]) for n, text in enumerate(old[i1:i2])
+            ]
         else:
             room -= sum(map(len, old[i1:i2])) + sum(map(len, new[j1:j2]))
-            result += _replaced(old[i1:i2], new[j1:j2], i1, j1, by_word=room >= 0)
+            result += _diff_replaced_lines(old[i1:i2], new[j1:j2], i1, j1, by_word=room >= 0)
     return result
 
 
-def fold(diff: Sequence[Line], context: int = CONTEXT) -> list[Line | Fold]:
+def fold_unchanged(diff: Sequence[DiffLine], context: int = CONTEXT_LINES) -> list[DiffLine | Fold]:
     """The lines with long unchanged runs folded away."""
     near: set[int] = set()
     for index, line in enumerate(diff):
         if line.kind != "same":
             near.update(range(index - context, index + context + 1))
-    result: list[Line | Fold] = []
-    hidden: list[Line] = []
+    result: list[DiffLine | Fold] = []
+    hidden: list[DiffLine] = []
     for index, line in enumerate(diff):
         if index not in near:
             hidden.append(line)
             continue
-        result += _hidden(hidden)
+        result += _fold_if_shorter(hidden)
         hidden = []
         result.append(line)
-    return result + _hidden(hidden)
+    return result + _fold_if_shorter(hidden)
 
 
-def _hidden(run: list[Line]) -> list[Line | Fold]:
+def _fold_if_shorter(run: list[DiffLine]) -> list[DiffLine | Fold]:
     """A fold, unless showing the run takes no more room than saying that it is hidden."""
     return [Fold(run)] if len(run) > 1 else list(run)
 
@@ -158,63 +160,63 @@ def _hidden(run: list[Line]) -> list[Line | Fold]:
 def line_counts(before: str, after: str) -> tuple[int, int]:
     """How many lines were added and removed."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
-    changed = [code for code in _opcodes(old, new, MOST_PAIRS) if code[0] != "equal"]
+    changed = [code for code in _opcodes(old, new, MAX_PAIRS) if code[0] != "equal"]
     return sum(j2 - j1 for *_, j1, j2 in changed), sum(i2 - i1 for _, i1, i2, *_ in changed)
 
 
-def _replaced(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[Line]:
+def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[DiffLine]:
     """Removed lines and then added ones; lines that stand for each other have their words marked."""
-    marked = [_words(before, after) for before, after in zip(old, new, strict=False)] if by_word else []
-    removed = [parts[0] for parts in marked] + [[Part(text, False)] for text in old[len(marked) :]]
-    added = [parts[1] for parts in marked] + [[Part(text, False)] for text in new[len(marked) :]]
-    return [Line("removed", i1 + n + 1, None, parts) for n, parts in enumerate(removed)] + [
-        Line("added", None, j1 + n + 1, parts) for n, parts in enumerate(added)
+    marked = [_diff_words(before, after) for before, after in zip(old, new, strict=False)] if by_word else []
+    removed = [parts[0] for parts in marked] + [[LinePart(text, False)] for text in old[len(marked) :]]
+    added = [parts[1] for parts in marked] + [[LinePart(text, False)] for text in new[len(marked) :]]
+    return [DiffLine("removed", i1 + n + 1, None, parts) for n, parts in enumerate(removed)] + [
+        DiffLine("added", None, j1 + n + 1, parts) for n, parts in enumerate(added)
     ]
 
 
-def _words(before: str, after: str) -> tuple[list[Part], list[Part]]:
+def _diff_words(before: str, after: str) -> tuple[list[LinePart], list[LinePart]]:
     """Two lines with the words marked in which they differ; none are where hardly a word is shared."""
-    old, new = _tokens(before), _tokens(after)
-    left: list[Part] = []
-    right: list[Part] = []
+    old, new = _tokenize(before), _tokenize(after)
+    left: list[LinePart] = []
+    right: list[LinePart] = []
     kept = 0
-    for tag, i1, i2, j1, j2 in _opcodes(old, new, MOST_WORD_PAIRS):
+    for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_WORD_PAIRS):
         if i2 > i1:
-            left.append(Part("".join(old[i1:i2]), tag != "equal"))
+            left.append(LinePart("".join(old[i1:i2]), tag != "equal"))
         if j2 > j1:
-            right.append(Part("".join(new[j1:j2]), tag != "equal"))
+            right.append(LinePart("".join(new[j1:j2]), tag != "equal"))
         kept += sum(token.isalnum() for token in old[i1:i2]) if tag == "equal" else 0
     if kept * 4 < max(sum(token.isalnum() for token in old), 1):
-        return [Part(before, False)], [Part(after, False)]
+        return [LinePart(before, False)], [LinePart(after, False)]
     return left, right
 
 
-def _tokens(line: str) -> list[str]:
+def _tokenize(line: str) -> list[str]:
     return re.findall(r"\w+|\s+|[^\w\s]", line)
 
 
-def _equal(before: Sequence[str], after: Sequence[str]) -> list[Any]:
+def _equal_blocks(before: Sequence[str], after: Sequence[str]) -> list[Any]:
     return [code for code in LCSseq.opcodes(before, after) if code.tag == "equal"]
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[tuple[str, int, int, int, int]]:
     """Edit blocks between two sequences: equal and replaced by turns; one replaced block where they are too long."""
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    head = _common_prefix_length(old, new)
+    tail = _common_prefix_length(old[head:][::-1], new[head:][::-1])
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if head:
         yield "equal", 0, head, 0, head
     if len(a) * len(b) > most:
         yield "replace", head, head + len(a), head, head + len(b)
     elif a or b:
-        yield from _blocks(a, b, head)
+        yield from _changed_blocks(a, b, head)
     if tail:
         yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)
 
 
-def _blocks(a: Sequence[str], b: Sequence[str], offset: int) -> Iterator[tuple[str, int, int, int, int]]:
+def _changed_blocks(a: Sequence[str], b: Sequence[str], offset: int) -> Iterator[tuple[str, int, int, int, int]]:
     i = j = 0
-    for block in [*_equal(a, b), None]:
+    for block in [*_equal_blocks(a, b), None]:
         i2, j2 = (block.src_start, block.dest_start) if block else (len(a), len(b))
         if i2 > i or j2 > j:
             yield "replace", i + offset, i2 + offset, j + offset, j2 + offset
@@ -223,7 +225,7 @@ def _blocks(a: Sequence[str], b: Sequence[str], offset: int) -> Iterator[tuple[s
             yield "equal", i2 + offset, i + offset, j2 + offset, j + offset
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+def _common_prefix_length(old: Sequence[str], new: Sequence[str]) -> int:
     """How many items the two begin with in common."""
     for count, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:

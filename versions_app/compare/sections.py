@@ -10,16 +10,26 @@ from itertools import count, islice, zip_longest
 from typing import Any, NamedTuple
 
 from agents_app.configuration.display import FIELD_LABELS
-from versions_app.compare.diff import FieldDiff, Fold, Line, Part, compare, fold, items, lines, paths
-from versions_app.compare.summary import Phrase, phrase
+from versions_app.compare.diff import (
+    DiffLine,
+    FieldDiff,
+    Fold,
+    LinePart,
+    diff_items,
+    diff_lines,
+    diff_paths,
+    diff_snapshots,
+    fold_unchanged,
+)
+from versions_app.compare.summary import FieldSummary, summarize_field
 
-TEXTS = ("name", "description", "instructions", "memory")
-LISTS = ("tools", "workflows", "agents", "integrationTools")
+TEXT_FIELDS = ("name", "description", "instructions", "memory")
+LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
 
 # What a page can show and a person can read; beyond it the page says how much more there is.
-MOST_ROWS = 3000
-MOST_PATHS = 300
-MOST_CHARACTERS = 4000
+MAX_ROWS = 3000
+MAX_PATHS = 300
+MAX_JSON_LENGTH = 4000
 
 
 class TextSpan(NamedTuple):
@@ -53,7 +63,7 @@ class DiffRow:
 
 
 @dataclass
-class Block:
+class RowBlock:
     """Rows that stand together: a fold is one that can be opened alone; `key` names it."""
 
     rows: Sequence[DiffRow]
@@ -61,7 +71,7 @@ class Block:
     folded: bool = False
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """A key in a list that was compared."""
 
     kind: str  # "equal", "added", "removed" or "moved"
@@ -71,7 +81,7 @@ class Item(NamedTuple):
     change: int | None
 
 
-class Path(NamedTuple):
+class PathRow(NamedTuple):
     """A path inside a JSON value that differs, with both values as JSON text or None where there was none."""
 
     path: str
@@ -87,10 +97,10 @@ class Section:
     field: str
     label: str
     kind: str  # "text", "list" or "json"
-    phrase: Phrase
-    blocks: Sequence[Block] = made_by(default_factory=list)
-    items: Sequence[Item] = made_by(default_factory=list)
-    paths: Sequence[Path] = made_by(default_factory=list)
+    phrase: FieldSummary
+    blocks: Sequence[RowBlock] = made_by(default_factory=list)
+    items: Sequence[ListItem] = made_by(default_factory=list)
+    paths: Sequence[PathRow] = made_by(default_factory=list)
     left_out: int = 0
     among: str = ""
 
@@ -111,7 +121,7 @@ class CompareOptions:
         return "-".join(filter(None, [self.among, field, str(line)]))
 
 
-def sections(
+def build_sections(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     *,
@@ -121,46 +131,46 @@ def sections(
 ) -> list[Section]:
     """A section for each field that differs; the folds named in `unfolded` are open."""
     numbers, asked = count(1), CompareOptions(side_by_side, unfolded, among)
-    return [section(diff, numbers, asked) for diff in compare(before, after)]
+    return [build_section(diff, numbers, asked) for diff in diff_snapshots(before, after)]
 
 
-def section(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> Section:
-    made = Section(diff.field, FIELD_LABELS[diff.field], "json", phrase(diff), among=asked.among)
-    if diff.field in TEXTS:
+def build_section(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> Section:
+    made = Section(diff.field, FIELD_LABELS[diff.field], "json", summarize_field(diff), among=asked.among)
+    if diff.field in TEXT_FIELDS:
         made.kind = "text"
-        made.blocks, made.left_out = text_blocks(diff, numbers, asked)
-    elif diff.field in LISTS:
+        made.blocks, made.left_out = build_text_blocks(diff, numbers, asked)
+    elif diff.field in LIST_FIELDS:
         made.kind = "list"
-        made.items = list(list_items(diff.before or [], diff.after or [], numbers))
+        made.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
     else:
-        found = paths(diff.before, diff.after)
-        made.paths = [json_path(path, next(numbers)) for path in islice(found, MOST_PATHS)]
+        found = diff_paths(diff.before, diff.after)
+        made.paths = [build_path_row(path, next(numbers)) for path in islice(found, MAX_PATHS)]
         made.left_out = sum(1 for _ in found)
     return made
 
 
-def text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> tuple[list[Block], int]:
+def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> tuple[list[RowBlock], int]:
     """The rows of a text in blocks, and how many rows are left out because the page would grow too long."""
-    blocks: list[Block] = []
-    shown = 0
-    for run in runs(fold(lines(diff.before or "", diff.after or ""))):
+    blocks: list[RowBlock] = []
+    row_count = 0
+    for run in split_at_folds(fold_unchanged(diff_lines(diff.before or "", diff.after or ""))):
         if isinstance(run, Fold):
             key = asked.key(diff.field, run.lines[0].after)
-            rows = [equal(line) for line in run.lines]
+            rows = [unchanged_row(line) for line in run.lines]
             if key in asked.unfolded:
-                blocks.append(Block(rows, key))
+                blocks.append(RowBlock(rows, key))
             else:
-                blocks.append(Block([DiffRow("folded", count=len(rows))], key, folded=True))
+                blocks.append(RowBlock([DiffRow("folded", count=len(rows))], key, folded=True))
             continue
-        rows = list(beside(run, numbers) if asked.side_by_side else below(run, numbers))
-        blocks.append(Block(rows[: max(MOST_ROWS - shown, 0)]))
-        shown += len(rows)
-    return blocks, max(shown - MOST_ROWS, 0)
+        rows = list(side_by_side_rows(run, numbers) if asked.side_by_side else unified_rows(run, numbers))
+        blocks.append(RowBlock(rows[: max(MAX_ROWS - row_count, 0)]))
+        row_count += len(rows)
+    return blocks, max(row_count - MAX_ROWS, 0)
 
 
-def runs(folded: Sequence[Line | Fold]) -> Iterator[Fold | list[Line]]:
+def split_at_folds(folded: Sequence[DiffLine | Fold]) -> Iterator[Fold | list[DiffLine]]:
     """Folds, and the lines between them together."""
-    between: list[Line] = []
+    between: list[DiffLine] = []
     for line in folded:
         if isinstance(line, Fold):
             if between:
@@ -173,23 +183,23 @@ def runs(folded: Sequence[Line | Fold]) -> Iterator[Fold | list[Line]]:
         yield between
 
 
-def below(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[DiffRow]:
+def unified_rows(run: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
     """Lines one below the other."""
     before = "same"
     for line in run:
         begins = line.kind != "same" and before == "same"
         before = line.kind
         if line.kind == "same":
-            yield equal(line)
+            yield unchanged_row(line)
         else:
-            old, new = (half(line), None) if line.kind == "removed" else (None, half(line))
+            old, new = (build_side(line), None) if line.kind == "removed" else (None, build_side(line))
             yield DiffRow(line.kind, old, new, next(numbers) if begins else None)
 
 
-def beside(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[DiffRow]:
+def side_by_side_rows(run: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
     """Lines side by side: what was removed stands beside what was added in its place."""
-    removed: list[Line] = []
-    added: list[Line] = []
+    removed: list[DiffLine] = []
+    added: list[DiffLine] = []
     for line in [*run, None]:
         if line is not None and line.kind != "same":
             (removed if line.kind == "removed" else added).append(line)
@@ -197,48 +207,48 @@ def beside(run: Sequence[Line], numbers: Iterator[int]) -> Iterator[DiffRow]:
         for index, (old, new) in enumerate(zip_longest(removed, added)):
             kind = "changed" if old and new else "removed" if old else "added"
             change = next(numbers) if index == 0 else None
-            yield DiffRow(kind, half(old) if old else None, half(new) if new else None, change)
+            yield DiffRow(kind, build_side(old) if old else None, build_side(new) if new else None, change)
         removed, added = [], []
         if line is not None:
-            yield equal(line)
+            yield unchanged_row(line)
 
 
-def equal(line: Line) -> DiffRow:
-    parts = [TextSpan("equal", clipped(part.text)) for part in line.parts]
+def unchanged_row(line: DiffLine) -> DiffRow:
+    parts = [TextSpan("equal", truncate_value(part.text)) for part in line.parts]
     return DiffRow("equal", Side(line.before or 0, parts), Side(line.after or 0, parts))
 
 
-def half(line: Line) -> Side:
+def build_side(line: DiffLine) -> Side:
     number = line.before if line.kind == "removed" else line.after
-    return Side(number or 0, [run(part, line.kind) for part in line.parts])
+    return Side(number or 0, [build_span(part, line.kind) for part in line.parts])
 
 
-def run(part: Part, kind: str) -> TextSpan:
+def build_span(part: LinePart, kind: str) -> TextSpan:
     return TextSpan(kind if part.marked else "equal", part.text)
 
 
-def list_items(before: Sequence[str], after: Sequence[str], numbers: Iterator[int]) -> Iterator[Item]:
+def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Iterator[int]) -> Iterator[ListItem]:
     """Every key of two lists: what stayed, came, went or moved, and from where."""
     was = {key: index for index, key in enumerate(before, 1)}
     now = {key: index for index, key in enumerate(after, 1)}
-    for item in items(before, after):
+    for item in diff_items(before, after):
         kind = "equal" if item.kind == "same" else item.kind
         change = None if kind == "equal" else next(numbers)
-        yield Item(kind, item.item, was.get(item.item), now.get(item.item), change)
+        yield ListItem(kind, item.item, was.get(item.item), now.get(item.item), change)
 
 
-def json_path(path: Any, number: int) -> Path:
-    old = None if path.kind == "added" else shown(path.before)
-    new = None if path.kind == "removed" else shown(path.after)
-    return Path(path.path or "(the whole value)", old, new, number)
+def build_path_row(path: Any, number: int) -> PathRow:
+    old = None if path.kind == "added" else readable_json(path.before)
+    new = None if path.kind == "removed" else readable_json(path.after)
+    return PathRow(path.path or "(the whole value)", old, new, number)
 
 
-def shown(value: Any) -> str:
+def readable_json(value: Any) -> str:
     """A value as JSON that a person reads."""
-    return clipped(json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None))
+    return truncate_value(json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None))
 
 
-def clipped(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
+def truncate_value(text: str) -> str:
+    if len(text) <= MAX_JSON_LENGTH:
         return text
-    return f"{text[:MOST_CHARACTERS]}… ({len(text) - MOST_CHARACTERS:,} more characters)"
+    return f"{text[:MAX_JSON_LENGTH]}… ({len(text) - MAX_JSON_LENGTH:,} more characters)"

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agents_app.configuration.display import FIELD_LABELS
-from versions_app.compare.diff import FieldDiff, compare, items, line_counts, paths, same
+from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, diff_snapshots, line_counts, values_equal
 
-MOST_NAMED = 3  # keys named before the rest is counted
-LONGEST = 40  # characters of one name or value
+MAX_NAMED_KEYS = 3  # keys named before the rest is counted
+MAX_VALUE_LENGTH = 40  # characters of one name or value
 
 
-class Phrase(NamedTuple):
+class FieldSummary(NamedTuple):
     """One changed field in words: what came, what went, and what is neither."""
 
     label: str
@@ -25,90 +25,91 @@ class Phrase(NamedTuple):
         return " ".join(filter(None, self))
 
 
-def summarize(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Phrase]:
+def summarize(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
     """A phrase for each field that differs, in the order in which an agent is read."""
-    return [phrase(diff) for diff in compare(before, after)]
+    return [summarize_field(diff) for diff in diff_snapshots(before, after)]
 
 
-def in_words(phrases: Sequence[Phrase]) -> str:
+def summary_line(phrases: Sequence[FieldSummary]) -> str:
     """The phrases as one line: `Instructions +12 −3 · Tools +search · Model a → b`."""
     return " · ".join(map(str, phrases)) or "Nothing differs"
 
 
-def phrase(diff: FieldDiff) -> Phrase:
+def summarize_field(diff: FieldDiff) -> FieldSummary:
     """One changed field in words."""
-    return SAID.get(diff.field, _object)(FIELD_LABELS[diff.field], diff.before, diff.after)
+    return SUMMARIZERS.get(diff.field, _summarize_object)(FIELD_LABELS[diff.field], diff.before, diff.after)
 
 
-def named(fields: Sequence[str]) -> list[Phrase]:
+def summarize_field_names(fields: Sequence[str]) -> list[FieldSummary]:
     """Changed fields of which no more is known, because what they were compared with is gone."""
-    return [Phrase(FIELD_LABELS[field], text="changed") for field in fields if field in FIELD_LABELS]
+    return [FieldSummary(FIELD_LABELS[field], text="changed") for field in fields if field in FIELD_LABELS]
 
 
-def _lines(label: str, before: str | None, after: str | None) -> Phrase:
+def _summarize_lines(label: str, before: str | None, after: str | None) -> FieldSummary:
     added, removed = line_counts(before or "", after or "")
-    return Phrase(label, f"+{added}" if added else "", f"−{removed}" if removed else "")
+    return FieldSummary(label, f"+{added}" if added else "", f"−{removed}" if removed else "")
 
 
-def _value(label: str, before: Any, after: Any) -> Phrase:
-    return Phrase(label, text=f"{_short(before)} → {_short(after)}")
+def _summarize_value(label: str, before: Any, after: Any) -> FieldSummary:
+    return FieldSummary(label, text=f"{_short_value(before)} → {_short_value(after)}")
 
 
-def _text(label: str, before: Any, after: Any) -> Phrase:
+def _summarize_text(label: str, before: Any, after: Any) -> FieldSummary:
     if not (before and after):
-        return Phrase(label, text="added" if after else "removed")
-    return Phrase(label, text="changed")
+        return FieldSummary(label, text="added" if after else "removed")
+    return FieldSummary(label, text="changed")
 
 
-def _keys(label: str, before: Sequence[str] | None, after: Sequence[str] | None) -> Phrase:
-    kinds = items(before or [], after or [])
+def _summarize_keys(label: str, before: Sequence[str] | None, after: Sequence[str] | None) -> FieldSummary:
+    kinds = diff_items(before or [], after or [])
     added, removed = ([item.item for item in kinds if item.kind == kind] for kind in ("added", "removed"))
-    return Phrase(label, _signed("+", added), _signed("−", removed), "" if added or removed else "reordered")
+    text = "" if added or removed else "reordered"
+    return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
-def _processors(label: str, before: Any, after: Any) -> Phrase:
+def _summarize_processors(label: str, before: Any, after: Any) -> FieldSummary:
     old, new = ([_processor_key(each) for each in side or []] for side in (before, after))
     if len(set(old)) == len(old) and len(set(new)) == len(new) and old != new:
-        return _keys(label, old, new)
-    return Phrase(label, text="changed")
+        return _summarize_keys(label, old, new)
+    return FieldSummary(label, text="changed")
 
 
 def _processor_key(processor: Mapping[str, Any]) -> str:
     return str(processor.get("key", processor.get("id", "unnamed")))
 
 
-def _model(label: str, before: Any, after: Any) -> Phrase:
+def _summarize_model(label: str, before: Any, after: Any) -> FieldSummary:
     before, after = before or {}, after or {}
     if before.get("provider") != after.get("provider"):
         old, new = (f"{each.get('provider', '–')}/{each.get('name', '–')}" for each in (before, after))
-        return _value(label, old, new)
+        return _summarize_value(label, old, new)
     if before.get("name") != after.get("name"):
-        return _value(label, before.get("name"), after.get("name"))
-    return _object(label, before, after)
+        return _summarize_value(label, before.get("name"), after.get("name"))
+    return _summarize_object(label, before, after)
 
 
-def _object(label: str, before: Any, after: Any) -> Phrase:
+def _summarize_object(label: str, before: Any, after: Any) -> FieldSummary:
     before, after = before or {}, after or {}
     added, removed = [key for key in after if key not in before], [key for key in before if key not in after]
-    changed = sorted(key for key in before if key in after and not same(before[key], after[key]))
-    only = [*islice(paths(before[changed[0]], after[changed[0]], changed[0]), 2)] if len(changed) == 1 else []
-    text = f"{_listed(changed)} changed" if changed else ""
+    changed = sorted(key for key in before if key in after and not values_equal(before[key], after[key]))
+    only = [*islice(diff_paths(before[changed[0]], after[changed[0]], changed[0]), 2)] if len(changed) == 1 else []
+    text = f"{_joined_keys(changed)} changed" if changed else ""
     if len(only) == 1 and only[0].kind == "changed":
-        text = f"{_short(only[0].path)} {_short(only[0].before)} → {_short(only[0].after)}"
-    return Phrase(label, _signed("+", added), _signed("−", removed), text)
+        text = f"{_short_value(only[0].path)} {_short_value(only[0].before)} → {_short_value(only[0].after)}"
+    return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
-def _signed(sign: str, keys: Sequence[str]) -> str:
-    shown = [f"{sign}{_short(key)}" for key in keys[:MOST_NAMED]]
-    return " ".join([*shown, f"{sign}{len(keys) - MOST_NAMED} more"] if len(keys) > MOST_NAMED else shown)
+def _signed_keys(sign: str, keys: Sequence[str]) -> str:
+    shown = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
+    return " ".join([*shown, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else shown)
 
 
-def _listed(keys: Sequence[str]) -> str:
-    shown = [_short(key) for key in keys[:MOST_NAMED]]
-    return ", ".join([*shown, f"{len(keys) - MOST_NAMED} more"] if len(keys) > MOST_NAMED else shown)
+def _joined_keys(keys: Sequence[str]) -> str:
+    shown = [_short_value(key) for key in keys[:MAX_NAMED_KEYS]]
+    return ", ".join([*shown, f"{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else shown)
 
 
-def _short(value: Any) -> str:
+def _short_value(value: Any) -> str:
     """A value in a few characters, on one line."""
     if value is None:
         return "none"
@@ -117,16 +118,16 @@ def _short(value: Any) -> str:
     if isinstance(value, dict | list):
         return "{…}" if isinstance(value, dict) else "[…]"
     text = " ".join(str(value).split()) or "nothing"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
 
 
-SAID: dict[str, Callable[[str, Any, Any], Phrase]] = {
-    "name": _value,
-    "description": _text,
-    "instructions": _lines,
-    "model": _model,
-    "memory": _value,
-    "inputProcessors": _processors,
-    "outputProcessors": _processors,
-    **dict.fromkeys(("tools", "workflows", "agents", "integrationTools"), _keys),
+SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
+    "name": _summarize_value,
+    "description": _summarize_text,
+    "instructions": _summarize_lines,
+    "model": _summarize_model,
+    "memory": _summarize_value,
+    "inputProcessors": _summarize_processors,
+    "outputProcessors": _summarize_processors,
+    **dict.fromkeys(("tools", "workflows", "agents", "integrationTools"), _summarize_keys),
 }

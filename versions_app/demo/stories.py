@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "agents"
+AGENTS_FOLDER = Path(__file__).parent / "agents"
 
 # Username, full name, superuser, and the role for each owner.
-PEOPLE: list[tuple[str, str, bool, dict[str, str]]] = [
+DEMO_USERS: list[tuple[str, str, bool, dict[str, str]]] = [
     ("ada", "Ada Lindqvist", True, {}),
     ("maya", "Maya Okafor", False, {"": "publisher", "support": "manager", "newsroom": "publisher"}),
     ("tom", "Tom Weber", False, {"": "editor", "support": "editor", "engineering": "viewer"}),
@@ -22,7 +22,7 @@ PEOPLE: list[tuple[str, str, bool, dict[str, str]]] = [
 
 
 @dataclass(frozen=True)
-class Step:
+class DemoStep:
     """One act in an agent's history: edit, draft, activate, restore or name."""
 
     act: str
@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Story:
+class DemoAgent:
     """An agent as it began, and what happened to it."""
 
     id: str
@@ -46,12 +46,12 @@ class Story:
     who: str
     days_ago: float
     fields: dict[str, Any]
-    steps: list[Step]
+    steps: list[DemoStep]
 
 
-def stories() -> Iterator[Story]:
+def load_demo_agents() -> Iterator[DemoAgent]:
     """Every agent's story, by id."""
-    for path in sorted(FOLDER.glob("*.toml")):
+    for path in sorted(AGENTS_FOLDER.glob("*.toml")):
         said = tomllib.loads(path.read_text())
-        steps = [Step(**step) for step in said.pop("steps", [])]
-        yield Story(id=path.stem, steps=steps, **said)
+        steps = [DemoStep(**step) for step in said.pop("steps", [])]
+        yield DemoAgent(id=path.stem, steps=steps, **said)

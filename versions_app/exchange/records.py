@@ -29,8 +29,8 @@ from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
 
 ACTIONS = ("create", "update", "same", "refuse")
-MOST_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-MOST_WARNINGS = 20
+MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+MAX_WARNINGS = 20
 
 
 class Outcome(NamedTuple):
@@ -58,8 +58,8 @@ class Record(NamedTuple):
     @classmethod
     def read(cls, line: bytes, ids: set[int]) -> Self:
         """The record of a line; an id that stood on an earlier line, which `ids` remembers, is a fault."""
-        if len(line) > MOST_BYTES:
-            return cls("", fault=f"A record may have {MOST_BYTES >> 20} MB. This one has more.")
+        if len(line) > MAX_RECORD_BYTES:
+            return cls("", fault=f"A record may have {MAX_RECORD_BYTES >> 20} MB. This one has more.")
         try:
             value = parse(line, MAX_DEPTH + 1)  # a configuration stands a level deeper here than in a body
         except InvalidJSON as error:
@@ -85,14 +85,14 @@ def import_record(record: Record, user: Any, options: dict[str, Any], coming: Co
         return Outcome(agent_id, "refuse", record.fault)
     said = {"message": f"Imported from {options.get('name') or 'a file'}"[:500], "source": Source.IMPORT}
     try:
-        live, draft, owner_id = read(record.value)
+        live, draft, owner_id = parse_record(record.value)
         with transaction.atomic(), change(actor=user, **said):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if options.get("strict"):
-                refuse_unregistered(live, draft, owner_id, coming)
+                reject_missing_references(live, draft, owner_id, coming)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
-        return Outcome(agent_id, action, "", owner_id, unregistered(live, draft))
+        return Outcome(agent_id, action, "", owner_id, missing_reference_warnings(live, draft))
     except ConfigError as error:
         return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
     except RecordRejected as error:
@@ -101,7 +101,7 @@ def import_record(record: Record, user: Any, options: dict[str, Any], coming: Co
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
 
 
-def read(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
+def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
     """The live configuration, the draft and the owner of a record. Raises Refusal and ShapeError."""
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
         raise RecordRejected('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
@@ -113,14 +113,14 @@ def read(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None
         whole = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
     with collecting_issues(of_draft):
         draft = None if record.get("draft") is None else validate_config(record["draft"])
-    if issues := [*issues, *in_draft(of_draft)]:
+    if issues := [*issues, *prefix_with_draft(of_draft)]:
         raise ConfigError(issues)
     owner_id = whole.pop("owner_id")
     del whole["id"]
     return whole, draft, owner_id
 
 
-def in_draft(issues: Iterable[Issue]) -> list[Issue]:
+def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
     return [Issue(join_path("draft", field) if field else "draft", message) for field, message in issues]
 
 
@@ -133,8 +133,8 @@ def apply_record(
     """
     seen = Agent.objects.for_user(user).filter(pk=agent_id)
     if not seen.exists():
-        owner_id = owner_for(user, owner_id)
-        create(agent_id, live, draft, owner_id)
+        owner_id = choose_owner(user, owner_id)
+        create_agent(agent_id, live, draft, owner_id)
         return "create", owner_id
     agent = seen.get_locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
@@ -142,16 +142,16 @@ def apply_record(
     if owner_id not in (None, agent.owner_id):
         raise RecordRejected(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
     made = []
-    if not equal(live, agent.active_version) and (publish or draft is None):
+    if not equals_version(live, agent.active_version) and (publish or draft is None):
         with change(publish=publish):
             made.append(agent.edit_locked(live))
-    if draft is not None and not equal(draft, agent.head_version):
+    if draft is not None and not equals_version(draft, agent.head_version):
         with change(publish=False):
             made.append(agent.edit_locked(draft))
     return "update" if any(made) else "same", agent.owner_id
 
 
-def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
+def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
     agent = Agent(id=agent_id, owner_id=owner_id, **live)
     agent.save()
     if draft is not None:
@@ -159,7 +159,7 @@ def create(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, ow
             agent.edit(draft)
 
 
-def owner_for(user: Any, named: str | None) -> str:
+def choose_owner(user: Any, named: str | None) -> str:
     """The owner of a new agent, which must be one that the caller may publish for. Raises Refusal."""
     if named is None and not user.is_superuser:
         able = list(owner_ids_for(user, Role.PUBLISHER)[:2])
@@ -172,25 +172,25 @@ def owner_for(user: Any, named: str | None) -> str:
     return owner_id
 
 
-def equal(fields: dict[str, Any], version: Any) -> bool:
+def equals_version(fields: dict[str, Any], version: Any) -> bool:
     return canonical(to_wire_dict(fields)) == version.snapshot_text
 
 
 # --- What nothing registered
 
 
-def refuse_unregistered(
+def reject_missing_references(
     live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, coming: Container[int]
 ) -> None:
     """Refuse what names things that nothing registered, at their places. Raises ShapeError."""
-    issues = broken(live, owner_id, coming)
+    issues = find_reference_issues(live, owner_id, coming)
     if draft is not None:
-        issues += in_draft(broken(draft, owner_id, coming))
+        issues += prefix_with_draft(find_reference_issues(draft, owner_id, coming))
     if issues:
         raise ConfigError(issues)
 
 
-def broken(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
+def find_reference_issues(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
     """What nothing registered of a configuration; a sub-agent may be stored, or stand on a later line."""
     body = to_wire_dict(state)
     named = referenced_keys(body)
@@ -203,25 +203,25 @@ def broken(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list
     ]
 
 
-def unregistered(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
+def missing_reference_warnings(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
     """The warnings of what is live and of the draft; every stored agent that they name is among them."""
     states = [referenced_keys(to_wire_dict(each)) for each in (live, draft) if each is not None]
     named = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
-    return [warning._asdict() for warning in find_missing_references(named)][:MOST_WARNINGS]
+    return [warning._asdict() for warning in find_missing_references(named)][:MAX_WARNINGS]
 
 
 def drop_resolved_warnings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records once all are taken in: a sub-agent that is stored now, or would be, is no warning any more."""
     owner_of = {each["id"]: each.pop("ownerId", SHARED_OWNER) for each in records if each["action"] != "refuse"}
-    named = {warning["key"] for each in records for warning in each.get("warnings", ()) if is_of_agent(warning)}
+    named = {warning["key"] for each in records for warning in each.get("warnings", ()) if is_agent_warning(warning)}
     stored = owner_of | Agent.objects.owners_of(named)
     for each in records:
         usable = usable_owners(owner_of.get(each.get("id", "")))
         found = each.pop("warnings", ())
-        if left := [one for one in found if not is_of_agent(one) or stored.get(one["key"], one) not in usable]:
+        if left := [one for one in found if not is_agent_warning(one) or stored.get(one["key"], one) not in usable]:
             each["warnings"] = left
     return records
 
 
-def is_of_agent(warning: dict[str, str]) -> bool:
+def is_agent_warning(warning: dict[str, str]) -> bool:
     return warning["field"] == "agents"

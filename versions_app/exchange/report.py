@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from agents_app.models import AgentQuerySet
 from jobs_app.models import Job
-from versions_app.exchange.jobs import EXPORT, MOST_LISTED, folder
+from versions_app.exchange.jobs import EXPORT, MAX_LISTED_RECORDS, exchange_folder
 
-WORDS = {
+ACTION_LABELS = {
     "create": ("Create", "Created"),
     "update": ("Change", "Changed"),
     "same": ("Same", "Same"),
@@ -18,13 +18,13 @@ WORDS = {
 }
 
 
-class Count(NamedTuple):
+class ActionCount(NamedTuple):
     action: str
     label: str
     number: int
 
 
-class Line(NamedTuple):
+class ReportLine(NamedTuple):
     """One record of a file: what became of it, why, what nothing registered of what it names, and the name of the
     agent where there is one to open."""
 
@@ -62,7 +62,7 @@ class Report:
         if not self.is_over:
             return "Waiting for a worker." if self.job.state == Job.State.QUEUED else "Under way."
         if self.is_export:
-            return f"{plural(self.result['records'])} exported."
+            return f"{format_agent_count(self.result['records'])} exported."
         to = "to " if self.is_dry else ""
         told = [
             f"{each.number} {'the same' if each.action == 'same' else to + each.label.lower()}"
@@ -75,12 +75,12 @@ class Report:
     def has_file(self) -> bool:
         """Whether what an export wrote, or the file that was checked, is still there."""
         ending = "jsonl" if self.is_export else "upload"
-        return self.is_done and (folder() / f"{self.job.pk}.{ending}").exists()
+        return self.is_done and (exchange_folder() / f"{self.job.pk}.{ending}").exists()
 
     @property
-    def counts(self) -> list[Count]:
-        labels = {action: words[0 if self.is_dry else 1] for action, words in WORDS.items()}
-        return [Count(action, label, self.result.get(action, 0)) for action, label in labels.items()]
+    def counts(self) -> list[ActionCount]:
+        labels = {action: words[0 if self.is_dry else 1] for action, words in ACTION_LABELS.items()}
+        return [ActionCount(action, label, self.result.get(action, 0)) for action, label in labels.items()]
 
     @property
     def wanting(self) -> int:
@@ -94,19 +94,19 @@ class Report:
 
     @property
     def unlisted(self) -> int:
-        return max(0, sum(each.number for each in self.counts) - MOST_LISTED)
+        return max(0, sum(each.number for each in self.counts) - MAX_LISTED_RECORDS)
 
     def only(self, action: str) -> Sequence[dict[str, Any]]:
-        return [each for each in self.records if each["action"] == action] if action in WORDS else self.records
+        return [each for each in self.records if each["action"] == action] if action in ACTION_LABELS else self.records
 
 
-def lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQuerySet) -> list[Line]:
+def report_lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQuerySet) -> list[ReportLine]:
     """These records as lines; `agents` are those that the reader may open."""
     ids = [each["id"] for each in records if "id" in each]
     names = dict(agents.filter(pk__in=ids).values_list("pk", "name"))
     labels = {each.action: each.label for each in report.counts}
     return [
-        Line(
+        ReportLine(
             each["line"],
             each.get("id", ""),
             each["action"],
@@ -119,5 +119,5 @@ def lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQueryS
     ]
 
 
-def plural(count: int) -> str:
+def format_agent_count(count: int) -> str:
     return f"{count:,} agent{'' if count == 1 else 's'}"

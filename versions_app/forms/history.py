@@ -12,11 +12,11 @@ from agents_app.configuration.display import FIELD_LABELS
 from agents_app.forms.actions import SnapshotForm
 from agents_app.forms.fields import RawTextField
 from agents_app.models import Agent
-from versions_app.history.timeline import changing
+from versions_app.history.timeline import filter_by_changed_field
 from versions_app.models import AgentVersion
 
 
-class Opened(forms.Form):
+class PointersForm(forms.Form):
     """What was live and head when a dialog was opened, by number."""
 
     live = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
@@ -35,7 +35,7 @@ class Opened(forms.Form):
         return any(self.data.get(self.add_prefix(name)) != str(self.now[name]) for name in self.watched)
 
 
-class ActivateForm(Opened):
+class ActivateForm(PointersForm):
     """Making a version live: why."""
 
     message = RawTextField(
@@ -60,7 +60,7 @@ class RestoreForm(ActivateForm):
     )
 
 
-class DiscardForm(Opened):
+class DiscardForm(PointersForm):
     watched: ClassVar[tuple[str, ...]] = ("live", "head")
 
 
@@ -68,23 +68,23 @@ class DescribeForm(SnapshotForm):
     """All that may change of a version."""
 
 
-CHOICE = {"class": "input"}
-DAY = forms.DateInput(attrs={"type": "date", **CHOICE}, format="%Y-%m-%d")
+INPUT_ATTRS = {"class": "input"}
+DATE_INPUT = forms.DateInput(attrs={"type": "date", **INPUT_ATTRS}, format="%Y-%m-%d")
 
 
-class FilterForm(forms.Form):
+class VersionFilterForm(forms.Form):
     """Which versions of a history are shown; all of it stands in the address."""
 
     named = forms.BooleanField(required=False, label="Named only")
-    author = forms.ChoiceField(required=False, label="Author", widget=forms.Select(CHOICE))
+    author = forms.ChoiceField(required=False, label="Author", widget=forms.Select(INPUT_ATTRS))
     field = forms.ChoiceField(
         required=False,
         label="Changed",
         choices=[("", "Any field"), *FIELD_LABELS.items()],
-        widget=forms.Select(CHOICE),
+        widget=forms.Select(INPUT_ATTRS),
     )
-    since = forms.DateField(required=False, label="From", widget=DAY)
-    until = forms.DateField(required=False, label="To", widget=DAY)
+    since = forms.DateField(required=False, label="From", widget=DATE_INPUT)
+    until = forms.DateField(required=False, label="To", widget=DATE_INPUT)
 
     def __init__(self, data: Any, authors: Any) -> None:
         super().__init__(data)
@@ -102,7 +102,7 @@ class FilterForm(forms.Form):
         if asked.get("author"):
             versions = versions.filter(author_name=asked["author"])
         if asked.get("field"):
-            versions = changing(versions, asked["field"])
+            versions = filter_by_changed_field(versions, asked["field"])
         if asked.get("since"):
             versions = versions.filter(created_at__date__gte=asked["since"])
         if asked.get("until"):

@@ -14,16 +14,16 @@ from django.db.models.functions import Cast, Length
 
 from agents_app.configuration.references import MissingReference, find_missing_references
 from agents_app.models import Agent
-from versions_app.compare.summary import Phrase, named, summarize
+from versions_app.compare.summary import FieldSummary, summarize, summarize_field_names
 from versions_app.models import AgentVersion
 
 
 @dataclass(frozen=True)
-class Entry:
+class TimelineEntry:
     """One version in a history, with what it changed of the version it is based on."""
 
     version: AgentVersion
-    phrases: Sequence[Phrase]
+    phrases: Sequence[FieldSummary]
     note: str  # what stands in place of the phrases where there are none
     is_live: bool
     is_head: bool
@@ -44,7 +44,7 @@ class Entry:
         return self.version.based_on is not None and self.version.based_on != self.number - 1
 
 
-def entries(agent: Agent, versions: Iterable[AgentVersion]) -> Sequence[Entry]:
+def build_entries(agent: Agent, versions: Iterable[AgentVersion]) -> Sequence[TimelineEntry]:
     """The versions with their summaries: one query for what they are based on, one where sub-agents are named."""
     shown = [*versions]
     pictures = {version.version_number: version.snapshot for version in shown}
@@ -53,18 +53,20 @@ def entries(agent: Agent, versions: Iterable[AgentVersion]) -> Sequence[Entry]:
         bases = agent.versions.filter(version_number__in=wanted).order_by()
         for number, text in bases.values_list("version_number", "snapshot_text"):
             pictures[number] = json.loads(text)
-    known = known_agents(agent, shown)
-    return [entry(agent, version, pictures, known) for version in shown]
+    known = usable_sub_agents(agent, shown)
+    return [build_entry(agent, version, pictures, known) for version in shown]
 
 
-def entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: Iterable[str]) -> Entry:
-    phrases: Sequence[Phrase] = []
+def build_entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: Iterable[str]) -> TimelineEntry:
+    phrases: Sequence[FieldSummary] = []
     note = "First version"
     if version.based_on is not None:
         base = pictures.get(version.based_on)
-        phrases = summarize(base, version.snapshot) if base is not None else named(version.changed_fields)
+        phrases = (
+            summarize(base, version.snapshot) if base is not None else summarize_field_names(version.changed_fields)
+        )
         note = f"Same as v{version.based_on}"
-    return Entry(
+    return TimelineEntry(
         version,
         phrases,
         "" if phrases else note,
@@ -75,7 +77,7 @@ def entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: 
     )
 
 
-def known_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
+def usable_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
     """The stored agents among those that the versions name which the agent may use."""
     wanted = {key for version in versions for key in version.references.get("agents", ())}
     if not wanted:
@@ -95,7 +97,7 @@ class VersionSummary:
     size: int  # characters of the instructions
 
 
-def sketches(agent: Agent) -> Sequence[VersionSummary]:
+def version_summaries(agent: Agent) -> Sequence[VersionSummary]:
     """Every version that is kept, oldest first, in one query that reads no picture into memory."""
     size = Length(KT("picture__instructions"))
     rows = agent.versions.annotate(picture=Cast("snapshot_text", JSONField()))
@@ -103,7 +105,7 @@ def sketches(agent: Agent) -> Sequence[VersionSummary]:
     return [VersionSummary(number, name, made, author, length or 0) for number, name, made, author, length in columns]
 
 
-def changing(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
+def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
     """The versions that changed a field, by its wire name. As text: SQLite cannot look inside a JSON list."""
     return versions.annotate(fields_text=Cast("changed_fields", TextField())).filter(
         fields_text__contains=f'"{field}"'

@@ -28,11 +28,11 @@ from versions_app.publishing import activation
 
 log = logging.getLogger(__name__)
 
-CHECK = "check_history"
-BATCH = 500
-MOST_LISTED = 1000
-REPORTED = ("versions", "repaired", "counts", "faults")
-CAUGHT_UP = "Caught up with changes made outside the application"
+CHECK_HISTORY = "check_history"
+CHECK_BATCH_SIZE = 500
+MAX_LISTED_FAULTS = 1000
+RESULT_KEYS = ("versions", "repaired", "counts", "faults")
+CATCH_UP_MESSAGE = "Caught up with changes made outside the application"
 
 
 @dataclass(frozen=True)
@@ -45,44 +45,44 @@ class Fault:
     repaired: bool = False
 
 
-def check(job: Job) -> dict[str, Any]:
+def run_check(job: Job) -> dict[str, Any]:
     """Look at every agent and version, a batch at a time; with `repair` mend what can be mended without loss."""
     repair = bool(job.parameters.get("repair"))
     state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
     if job.cursor is None:
-        note(state, [*trigger_fault(repair), *search_fault(repair)])
+        record_faults(state, [*check_trigger(repair), *check_search_triggers(repair)])
         job.report_progress(done=0, total=Agent.objects.count(), cursor=state)
-    while batch := list(examined().filter(pk__gt=state["after"]).order_by("pk")[:BATCH]):
+    while batch := list(agents_to_check().filter(pk__gt=state["after"]).order_by("pk")[:CHECK_BATCH_SIZE]):
         for agent in batch:
-            note(state, agent_faults(agent, repair))
+            record_faults(state, check_agent(agent, repair))
         state["versions"] += check_versions(batch, state)
         state["after"] = batch[-1].pk
         job.report_progress(done=job.done + len(batch), cursor=state)
     found = sum(state["counts"].values())
     if left := found - state["repaired"]:
         log.error("The check of the history found %d faults that nobody repaired; see job %s.", left, job.pk)
-    return {"agents": job.done, "found": found, **{key: state[key] for key in REPORTED}}
+    return {"agents": job.done, "found": found, **{key: state[key] for key in RESULT_KEYS}}
 
 
-def note(state: dict[str, Any], faults: list[Fault]) -> None:
+def record_faults(state: dict[str, Any], faults: list[Fault]) -> None:
     counts = Counter(state["counts"])
     for fault in faults:
         counts[fault.kind] += 1
         state["repaired"] += fault.repaired
-        if len(state["faults"]) < MOST_LISTED:
+        if len(state["faults"]) < MAX_LISTED_FAULTS:
             state["faults"].append(asdict(fault))
     state["counts"] = dict(counts)
 
 
-def trigger_fault(repair: bool) -> list[Fault]:
-    if triggers.installed():
+def check_trigger(repair: bool) -> list[Fault]:
+    if triggers.is_installed():
         return []
     if repair:
         triggers.install("default")
     return [Fault("trigger", "", "The trigger that keeps snapshots from changing is missing.", repair)]
 
 
-def search_fault(repair: bool) -> list[Fault]:
+def check_search_triggers(repair: bool) -> list[Fault]:
     if database.is_installed():
         return []
     if repair:
@@ -90,7 +90,7 @@ def search_fault(repair: bool) -> list[Fault]:
     return [Fault("search", "", "The triggers that keep the index of words are missing.", repair)]
 
 
-def examined() -> QuerySet[Agent]:
+def agents_to_check() -> QuerySet[Agent]:
     """Agents with their two versions, their rows of the index, the lowest and highest number, and what the log says
     is live."""
     numbers = AgentVersion.objects.filter(agent=OuterRef("pk")).values("version_number")
@@ -106,26 +106,26 @@ def examined() -> QuerySet[Agent]:
     )
 
 
-def agent_faults(agent: Any, repair: bool) -> list[Fault]:
+def check_agent(agent: Any, repair: bool) -> list[Fault]:
     """What is wrong with an examined agent, looked at again under its lock where anything is."""
-    if not any(look(agent)):
+    if not any(find_faults(agent)):
         return []
     with transaction.atomic():
-        row = examined().select_for_update(of=("self",)).filter(pk=agent.pk).first()
-        faults = list(look(row)) if row else []
+        row = agents_to_check().select_for_update(of=("self",)).filter(pk=agent.pk).first()
+        faults = list(find_faults(row)) if row else []
         if row is None or not faults or not repair:
             return faults
         repair_row(row)
-        left = {fault.kind for fault in look(examined().get(pk=row.pk))}
+        left = {fault.kind for fault in find_faults(agents_to_check().get(pk=row.pk))}
         return [replace(fault, repaired=fault.kind not in left) for fault in faults]
 
 
-def look(agent: Any) -> Iterator[Fault]:
+def find_faults(agent: Any) -> Iterator[Fault]:
     """The promises of one examined row."""
-    yield from look_at_pointer(agent, "active", agent.active_version)
-    yield from look_at_pointer(agent, "head", agent.head_version)
+    yield from find_pointer_faults(agent, "active", agent.active_version)
+    yield from find_pointer_faults(agent, "head", agent.head_version)
     head = agent.head_version
-    if owns(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
+    if owns_version(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
         yield Fault("row", agent.pk, f"The row is not the picture of its head, version {head.version_number}.")
     if (agent.highest or 0) > agent.last_version_number:
         said = f"The counter stands at {agent.last_version_number}, below version {agent.highest}."
@@ -138,16 +138,16 @@ def look(agent: Any) -> Iterator[Fault]:
         yield Fault("index", agent.pk, "What lists search and filter by is not what its versions say.")
 
 
-def look_at_pointer(agent: Agent, name: str, version: AgentVersion | None) -> Iterator[Fault]:
+def find_pointer_faults(agent: Agent, name: str, version: AgentVersion | None) -> Iterator[Fault]:
     if version is None:
         yield Fault(f"{name}_missing", agent.pk, f"The {name} version is missing.")
-    elif not owns(agent, version):
+    elif not owns_version(agent, version):
         yield Fault(f"{name}_foreign", agent.pk, f"The {name} version belongs to agent {version.agent_id}.")
 
 
 def is_indexed(agent: Agent) -> bool:
     """Whether lists find an agent by what it says; a version that cannot be read is another fault."""
-    if not (owns(agent, agent.active_version) and owns(agent, agent.head_version)):
+    if not (owns_version(agent, agent.active_version) and owns_version(agent, agent.head_version)):
         return True
     try:
         return search_index.is_kept(agent)
@@ -171,21 +171,21 @@ def repair_row(row: Any) -> None:
     newest = row.versions.order_by("-version_number").first()
     number = max(row.last_version_number, newest.version_number if newest else 0)
     values: dict[str, Any] = {"last_version_number": number, "revision": row.revision + 1}
-    if not owns(row, row.head_version):
+    if not owns_version(row, row.head_version):
         values["head_version"] = newest
-    if not owns(row, row.active_version):
+    if not owns_version(row, row.active_version):
         values["active_version"] = row.versions.filter(pk=row.logged).first() or newest
     Agent.objects.filter(pk=row.pk).update_unguarded(**values)
-    with change(message=CAUGHT_UP):
+    with change(message=CATCH_UP_MESSAGE):
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
-        mended: Any = examined().get(pk=row.pk)
+        mended: Any = agents_to_check().get(pk=row.pk)
         if mended.active_version and mended.logged != mended.active_version_id:
             before = row.versions.filter(pk=mended.logged).first()
-            write_batch.insert_row(activation(mended, before, mended.active_version, CAUGHT_UP))
+            write_batch.insert_row(activation(mended, before, mended.active_version, CATCH_UP_MESSAGE))
     reindex(mended)
 
 
-def owns(row: Agent, version: AgentVersion | None) -> bool:
+def owns_version(row: Agent, version: AgentVersion | None) -> bool:
     return version is not None and version.agent_id == row.pk
 
 
@@ -197,11 +197,11 @@ def check_versions(agents: list[Agent], state: dict[str, Any]) -> int:
     for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(chunk_size=2000):
         count += 1
         if sha256_hex(text) != stored_hash:
-            note(state, [Fault("hash", agent_id, f"Version {number} is not what its hash says.")])
+            record_faults(state, [Fault("hash", agent_id, f"Version {number} is not what its hash says.")])
         elif not is_canonical(text):
-            note(state, [Fault("snapshot", agent_id, f"Version {number} is not canonical JSON.")])
+            record_faults(state, [Fault("snapshot", agent_id, f"Version {number} is not canonical JSON.")])
         if based_on is not None and based_on >= number:
-            note(state, [Fault("based_on", agent_id, f"Version {number} is based on version {based_on}.")])
+            record_faults(state, [Fault("based_on", agent_id, f"Version {number} is based on version {based_on}.")])
     return count
 
 

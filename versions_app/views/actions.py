@@ -19,7 +19,7 @@ from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, owner_choices
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
-from versions_app.views.lookups import confirmation_context, find_version, success_response
+from versions_app.views.lookups import confirmation_context, get_version, success_response
 
 
 @require_http_methods(GET_POST)
@@ -28,18 +28,18 @@ def delete(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Delete a version that is not live."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
-        return ask_delete(request, agent, find_version(agent, number))
+        return render_delete_dialog(request, agent, get_version(agent, number))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.PUBLISHER)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         try:
             version.remove_locked(agent)
         except ValidationError as refusal:
-            return ask_delete(request, agent, version, refusal.messages[0], 409)
+            return render_delete_dialog(request, agent, version, refusal.messages[0], 409)
     return success_response(request, agent, f"v{number} was deleted.")
 
 
-def ask_delete(
+def render_delete_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, notice: str = "", status: int = 200
 ) -> HttpResponse:
     number, is_live = version.version_number, version.pk == agent.active_version_id
@@ -62,22 +62,22 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """The name, the message and the pin of a version."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         said = {name: getattr(version, name) for name in DescribeForm.base_fields}
-        return ask_describe(request, agent, version, DescribeForm(initial=said))
+        return render_describe_dialog(request, agent, version, DescribeForm(initial=said))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         form = DescribeForm(request.POST)
         if not form.is_valid():
-            return ask_describe(request, agent, version, form, 422)
+            return render_describe_dialog(request, agent, version, form, 422)
 
         version.update_description_locked(**form.cleaned_data)
 
     return success_response(request, agent, f"Saved the name, message and pin of v{number}.")
 
 
-def ask_describe(
+def render_describe_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: DescribeForm, status: int = 200
 ) -> HttpResponse:
     context = {
@@ -95,12 +95,12 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     """A named version by hand, equal to the head; it does not go live."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
-        return ask_snapshot(request, agent, DescribeForm(initial={"pinned": True}))
+        return render_snapshot_dialog(request, agent, DescribeForm(initial={"pinned": True}))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         form = DescribeForm(request.POST)
         if not form.is_valid():
-            return ask_snapshot(request, agent, form, 422)
+            return render_snapshot_dialog(request, agent, form, 422)
 
         said = form.cleaned_data
         with change(message=said["change_message"], name=said["name"]):
@@ -109,7 +109,7 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
     return success_response(request, agent, f"v{version.version_number} was saved.")
 
 
-def ask_snapshot(request: HttpRequest, agent: Agent, form: DescribeForm, status: int = 200) -> HttpResponse:
+def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: DescribeForm, status: int = 200) -> HttpResponse:
     context = {
         **confirmation_context(request, agent, agent.head_version, form, "", Role.EDITOR),
         "title": "Save a named version",
@@ -124,7 +124,7 @@ def ask_snapshot(request: HttpRequest, agent: Agent, form: DescribeForm, status:
 def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """A new agent that begins with this version."""
     agent = get_agent(request, agent_id)
-    version = find_version(agent, number)
+    version = get_version(agent, number)
     owners = owner_choices(request, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
     if form.is_valid():
@@ -140,10 +140,10 @@ def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
             messages.success(request, f"{copy.name} was created from v{number} of {agent.name}, and v1 is live.")
             to = redirect("agents:edit", copy.pk)
             return HttpResponseClientRedirect(to.url) if is_htmx(request) else to
-    return ask_duplicate(request, agent, version, form, 422 if form.is_bound else 200)
+    return render_duplicate_dialog(request, agent, version, form, 422 if form.is_bound else 200)
 
 
-def ask_duplicate(
+def render_duplicate_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: DuplicateForm, status: int = 200
 ) -> HttpResponse:
     context = {

@@ -23,24 +23,24 @@ from agents_app.editing.bulk import MOST
 from agents_app.views.access import visible_agents
 from jobs_app.models import Job, JobQuerySet
 from jobs_app.runner import enqueue
-from versions_app.exchange.jobs import EXPORT, IMPORT, folder
-from versions_app.exchange.report import Report, lines
+from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
+from versions_app.exchange.report import Report, report_lines
 from versions_app.forms.exchange import UploadForm
 
-PER_PAGE = 100
-RECENT = 20
+RECORDS_PER_PAGE = 100
+MAX_RECENT_JOBS = 20
 
 
-def own_jobs(request: HttpRequest) -> JobQuerySet:
+def user_jobs(request: HttpRequest) -> JobQuerySet:
     return Job.objects.filter(requested_by=request.user.pk, kind__in=(EXPORT, IMPORT))
 
 
-def find_job(request: HttpRequest, job_id: UUID) -> Job:
+def get_job(request: HttpRequest, job_id: UUID) -> Job:
     """A job of the person's own; somebody else's does not exist."""
-    return get_object_or_404(own_jobs(request), pk=job_id)
+    return get_object_or_404(user_jobs(request), pk=job_id)
 
 
-def may_import(request: HttpRequest) -> bool:
+def can_import(request: HttpRequest) -> bool:
     return has_role_everywhere(request.user, Role.PUBLISHER) or owner_ids_for(request.user, Role.PUBLISHER).exists()
 
 
@@ -48,16 +48,16 @@ def may_import(request: HttpRequest) -> bool:
 @login_required
 def job_list(request: HttpRequest) -> HttpResponse:
     """Where agents go out and come in, and one's own jobs that did it."""
-    return show_list(request, UploadForm())
+    return render_job_list(request, UploadForm())
 
 
-def show_list(request: HttpRequest, form: UploadForm, status: int = 200) -> HttpResponse:
+def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200) -> HttpResponse:
     context = {
         "nav": "agents",
         "form": form,
-        "may_import": may_import(request),
+        "may_import": can_import(request),
         "agents": visible_agents(request).filter(active_version__isnull=False).count(),
-        "reports": [Report(job) for job in own_jobs(request)[:RECENT]],
+        "reports": [Report(job) for job in user_jobs(request)[:MAX_RECENT_JOBS]],
     }
     return render(request, "exchange/list.html", context, status=status)
 
@@ -83,14 +83,14 @@ def export(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @login_required
-def download(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
+def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     """What an export wrote."""
-    job = find_job(request, job_id)
+    job = get_job(request, job_id)
     report = Report(job)
     if not (report.is_export and report.has_file):
         raise Http404
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
-    file = (folder() / f"{job.pk}.jsonl").open("rb")
+    file = (exchange_folder() / f"{job.pk}.jsonl").open("rb")
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
 
 
@@ -103,24 +103,24 @@ def download(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
 def upload(request: HttpRequest) -> HttpResponse:
     """Keep a file and check it: a dry run says what taking it in would do."""
     form = UploadForm(request.POST, request.FILES, was_too_large=getattr(request, "was_too_large", False))
-    if not may_import(request):
-        return show_list(request, form, 403)
+    if not can_import(request):
+        return render_job_list(request, form, 403)
     if not form.is_valid():
-        return show_list(request, form, 422)
+        return render_job_list(request, form, 422)
 
-    job = check(request, form.cleaned_data["file"])
+    job = start_check(request, form.cleaned_data["file"])
 
     return redirect("exchange:job", job.pk)
 
 
-def check(request: HttpRequest, file: UploadedFile) -> Job:
+def start_check(request: HttpRequest, file: UploadedFile) -> Job:
     """Start the dry run of a file, in the place of an earlier one that was never taken in."""
-    for old in own_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
-        (folder() / f"{old.pk}.upload").unlink(missing_ok=True)
+    for old in user_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
+        (exchange_folder() / f"{old.pk}.upload").unlink(missing_ok=True)
     parameters = {"name": file.name, "dryRun": True, "keep": True, "role": max_role(request.user)}
     with transaction.atomic():
         job = enqueue(IMPORT, parameters, requested_by=request.user)
-        with (folder() / f"{job.pk}.upload").open("wb") as kept:
+        with (exchange_folder() / f"{job.pk}.upload").open("wb") as kept:
             for chunk in file.chunks():
                 kept.write(chunk)
     return job
@@ -130,7 +130,7 @@ def check(request: HttpRequest, file: UploadedFile) -> Job:
 @login_required
 def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Take the checked file in, once."""
-    checked = find_job(request, job_id)
+    checked = get_job(request, job_id)
     report = Report(checked)
     if not (checked.kind == IMPORT and report.is_dry and report.is_done):
         raise Http404
@@ -139,9 +139,9 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     try:
         with transaction.atomic():
             job = enqueue(IMPORT, parameters, requested_by=request.user)
-            (folder() / f"{checked.pk}.upload").rename(folder() / f"{job.pk}.upload")
+            (exchange_folder() / f"{checked.pk}.upload").rename(exchange_folder() / f"{job.pk}.upload")
     except FileNotFoundError:
-        return show_job(request, checked, 409)
+        return render_job(request, checked, 409)
     return redirect("exchange:job", job.pk)
 
 
@@ -150,30 +150,30 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 @require_safe
 @login_required
-def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+def view_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """How far a job is, and what came of it; it may be read again and again."""
-    return show_job(request, find_job(request, job_id))
+    return render_job(request, get_job(request, job_id))
 
 
 @require_safe
 @login_required
 def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """The same as a fragment, asked for until the job is over."""
-    context = told(request, find_job(request, job_id))
+    context = job_context(request, get_job(request, job_id))
     response = render(request, "exchange/_job.html", context)
     if context["report"].is_over:
         trigger_client_event(response, "job-finished", {"target": "body", "message": context["report"].sentence})
     return response
 
 
-def show_job(request: HttpRequest, job: Job, status: int = 200) -> HttpResponse:
-    return render(request, "exchange/job.html", told(request, job), status=status)
+def render_job(request: HttpRequest, job: Job, status: int = 200) -> HttpResponse:
+    return render(request, "exchange/job.html", job_context(request, job), status=status)
 
 
-def told(request: HttpRequest, job: Job) -> dict[str, Any]:
+def job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     """What the page of a job shows of it."""
     report, show = Report(job), request.GET.get("show", "")
-    page = Paginator(report.only(show), PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(report.only(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "nav": "agents",
         "report": report,
@@ -181,5 +181,5 @@ def told(request: HttpRequest, job: Job) -> dict[str, Any]:
         "show": show,
         "query": urlencode({"show": show}) if show else "",
         "page": page,
-        "lines": lines(report, [*page], visible_agents(request)),
+        "lines": report_lines(report, [*page], visible_agents(request)),
     }

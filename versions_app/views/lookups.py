@@ -17,12 +17,12 @@ from agents_app.views.access import missing_role_message, visible_agents
 from versions_app.models import AgentVersion
 
 
-def find_whole(request: HttpRequest, agent_id: str) -> Agent:
+def get_agent_with_versions(request: HttpRequest, agent_id: str) -> Agent:
     """The agent with both of its pictures, for whoever compares them."""
     return get_object_or_404(visible_agents(request).with_versions(), pk=agent_id)
 
 
-def find_version(agent: Agent, number: int) -> AgentVersion:
+def get_version(agent: Agent, number: int) -> AgentVersion:
     """A version is found through its agent, never by itself."""
     return get_object_or_404(agent.versions, version_number=number)
 
@@ -58,7 +58,7 @@ def success_response(
     return response
 
 
-def failed(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
+def failure_response(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
     """What was asked could not be done and nothing changed."""
     if not is_htmx(request):
         messages.error(request, message)
@@ -68,5 +68,5 @@ def failed(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
     return response
 
 
-def address(name: str, agent: Agent, *more: Any) -> str:
+def history_url(name: str, agent: Agent, *more: Any) -> str:
     return reverse(f"versions:{name}", args=[agent.pk, *more])

@@ -20,15 +20,17 @@ from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, RestoreForm
 from versions_app.models import AgentVersion, CannotUndo
 from versions_app.views.lookups import (
-    address,
     confirmation_context,
-    failed,
-    find_version,
-    find_whole,
+    failure_response,
+    get_agent_with_versions,
+    get_version,
+    history_url,
     success_response,
 )
 
-MOVED = "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
+POINTERS_MOVED_MESSAGE = (
+    "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
+)
 
 
 @require_http_methods(GET_POST)
@@ -36,27 +38,27 @@ MOVED = "Nothing was changed: somebody moved live or the draft since you opened 
 def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """Make a version live, unless live moved since the question was shown."""
     if request.method != "POST":
-        agent = find_whole(request, agent_id)
-        return ask_activate(request, agent, find_version(agent, number), ActivateForm(None, agent))
+        agent = get_agent_with_versions(request, agent_id)
+        return render_activate_dialog(request, agent, get_version(agent, number), ActivateForm(None, agent))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.PUBLISHER)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         form = ActivateForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
-            return ask_again(request, ask_activate, agent, version, form)
+            return render_dialog_again(request, render_activate_dialog, agent, version, form)
 
         try:
             with change(message=form.cleaned_data["message"]):
                 moved = version.activate_locked(agent)
         except CircularReference as refusal:
-            return ask_activate(request, agent, version, form, refusal.summary, 409)
+            return render_activate_dialog(request, agent, version, form, refusal.summary, 409)
 
     if not moved:
         return success_response(request, agent, f"v{number} is live already.")
-    return success_response(request, agent, f"v{number} is live.", undo=undo_address(agent), activated=True)
+    return success_response(request, agent, f"v{number} is live.", undo=undo_url(agent), activated=True)
 
 
-def ask_activate(
+def render_activate_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: ActivateForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live: Any = agent.active_version
@@ -82,29 +84,29 @@ def ask_activate(
 def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     """An old picture as a new version, live or as a draft; what is there now stays in the history."""
     if request.method != "POST":
-        agent = find_whole(request, agent_id)
-        return ask_restore(request, agent, find_version(agent, number), RestoreForm(None, agent))
+        agent = get_agent_with_versions(request, agent_id)
+        return render_restore_dialog(request, agent, get_version(agent, number), RestoreForm(None, agent))
     publish = request.POST.get("publish") == "yes"
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.PUBLISHER if publish else Role.EDITOR)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         form = RestoreForm(request.POST, agent)
         if form.is_stale or not form.is_valid():
-            return ask_again(request, ask_restore, agent, version, form)
+            return render_dialog_again(request, render_restore_dialog, agent, version, form)
 
         try:
             with change(message=form.cleaned_data["message"], publish=publish):
                 made = version.restore_locked(agent).version_number
         except CircularReference as refusal:
-            return ask_restore(request, agent, version, form, refusal.summary, 409)
+            return render_restore_dialog(request, agent, version, form, refusal.summary, 409)
 
     if publish:
         message = f"v{made} is live, restored from v{number}."
-        return success_response(request, agent, message, undo=undo_address(agent), activated=True)
+        return success_response(request, agent, message, undo=undo_url(agent), activated=True)
     return success_response(request, agent, f"v{made} is the draft, restored from v{number}.")
 
 
-def ask_restore(
+def render_restore_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live: Any = agent.active_version
@@ -131,12 +133,12 @@ def restore_buttons(request: HttpRequest, agent: Agent, replaced: int) -> list[d
     return [{"label": "Restore as a draft", "name": "publish", "value": "no"}, release]
 
 
-def ask_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersion | None, form: Any) -> Any:
+def render_dialog_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersion | None, form: Any) -> Any:
     """The question anew on how things stand now, with what was typed; nothing was done."""
     if not form.is_stale:
         return ask(request, agent, version, form, status=422)
     typed = {name: value for name, value in form.data.items() if name not in form.now}
-    return ask(request, agent, version, type(form)(None, agent, initial=typed), MOVED, 409)
+    return ask(request, agent, version, type(form)(None, agent, initial=typed), POINTERS_MOVED_MESSAGE, 409)
 
 
 @require_http_methods(GET_POST)
@@ -144,24 +146,24 @@ def ask_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersio
 def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Editing starts from live again; the draft's versions stay in the history, and can be brought back."""
     if request.method != "POST":
-        agent = find_whole(request, agent_id)
-        return ask_discard(request, agent, None, DiscardForm(None, agent))
+        agent = get_agent_with_versions(request, agent_id)
+        return render_discard_dialog(request, agent, None, DiscardForm(None, agent))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         form = DiscardForm(request.POST, agent)
         if form.is_stale:
-            return ask_again(request, ask_discard, agent, None, form)
+            return render_dialog_again(request, render_discard_dialog, agent, None, form)
         draft: Any = agent.head_version
 
         discarded = AgentVersion.objects.discard_draft_locked(agent)
 
     if not discarded:
         return success_response(request, agent, "There is no draft to discard.")
-    undo = address("bring_back", agent, draft.version_number)
+    undo = history_url("bring_back", agent, draft.version_number)
     return success_response(request, agent, f"The draft v{draft.version_number} was discarded.", undo=undo)
 
 
-def ask_discard(
+def render_discard_dialog(
     request: HttpRequest, agent: Agent, version: None, form: DiscardForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
     live: Any = agent.active_version
@@ -186,15 +188,17 @@ def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse
     """A discarded draft as the draft again."""
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
-        version = find_version(agent, number)
+        version = get_version(agent, number)
         if agent.has_draft:
-            return failed(request, agent, f"There is another draft meanwhile. v{number} is still in the history.")
+            return failure_response(
+                request, agent, f"There is another draft meanwhile. v{number} is still in the history."
+            )
 
         try:
             with change(publish=False):
                 made = version.restore_locked(agent)
         except CircularReference as refusal:
-            return failed(request, agent, refusal.summary)
+            return failure_response(request, agent, refusal.summary)
 
     return success_response(request, agent, f"The draft is back as v{made.version_number}.")
 
@@ -210,14 +214,14 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
 
             version = activation.undo_locked(agent)
     except CannotUndo as refusal:
-        return failed(request, agent, refusal.messages[0])
+        return failure_response(request, agent, refusal.messages[0])
     except CircularReference as refusal:
-        return failed(request, agent, refusal.summary)
+        return failure_response(request, agent, refusal.summary)
     message = f"v{version.version_number} is live again."
-    return success_response(request, agent, message, undo=undo_address(agent), activated=True)
+    return success_response(request, agent, message, undo=undo_url(agent), activated=True)
 
 
-def undo_address(agent: Agent) -> str:
+def undo_url(agent: Agent) -> str:
     """Where the newest move of live is undone."""
     newest = agent.activations.values_list("pk", flat=True).first()
-    return address("undo", agent, newest)
+    return history_url("undo", agent, newest)

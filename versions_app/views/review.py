@@ -14,9 +14,9 @@ from agents_app.configuration import schema
 from agents_app.forms.edit import ExistingAgentForm, find_version
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
-from versions_app.compare.sections import sections
+from versions_app.compare.sections import build_sections
 from versions_app.models import AgentVersion
-from versions_app.views.compare import count_changes, find_pair
+from versions_app.views.compare import count_changes, get_versions
 
 
 @require_POST
@@ -25,10 +25,10 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The unsaved text of the editor against live, the head or a number: a dialog for htmx, else a page."""
     agent = get_agent(request, agent_id)
     against = request.POST.get("against") or "head"
-    version, head = find_pair(agent, [against, "head"])
-    form = sent(request, agent)
+    version, head = get_versions(agent, [against, "head"])
+    form = parse_editor_form(request, agent)
     shown: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
-    differing = sections(version.snapshot, on_top(head, form), **shown)
+    differing = build_sections(version.snapshot, unsaved_snapshot(head, form), **shown)
 
     context = {
         "nav": "agents",
@@ -36,7 +36,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "against": against,
         "version": version,
         "unfold_url": request.path,
-        "sent_again": [] if is_htmx(request) else sent_again(request),
+        "sent_again": [] if is_htmx(request) else posted_fields(request),
         "sections": differing,
         "side_by_side": shown["side_by_side"],
         "changes": count_changes(differing),
@@ -50,15 +50,15 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @require_POST
 @login_required
-def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
+def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Both sides of a conflict, a fragment: what was saved since the editor was opened, and what is unsaved there."""
     agent = get_agent(request, agent_id)
-    (head,) = find_pair(agent, ["head"])
-    form = sent(request, agent)
+    (head,) = get_versions(agent, ["head"])
+    form = parse_editor_form(request, agent)
     opened = find_version(agent, form.cleaned_data.get("head"))
     unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
-    theirs = sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
-    mine = sections(head.snapshot, on_top(head, form), among="mine", **unified)
+    theirs = build_sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
+    mine = build_sections(head.snapshot, unsaved_snapshot(head, form), among="mine", **unified)
     context = {
         "unfold_url": request.path,
         "opened": opened,
@@ -70,18 +70,18 @@ def clash(request: HttpRequest, agent_id: str) -> HttpResponse:
     return render(request, "versions/_clash.html", context)
 
 
-def sent(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
+def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
     form = ExistingAgentForm.sent(request.POST, agent, request.user)
     form.is_valid()
     return form
 
 
-def on_top(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
+def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
     """The snapshot that saving the form would make: the head, with what was changed in the form."""
     return {**head.snapshot, **schema.to_wire_dict(form.changed_fields())}
 
 
-def sent_again(request: HttpRequest) -> list[tuple[str, str]]:
+def posted_fields(request: HttpRequest) -> list[tuple[str, str]]:
     """What was sent, for a page without script to send once more with another fold opened."""
     kept = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
     return [(name, str(value)) for name, values in kept.items() for value in values]

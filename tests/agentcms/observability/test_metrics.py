@@ -16,7 +16,7 @@ from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from versions_app.integrity.check import CHECK
+from versions_app.integrity.check import CHECK_HISTORY
 
 pytestmark = pytest.mark.django_db
 
@@ -138,7 +138,7 @@ def test_the_time_of_every_answer_is_counted(staff):
 
 def test_a_beat_that_stopped_and_faults_of_the_history_are_figures(staff):
     Heartbeat.objects.create(name=Heartbeat.BEAT, at=timezone.now() - timedelta(hours=1))
-    Job.objects.create(kind=CHECK, state=Job.State.DONE, result={"found": 3, "repaired": 1})
+    Job.objects.create(kind=CHECK_HISTORY, state=Job.State.DONE, result={"found": 3, "repaired": 1})
 
     assert read(staff, "agentcms_beat_age_seconds") >= 3600
     assert read(staff, "agentcms_history_faults") == 2

@@ -206,7 +206,7 @@ def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, ag
 
 
 def test_only_so_many_versions_are_pinned_at_once(client, staff, agent, monkeypatch):
-    monkeypatch.setattr("versions_app.admin.versions.MOST_PINNED", 1)
+    monkeypatch.setattr("versions_app.admin.versions.MAX_SELECTED", 1)
     everything = {"action": "pin", "_selected_action": [version.pk for version in agent.versions.all()]}
 
     answer = client.post(reverse("admin:versions_app_agentversion_changelist"), {**everything, "confirmed": "yes"})

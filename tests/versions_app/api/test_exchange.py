@@ -13,7 +13,7 @@ from jobs_app.runner import run_claimed
 from tests.api_client import MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app.exchange import jobs
-from versions_app.exchange.records import MOST_BYTES
+from versions_app.exchange.records import MAX_RECORD_BYTES
 
 EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
 
@@ -191,7 +191,7 @@ def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, setti
 
 
 def test_the_same_import_under_one_key_is_one_job(api):
-    before = {path.stem for path in jobs.folder().iterdir()}
+    before = {path.stem for path in jobs.exchange_folder().iterdir()}
     first = take_in(api, [record("a")], Idempotency_Key="k")
     again = take_in(api, [record("a")], Idempotency_Key="k")
     other = take_in(api, [record("b")], Idempotency_Key="k")
@@ -199,7 +199,7 @@ def test_the_same_import_under_one_key_is_one_job(api):
     assert first.body["id"] == again.body["id"]
     assert other.status_code == 422
     assert Job.objects.count() == 1
-    assert [path.stem for path in jobs.folder().iterdir() if path.stem not in before] == [first.body["id"]]
+    assert [path.stem for path in jobs.exchange_folder().iterdir() if path.stem not in before] == [first.body["id"]]
 
 
 def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
@@ -215,7 +215,7 @@ def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
 
 
 def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
-    long = json.dumps(record("long", instructions="x" * MOST_BYTES)).encode()
+    long = json.dumps(record("long", instructions="x" * MAX_RECORD_BYTES)).encode()
 
     result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
 
@@ -254,7 +254,7 @@ def test_a_file_that_claims_to_be_packed_is_refused(api, packing):
 
 
 def test_an_upload_that_broke_off_is_refused(api):
-    before = [*jobs.folder().iterdir()]
+    before = [*jobs.exchange_folder().iterdir()]
     content = b"\n".join(json.dumps(record(name)).encode() for name in "ab")
 
     came = {"CONTENT_LENGTH": len(content) + 1, "wsgi.input": BytesIO(content)}
@@ -263,7 +263,7 @@ def test_an_upload_that_broke_off_is_refused(api):
     assert answer.status_code == 400
     assert answer.json()["issues"][0]["message"] == "The body ended before its declared length."
     assert not Job.objects.exists()
-    assert [*jobs.folder().iterdir()] == before
+    assert [*jobs.exchange_folder().iterdir()] == before
 
 
 @pytest.mark.parametrize("query", ["&strict=true", "&strict=true&dryRun=true"])
@@ -304,7 +304,7 @@ def test_an_import_leaves_no_file_behind(api):
     started = take_in(api, [record("a"), record("b")])
     done(api, started)
 
-    assert list(jobs.folder().glob(f"{started.body['id']}*")) == []
+    assert list(jobs.exchange_folder().glob(f"{started.body['id']}*")) == []
 
 
 def test_a_circle_of_sub_agents_is_refused(api):
@@ -371,7 +371,7 @@ def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, mom
     started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
     with monkeypatch.context() as patch:
         if moment == "forget":
-            patch.setattr(jobs, "forget", dying(jobs.forget))
+            patch.setattr(jobs, "delete_import_files", dying(jobs.delete_import_files))
         else:
             patch.setattr(Job, "finish", dying(lambda *_: None))
         with pytest.raises(Killed):
@@ -383,7 +383,7 @@ def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, mom
     job = api.get(f"/api/jobs/{started}").body
     assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)
     assert [each["action"] for each in job["result"]["records"]] == ["create", "create"]
-    assert list(jobs.folder().glob(f"{started}*")) == []
+    assert list(jobs.exchange_folder().glob(f"{started}*")) == []
     assert Agent.objects.count() == 2
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents_app.configuration.schema import WIRE_NAMES
 from versions_app.compare import diff as compare_diff
-from versions_app.compare.diff import Fold, ItemDiff, Part, PathDiff
+from versions_app.compare.diff import Fold, ItemDiff, LinePart, PathDiff
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.text("abc", max_size=3),
@@ -30,7 +30,7 @@ def test_fields_that_differ_come_in_the_order_in_which_an_agent_is_read():
 
 
 def test_a_field_diff_names_both_values():
-    assert compare_diff.compare({"name": "A"}, {"name": "B"}) == [("name", "A", "B")]
+    assert compare_diff.diff_snapshots({"name": "A"}, {"name": "B"}) == [("name", "A", "B")]
 
 
 def test_against_nothing_every_field_that_is_set_differs():
@@ -43,12 +43,12 @@ def test_against_nothing_every_field_that_is_set_differs():
     ("before", "after"), [(True, 1), (False, 0), ("1", 1), (None, False), ([], {}), ([1, 2], [2, 1])]
 )
 def test_values_that_python_confuses_are_told_apart(before, after):
-    assert not compare_diff.same({"a": before}, {"a": after})
+    assert not compare_diff.values_equal({"a": before}, {"a": after})
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1.0), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (0.0, -0.0)])
 def test_values_that_json_does_not_tell_apart_are_the_same(before, after):
-    assert compare_diff.same([before], [after])
+    assert compare_diff.values_equal([before], [after])
 
 
 # --- Paths
@@ -58,7 +58,7 @@ def test_paths_name_what_was_added_removed_and_changed():
     before = {"a": {"b": 1, "gone": True}, "list": [1, 2, 3]}
     after = {"a": {"b": 2, "new": None}, "list": [1, 5]}
 
-    assert list(compare_diff.paths(before, after, "metadata")) == [
+    assert list(compare_diff.diff_paths(before, after, "metadata")) == [
         PathDiff("metadata.a.b", "changed", 1, 2),
         PathDiff("metadata.a.gone", "removed", True),
         PathDiff("metadata.a.new", "added", None, None),
@@ -68,12 +68,12 @@ def test_paths_name_what_was_added_removed_and_changed():
 
 
 def test_a_value_of_another_kind_is_one_change():
-    assert list(compare_diff.paths({"a": [1]}, {"a": {"0": 1}})) == [PathDiff("a", "changed", [1], {"0": 1})]
+    assert list(compare_diff.diff_paths({"a": [1]}, {"a": {"0": 1}})) == [PathDiff("a", "changed", [1], {"0": 1})]
 
 
 @given(json_values, json_values)
 def test_there_is_a_path_exactly_where_two_values_differ(before, after):
-    assert (not list(compare_diff.paths(before, after))) == compare_diff.same(before, after)
+    assert (not list(compare_diff.diff_paths(before, after))) == compare_diff.values_equal(before, after)
 
 
 def put(value, path, new):
@@ -89,14 +89,14 @@ def test_one_change_deep_inside_is_one_path():
     before = {"a": [{"b": {"c": [0, {"d": "x"}]}}]}
     after = put(before, ["a", 0, "b", "c", 1, "d"], "y")
 
-    assert list(compare_diff.paths(before, after)) == [PathDiff("a[0].b.c[1].d", "changed", "x", "y")]
+    assert list(compare_diff.diff_paths(before, after)) == [PathDiff("a[0].b.c[1].d", "changed", "x", "y")]
 
 
 # --- Items of lists
 
 
 def test_items_stay_come_go_and_move():
-    assert compare_diff.items(["a", "b", "c", "d"], ["d", "a", "b", "e"]) == [
+    assert compare_diff.diff_items(["a", "b", "c", "d"], ["d", "a", "b", "e"]) == [
         ItemDiff("d", "moved"),
         ItemDiff("a", "same"),
         ItemDiff("b", "same"),
@@ -110,7 +110,7 @@ keys = st.lists(st.text("abcde", min_size=1, max_size=2), unique=True, max_size=
 
 @given(keys, keys)
 def test_the_items_give_back_both_lists(before, after):
-    items = compare_diff.items(before, after)
+    items = compare_diff.diff_items(before, after)
 
     assert [each.item for each in items if each.kind != "removed"] == after
     assert {each.item for each in items if each.kind != "added"} == set(before)
@@ -131,7 +131,7 @@ def sides(diff):
 
 @given(texts, texts)
 def test_a_line_diff_gives_back_both_texts(before, after):
-    diff = compare_diff.lines(before, after)
+    diff = compare_diff.diff_lines(before, after)
 
     assert sides(diff) == (before, after)
     assert [line.before for line in diff if line.before] == list(range(1, 1 + sum(x.kind != "added" for x in diff)))
@@ -140,7 +140,7 @@ def test_a_line_diff_gives_back_both_texts(before, after):
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_a_line_diff_gives_back_any_text_at_all(before, after):
-    assert sides(compare_diff.lines(before, after)) == (before, after)
+    assert sides(compare_diff.diff_lines(before, after)) == (before, after)
 
 
 one_line = st.text(st.sampled_from("ab é🙂\u0301\t.,"), min_size=1, max_size=30)
@@ -148,7 +148,7 @@ one_line = st.text(st.sampled_from("ab é🙂\u0301\t.,"), min_size=1, max_size=
 
 @given(one_line, one_line)
 def test_where_words_are_marked_the_rest_is_the_same_on_both_sides(before, after):
-    diff = compare_diff.lines(before, after)
+    diff = compare_diff.diff_lines(before, after)
 
     if any(part.marked for line in diff for part in line.parts):
         old, new = ["".join(part.text for part in line.parts if not part.marked) for line in diff]
@@ -157,32 +157,32 @@ def test_where_words_are_marked_the_rest_is_the_same_on_both_sides(before, after
 
 @given(texts)
 def test_a_text_does_not_differ_from_itself(text):
-    assert all(line.kind == "same" for line in compare_diff.lines(text, text))
+    assert all(line.kind == "same" for line in compare_diff.diff_lines(text, text))
 
 
 def test_only_the_changed_words_of_a_line_are_marked():
-    removed, added = compare_diff.lines("Greet every guest warmly.", "Greet every visitor warmly.")
+    removed, added = compare_diff.diff_lines("Greet every guest warmly.", "Greet every visitor warmly.")
 
-    assert removed.parts == [Part("Greet every ", False), Part("guest", True), Part(" warmly.", False)]
-    assert added.parts == [Part("Greet every ", False), Part("visitor", True), Part(" warmly.", False)]
+    assert removed.parts == [LinePart("Greet every ", False), LinePart("guest", True), LinePart(" warmly.", False)]
+    assert added.parts == [LinePart("Greet every ", False), LinePart("visitor", True), LinePart(" warmly.", False)]
 
 
 def test_lines_that_share_hardly_a_word_are_replaced_whole():
-    removed, added = compare_diff.lines("Greet every guest warmly.", "Nobody speaks before noon.")
+    removed, added = compare_diff.diff_lines("Greet every guest warmly.", "Nobody speaks before noon.")
 
-    assert removed.parts == [Part("Greet every guest warmly.", False)]
-    assert added.parts == [Part("Nobody speaks before noon.", False)]
+    assert removed.parts == [LinePart("Greet every guest warmly.", False)]
+    assert added.parts == [LinePart("Nobody speaks before noon.", False)]
 
 
 def test_a_word_of_another_script_is_a_word():
-    removed, added = compare_diff.lines("Grüße an die Küche", "Grüße an die 料理 Küche")
+    removed, added = compare_diff.diff_lines("Grüße an die Küche", "Grüße an die 料理 Küche")
 
     assert [part.text for part in added.parts if part.marked] in (["料理 "], [" 料理"])
     assert not any(part.marked for part in removed.parts)
 
 
 def test_an_added_empty_line_at_the_end_is_seen():
-    assert [line.kind for line in compare_diff.lines("a", "a\n")] == ["same", "added"]
+    assert [line.kind for line in compare_diff.diff_lines("a", "a\n")] == ["same", "added"]
 
 
 def test_lines_are_counted_for_a_summary():
@@ -191,9 +191,9 @@ def test_lines_are_counted_for_a_summary():
 
 def test_long_unchanged_runs_are_folded_and_nothing_is_lost():
     before = "\n".join(str(number) for number in range(100))
-    diff = compare_diff.lines(before, before.replace("\n50\n", "\nfifty\n"))
+    diff = compare_diff.diff_lines(before, before.replace("\n50\n", "\nfifty\n"))
 
-    folded = compare_diff.fold(diff)
+    folded = compare_diff.fold_unchanged(diff)
 
     assert [part.kind for part in folded] == ["fold", *["same"] * 3, "removed", "added", *["same"] * 3, "fold"]
     assert [line for part in folded for line in (part.lines if isinstance(part, Fold) else [part])] == diff
@@ -223,7 +223,7 @@ def test_a_large_text_takes_no_more_than_some_calls_for_each_line():
     assert len(before) > 170_000
 
     with calls() as counted:
-        diff = compare_diff.lines(before, after)
+        diff = compare_diff.diff_lines(before, after)
 
     assert sides(diff) == (before, after)
     assert counted[0] < 4000 * 150
@@ -234,7 +234,7 @@ def test_two_large_texts_with_nothing_in_common_take_no_more():
     after = "\n".join(f"b{number}" for number in range(30_000))
 
     with calls() as counted:
-        diff = compare_diff.lines(before, after)
+        diff = compare_diff.diff_lines(before, after)
 
     assert len(diff) == 60_000
     assert counted[0] < 30_000 * 100
@@ -245,7 +245,7 @@ def test_one_line_of_two_thousand_words_is_compared_word_by_word():
     changed = [word if number % 3 else f"other{number % 5}" for number, word in enumerate(words)]
 
     with calls() as counted:
-        removed, added = compare_diff.lines(" ".join(words), " ".join(changed))
+        removed, added = compare_diff.diff_lines(" ".join(words), " ".join(changed))
 
     assert (removed.text, added.text) == (" ".join(words), " ".join(changed))
     assert any(part.marked for part in added.parts)
@@ -256,16 +256,16 @@ def test_a_line_too_long_to_compare_by_words_is_replaced_whole():
     before = " ".join(f"a{number}" for number in range(20_000))
     after = " ".join(f"b{number}" for number in range(20_000))
 
-    removed, added = compare_diff.lines(before, after)
+    removed, added = compare_diff.diff_lines(before, after)
 
-    assert removed.parts == [Part(before, False)]
-    assert added.parts == [Part(after, False)]
+    assert removed.parts == [LinePart(before, False)]
+    assert added.parts == [LinePart(after, False)]
 
 
 def test_a_small_change_in_a_very_long_line_is_still_marked():
     before = " ".join(f"word{number}" for number in range(20_000))
 
-    _, added = compare_diff.lines(before, before.replace("word777 ", "changed "))
+    _, added = compare_diff.diff_lines(before, before.replace("word777 ", "changed "))
 
     assert [part.text for part in added.parts if part.marked] == ["changed"]
 
@@ -275,7 +275,7 @@ def test_words_are_not_looked_at_in_more_than_some_hundred_thousand_characters()
     after = "\n".join(f"the {number} term" for number in range(100_000))
 
     with calls() as counted:
-        diff = compare_diff.lines(before, after)
+        diff = compare_diff.diff_lines(before, after)
 
     assert sides(diff) == (before, after)
     assert counted[0] < 100_000 * 20
@@ -299,7 +299,7 @@ class Watched(list):
 def test_each_item_of_a_long_list_is_read_once_or_twice():
     Watched.read = 0
 
-    found = list(compare_diff.paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
+    found = list(compare_diff.diff_paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
 
     assert found == [PathDiff("a[999]", "changed", 999, "last")]
     assert 2000 <= Watched.read <= 4000
@@ -309,6 +309,6 @@ def test_lists_too_long_to_compare_item_by_item_are_replaced_whole():
     before = ["kept", *(f"a{number}" for number in range(20_000))]
     after = [*(f"b{number}" for number in range(20_000)), "kept"]
 
-    kinds = {item.item: item.kind for item in compare_diff.items(before, after)}
+    kinds = {item.item: item.kind for item in compare_diff.diff_items(before, after)}
 
     assert (kinds["kept"], kinds["a7"], kinds["b7"]) == ("moved", "removed", "added")

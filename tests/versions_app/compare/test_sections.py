@@ -1,11 +1,11 @@
 """The sections of a comparison."""
 
 from tests.versions_app.compare.test_summary import BLANK
-from versions_app.compare.sections import MOST_CHARACTERS, MOST_PATHS, MOST_ROWS, sections
+from versions_app.compare.sections import MAX_JSON_LENGTH, MAX_PATHS, MAX_ROWS, build_sections
 
 
 def of(field, before, after, **options):
-    (section,) = sections({**BLANK, field: before}, {**BLANK, field: after}, **options)
+    (section,) = build_sections({**BLANK, field: before}, {**BLANK, field: after}, **options)
     return section
 
 
@@ -36,7 +36,7 @@ def test_each_run_of_changed_lines_is_one_step():
 def test_steps_are_numbered_over_all_sections():
     after = {**BLANK, "name": "B", "tools": ["t"], "metadata": {"a": 1}}
 
-    name, tools, metadata = sections(BLANK, after)
+    name, tools, metadata = build_sections(BLANK, after)
 
     assert rows(name)[0].change == 1
     assert tools.items[0].change == 2
@@ -77,10 +77,10 @@ def test_null_and_absent_are_told_apart():
 
 
 def test_a_page_does_not_grow_without_bounds():
-    text = of("instructions", "", "\n".join("x" * 3 for _ in range(MOST_ROWS + 10)))
-    paths = of("metadata", {}, {str(number): number for number in range(MOST_PATHS + 7)})
-    value = of("metadata", {}, {"a": "x" * (MOST_CHARACTERS * 2)})
+    text = of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
+    paths = of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
+    value = of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})
 
-    assert (len(rows(text)), text.left_out) == (MOST_ROWS, 10)
-    assert (len(paths.paths), paths.left_out) == (MOST_PATHS, 7)
+    assert (len(rows(text)), text.left_out) == (MAX_ROWS, 10)
+    assert (len(paths.paths), paths.left_out) == (MAX_PATHS, 7)
     assert value.paths[0].new.endswith("more characters)")

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents_app.configuration.display import FIELD_LABELS
 from agents_app.configuration.schema import WIRE_NAMES
-from versions_app.compare.diff import line_counts, lines
-from versions_app.compare.summary import LABELS, in_words, summarize
+from versions_app.compare.diff import diff_lines, line_counts
+from versions_app.compare.summary import summarize, summary_line
 
 BLANK = {
     "name": "A",
@@ -29,21 +30,21 @@ BLANK = {
 
 
 def said(field, before, after):
-    return in_words(summarize({**BLANK, field: before}, {**BLANK, field: after}))
+    return summary_line(summarize({**BLANK, field: before}, {**BLANK, field: after}))
 
 
 def test_every_field_has_a_label():
-    assert list(LABELS) == list(WIRE_NAMES.values())
+    assert list(FIELD_LABELS) == list(WIRE_NAMES.values())
 
 
 def test_fields_stand_in_the_order_in_which_an_agent_is_read():
     after = {**BLANK, "tools": ["search"], "instructions": "a\nb", "model": {"provider": "demo", "name": "b"}}
 
-    assert in_words(summarize(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
+    assert summary_line(summarize(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
 
 
 def test_nothing_is_said_of_nothing():
-    assert in_words(summarize(BLANK, dict(BLANK))) == "Nothing differs"
+    assert summary_line(summarize(BLANK, dict(BLANK))) == "Nothing differs"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ TEXTS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=8).map("\n".join
 
 @given(TEXTS, TEXTS)
 def test_the_counted_lines_are_the_lines_that_a_comparison_shows(before, after):
-    kinds = [line.kind for line in lines(before, after)]
+    kinds = [line.kind for line in diff_lines(before, after)]
 
     assert line_counts(before, after) == (kinds.count("added"), kinds.count("removed"))
 

@@ -13,7 +13,7 @@ from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory
 from versions_app.integrity import triggers
-from versions_app.integrity.check import CHECK
+from versions_app.integrity.check import CHECK_HISTORY
 from versions_app.models import Activation, AgentVersion
 
 pytestmark = pytest.mark.django_db
@@ -39,11 +39,11 @@ def write(table, agent, **columns):
 def drop_trigger():
     on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TRIGGER {triggers.NAME}{on}")
+        cursor.execute(f"DROP TRIGGER {triggers.TRIGGER_NAME}{on}")
 
 
 def check(**parameters):
-    return runner.run_claimed(str(Job.objects.create(kind=CHECK, parameters=parameters).pk)).result
+    return runner.run_claimed(str(Job.objects.create(kind=CHECK_HISTORY, parameters=parameters).pk)).result
 
 
 def kinds(result):
@@ -184,7 +184,7 @@ def test_a_missing_trigger_is_put_back():
 
     assert kinds(check()) == {"trigger"}
     assert check(repair=True)["repaired"] == 1
-    assert triggers.installed()
+    assert triggers.is_installed()
 
 
 def test_an_agent_without_any_version_gets_its_first(agent):
@@ -214,7 +214,7 @@ def test_the_command_says_what_is_wrong_and_fails_until_it_is_mended(agent):
 def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
     AgentFactory(id="zeta")
     done = {"after": "porter", "versions": 2, "counts": {}, "repaired": 0, "faults": []}
-    job = Job.objects.create(kind=CHECK, cursor=done, done=1)
+    job = Job.objects.create(kind=CHECK_HISTORY, cursor=done, done=1)
 
     result = runner.run_claimed(str(job.pk)).result
 

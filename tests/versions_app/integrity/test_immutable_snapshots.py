@@ -88,17 +88,17 @@ def test_a_version_saved_as_it_was_read_is_accepted(version):
 
 
 def test_the_trigger_is_there_after_the_migrations():
-    assert triggers.installed()
+    assert triggers.is_installed()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_migrating_again_brings_a_lost_trigger_back(version):
     drop_trigger()
-    assert not triggers.installed()
+    assert not triggers.is_installed()
 
     call_command("migrate", verbosity=0)
 
-    assert triggers.installed()
+    assert triggers.is_installed()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -115,15 +115,15 @@ def test_migrating_again_renews_a_trigger_of_an_older_release(version):
 def drop_trigger() -> None:
     suffix = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TRIGGER {triggers.NAME}{suffix}")
+        cursor.execute(f"DROP TRIGGER {triggers.TRIGGER_NAME}{suffix}")
 
 
 def install_weaker_trigger() -> None:
     """One that guards the number of a version and nothing else."""
     when = f"BEFORE UPDATE ON {triggers.TABLE} FOR EACH ROW WHEN (OLD.version_number <> NEW.version_number)"
-    act = f"EXECUTE FUNCTION {triggers.NAME}()" if connection.vendor == "postgresql" else "BEGIN SELECT 1; END"
+    act = f"EXECUTE FUNCTION {triggers.TRIGGER_NAME}()" if connection.vendor == "postgresql" else "BEGIN SELECT 1; END"
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TRIGGER {triggers.NAME} {when} {act}")
+        cursor.execute(f"CREATE TRIGGER {triggers.TRIGGER_NAME} {when} {act}")
 
 
 def test_a_snapshot_holds_the_configuration_under_wire_names_and_nothing_else(version):

@@ -13,7 +13,7 @@ from jobs_app.models import Job
 from jobs_app.runner import run_claimed
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
-from versions_app.exchange.jobs import folder
+from versions_app.exchange.jobs import exchange_folder
 from versions_app.urls_exchange import urlpatterns
 
 pytestmark = pytest.mark.django_db
@@ -134,7 +134,7 @@ def test_a_checked_file_is_taken_in_once(publisher, agent):
 def test_a_second_check_forgets_the_file_of_the_first(publisher):
     first, second = checked(publisher, record("one")), checked(publisher, record("two"))
 
-    assert [(folder() / f"{job.pk}.upload").exists() for job in (first, second)] == [False, True]
+    assert [(exchange_folder() / f"{job.pk}.upload").exists() for job in (first, second)] == [False, True]
     assert publisher.post(address("confirm", first)).status_code == 409
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs_app import runner
-from versions_app.tasks import CHECK
+from versions_app.integrity.check import CHECK_HISTORY
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
 
     def handle(self, *args: Any, repair: bool, **options: Any) -> None:
-        job = runner.run_now(CHECK, {"repair": repair})
+        job = runner.run_now(CHECK_HISTORY, {"repair": repair})
         if not isinstance(job.result, dict):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         result = job.result

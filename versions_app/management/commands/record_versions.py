@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from agents_app.editing.change_context import change
 from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent
-from versions_app.integrity.check import CAUGHT_UP, reindex
+from versions_app.integrity.check import CATCH_UP_MESSAGE, reindex
 from versions_app.models import AgentVersion
 
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         done: Counter[str] = Counter()
-        with change(message=CAUGHT_UP):
+        with change(message=CATCH_UP_MESSAGE):
             for agent in Agent.objects.with_versions().prefetch_related("index").order_by("pk").iterator(500):
                 with suppress(Agent.DoesNotExist):  # deleted meanwhile
                     done["recorded"] += AgentVersion.objects.record(agent) is not None

@@ -18,7 +18,7 @@ from access_app.models import Membership
 from access_app.role import Role
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
-from versions_app.demo.stories import PEOPLE, Step, Story, stories
+from versions_app.demo.stories import DEMO_USERS, DemoAgent, DemoStep, load_demo_agents
 
 User = get_user_model()
 
@@ -30,15 +30,15 @@ class Command(BaseCommand):
         if User.objects.exists() or Agent.objects.exists():
             return
         with transaction.atomic():
-            passwords = {person[0]: secrets.token_urlsafe(9) for person in PEOPLE}
-            people = {person[0]: create_person(*person, passwords[person[0]]) for person in PEOPLE}
-            for story in stories():
-                tell(story, people)
+            passwords = {person[0]: secrets.token_urlsafe(9) for person in DEMO_USERS}
+            people = {person[0]: create_user(*person, passwords[person[0]]) for person in DEMO_USERS}
+            for story in load_demo_agents():
+                create_demo_agent(story, people)
             write_passwords(passwords)
         self.stderr.write(f"Created {len(people)} users and {Agent.objects.count()} agents.")
 
 
-def create_person(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
+def create_user(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
     first, last = full_name.split()
     user = User(username=username, first_name=first, last_name=last, is_staff=superuser, is_superuser=superuser)
     user.set_password(password)
@@ -52,7 +52,7 @@ def write_passwords(passwords: dict[str, str]) -> None:
     """The passwords of this data folder, for whoever may read its files."""
     users = [
         {"username": username, "password": passwords[username], "role": highest_role(superuser, roles)}
-        for username, _, superuser, roles in PEOPLE
+        for username, _, superuser, roles in DEMO_USERS
     ]
     descriptor = os.open(settings.DATA_DIR / "demo_passwords.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -64,7 +64,7 @@ def highest_role(superuser: bool, roles: dict[str, str]) -> str:
     return "superuser" if superuser else max((Role(role) for role in roles.values()), key=lambda role: role.rank).value
 
 
-def tell(story: Story, people: dict[str, Any]) -> None:
+def create_demo_agent(story: DemoAgent, people: dict[str, Any]) -> None:
     """Make the agent and let its history happen, step by step."""
     now = timezone.now()
     with change(actor=people[story.who], source=Source.PAGE, at=now - timedelta(days=story.days_ago)):
@@ -75,14 +75,14 @@ def tell(story: Story, people: dict[str, Any]) -> None:
         with change(
             actor=people[step.who], source=Source.PAGE, at=now - timedelta(days=step.days_ago), message=step.message
         ):
-            take(step, agent)
+            apply_step(step, agent)
 
 
-def take(step: Step, agent: Agent) -> None:
+def apply_step(step: DemoStep, agent: Agent) -> None:
     agent.refresh_from_db()
     if step.act in {"edit", "draft"}:
         with change(publish=step.act == "edit"):
-            agent.edit(fields_of(step, agent))
+            agent.edit(step_fields(step, agent))
         return
     version = agent.versions.get(version_number=step.number)
     if step.act == "name":
@@ -93,7 +93,7 @@ def take(step: Step, agent: Agent) -> None:
         version.restore()
 
 
-def fields_of(step: Step, agent: Agent) -> dict[str, Any]:
+def step_fields(step: DemoStep, agent: Agent) -> dict[str, Any]:
     """What the step changes; a change inside the instructions is carried out on what is there."""
     before, after = step.replace
     if before not in agent.instructions:
