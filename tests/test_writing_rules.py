@@ -19,7 +19,6 @@ UNFINISHED = {
     "versions_app",
     "runs_app",
     "benchmarks",
-    "clients",
     "tests",
 }
 APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]

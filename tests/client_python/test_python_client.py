@@ -31,6 +31,14 @@ def test_the_examples_of_the_readme_work(served: Served, reader_key: str, exampl
     exec(compile(example, "README.md", "exec"), {"address": served.base_url, "key": reader_key})
 
 
+def test_the_examples_create_no_agent_that_the_demo_data_has():
+    demo_ids = {path.stem for path in (HERE.parents[1] / "versions_app" / "demo" / "agents").glob("*.toml")}
+    created = set(re.findall(r'create_agent\(\s*f?"([^"{]+)', "".join(EXAMPLES)))
+
+    assert created == {"bellhop", "courier-"}
+    assert [demo_id for demo_id in demo_ids if demo_id.startswith(tuple(created))] == []
+
+
 # --- Answers that go wrong
 
 

@@ -1,7 +1,8 @@
-"""A typed client of Agent CMS."""
+"""A typed client for the API of Agent CMS."""
 
-from agentcms_client.calls import ApiError, Stale
-from agentcms_client.clients import CALLS, AsyncClient, Client
-from agentcms_client.shapes import Agent, Comparison, Job, Page, Version
+from agentcms_client.calls import CALLS
+from agentcms_client.clients import AsyncClient, Client
+from agentcms_client.responses import ApiError, Stale
+from agentcms_client.schemas import Agent, Comparison, Job, Page, Version
 
 __all__ = ["CALLS", "Agent", "ApiError", "AsyncClient", "Client", "Comparison", "Job", "Page", "Stale", "Version"]

@@ -1,33 +1,12 @@
-"""Calls before they are sent, and what their answers mean: all that does not depend on waiting."""
+"""Descriptions of API requests, which a client sends."""
 
 from __future__ import annotations
 
 import json
-import random
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
-
-import httpx
-
-ATTEMPTS = 5
-LONGEST_WAIT = 30.0  # seconds
-PASSING = {429, 502, 503, 504}
-
-
-class ApiError(Exception):
-    """An answer other than success."""
-
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(body.get("error", f"HTTP {status}"))
-        self.status = status
-        self.code: str = body.get("code", "")
-        self.issues: list[dict[str, str]] = body.get("issues", [])
-
-
-class Stale(ApiError):
-    """Somebody changed the agent since it was read."""
 
 
 @dataclass
@@ -41,21 +20,27 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.query = {name: _written(value) for name, value in self.query.items() if value is not None}
-        if self.method == "POST":  # so that a repeat after a lost answer does nothing again
+        self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}
+        # The server executes a POST once per key, so that a retry after a lost response has no second effect.
+        if self.method == "POST":
             self.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
 
-    def arguments(self) -> dict[str, Any]:
-        """What httpx takes."""
-        sent: dict[str, Any] = {"method": self.method, "url": self.path, "params": self.query, "headers": self.headers}
+    def request_kwargs(self) -> dict[str, Any]:
+        """Return the arguments for `httpx.Client.request`."""
+        kwargs: dict[str, Any] = {
+            "method": self.method,
+            "url": self.path,
+            "params": self.query,
+            "headers": self.headers,
+        }
         if isinstance(self.body, bytes):
-            sent["content"] = self.body
+            kwargs["content"] = self.body
         elif self.body is not None:
-            sent["json"] = self.body
-        return sent
+            kwargs["json"] = self.body
+        return kwargs
 
 
-def _written(value: Any) -> Any:
+def _query_value(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, dict) else value
@@ -65,30 +50,63 @@ def agent_path(agent_id: str, *rest: str) -> str:
     return "/".join(["/api/stored/agents", quote(agent_id, safe=""), *(quote(part, safe="") for part in rest)])
 
 
-def read(response: httpx.Response, attempt: int) -> Any:
-    """The body of a success; a delete that is repeated and finds nothing has succeeded before. Raises ApiError."""
-    if response.is_success:
-        return response.json()
-    if response.status_code == 404 and response.request.method == "DELETE" and attempt:
-        return {"success": True, "message": "It was deleted by an earlier try."}
-    try:
-        body = response.json()
-    except ValueError:
-        body = {"error": response.text[:200]}
-    raise (Stale if response.status_code == 412 else ApiError)(response.status_code, body)
+class Calls:
+    """One method per operation of the API. Each returns a `Call` and sends nothing."""
+
+    def list_agents(self, **query: Any) -> Call:
+        return Call("GET", "/api/stored/agents", query)
+
+    def get_agent(self, agent_id: str, **query: Any) -> Call:
+        return Call("GET", agent_path(agent_id), query)
+
+    def create_agent(self, agent_id: str, **fields: Any) -> Call:
+        return Call("POST", "/api/stored/agents", body={"id": agent_id, **fields})
+
+    def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Call:
+        return Call("PATCH", agent_path(agent_id), body=fields, headers={"If-Match": etag} if etag else {})
+
+    def delete_agent(self, agent_id: str, *, force: bool = False) -> Call:
+        return Call("DELETE", agent_path(agent_id), {"force": force})
+
+    def duplicate_agent(self, agent_id: str, new_id: str, **fields: Any) -> Call:
+        return Call("POST", agent_path(agent_id, "duplicate"), body={"id": new_id, **fields})
+
+    def discard_draft(self, agent_id: str) -> Call:
+        return Call("POST", agent_path(agent_id, "discard-draft"))
+
+    def undo(self, agent_id: str) -> Call:
+        """Publish the previously live version."""
+        return Call("POST", agent_path(agent_id, "activations", "undo"))
+
+    def list_versions(self, agent_id: str, **query: Any) -> Call:
+        return Call("GET", agent_path(agent_id, "versions"), query)
+
+    def get_version(self, agent_id: str, version_id: str) -> Call:
+        return Call("GET", agent_path(agent_id, "versions", version_id))
+
+    def create_version(self, agent_id: str, **fields: Any) -> Call:
+        """Save a snapshot of the head."""
+        return Call("POST", agent_path(agent_id, "versions"), body=fields)
+
+    def update_version(self, agent_id: str, version_id: str, **fields: Any) -> Call:
+        return Call("PATCH", agent_path(agent_id, "versions", version_id), body=fields)
+
+    def delete_version(self, agent_id: str, version_id: str) -> Call:
+        return Call("DELETE", agent_path(agent_id, "versions", version_id))
+
+    def activate(self, agent_id: str, version_id: str) -> Call:
+        """Publish a version."""
+        return Call("POST", agent_path(agent_id, "versions", version_id, "activate"))
+
+    def restore(self, agent_id: str, version_id: str, **fields: Any) -> Call:
+        """Create a new version with the content of an old one."""
+        return Call("POST", agent_path(agent_id, "versions", version_id, "restore"), body=fields)
+
+    def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Call:
+        return Call("GET", agent_path(agent_id, "versions", "compare"), {"from": before, "to": after})
+
+    def get_job(self, job_id: str) -> Call:
+        return Call("GET", f"/api/jobs/{job_id}")
 
 
-def wait_for(response: httpx.Response | None, attempt: int) -> float | None:
-    """How long to wait before the next try, or None where a try would change nothing; no response is a lost one."""
-    if attempt + 1 >= ATTEMPTS:
-        return None
-    if response is not None and response.status_code not in PASSING and not _in_progress(response):
-        return None
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    if asked.isdigit():
-        return min(float(asked), LONGEST_WAIT)
-    return min(0.1 * 2**attempt, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311  not a secret
-
-
-def _in_progress(response: httpx.Response) -> bool:
-    return response.status_code == 409 and "Retry-After" in response.headers
+CALLS = Calls()

@@ -1,4 +1,4 @@
-"""The client, once for programs that wait and once for those that do not."""
+"""The synchronous client and the asynchronous client. Both have the same methods."""
 
 from __future__ import annotations
 
@@ -10,77 +10,22 @@ from typing import Any, Self
 
 import httpx
 
-from agentcms_client.calls import Call, Stale, agent_path, read, wait_for
-from agentcms_client.shapes import Agent, Comparison, Job, Version
+from agentcms_client.calls import CALLS, Call
+from agentcms_client.responses import Stale, parse_response, retry_delay
+from agentcms_client.schemas import Agent, Comparison, Job, Version
 
 Changes = Callable[[Agent], dict[str, Any]]
 
-TRIES = 10  # of an edit that others keep overtaking
-
-
-class Calls:
-    """Every operation as a call; the clients send them."""
-
-    def list_agents(self, **query: Any) -> Call:
-        return Call("GET", "/api/stored/agents", query)
-
-    def get_agent(self, agent_id: str, **query: Any) -> Call:
-        return Call("GET", agent_path(agent_id), query)
-
-    def create_agent(self, agent_id: str, **fields: Any) -> Call:
-        return Call("POST", "/api/stored/agents", body={"id": agent_id, **fields})
-
-    def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Call:
-        return Call("PATCH", agent_path(agent_id), body=fields, headers={"If-Match": etag} if etag else {})
-
-    def delete_agent(self, agent_id: str, *, force: bool = False) -> Call:
-        return Call("DELETE", agent_path(agent_id), {"force": force})
-
-    def duplicate_agent(self, agent_id: str, new_id: str, **fields: Any) -> Call:
-        return Call("POST", agent_path(agent_id, "duplicate"), body={"id": new_id, **fields})
-
-    def discard_draft(self, agent_id: str) -> Call:
-        return Call("POST", agent_path(agent_id, "discard-draft"))
-
-    def undo(self, agent_id: str) -> Call:
-        return Call("POST", agent_path(agent_id, "activations", "undo"))
-
-    def list_versions(self, agent_id: str, **query: Any) -> Call:
-        return Call("GET", agent_path(agent_id, "versions"), query)
-
-    def get_version(self, agent_id: str, version_id: str) -> Call:
-        return Call("GET", agent_path(agent_id, "versions", version_id))
-
-    def create_version(self, agent_id: str, **fields: Any) -> Call:
-        return Call("POST", agent_path(agent_id, "versions"), body=fields)
-
-    def update_version(self, agent_id: str, version_id: str, **fields: Any) -> Call:
-        return Call("PATCH", agent_path(agent_id, "versions", version_id), body=fields)
-
-    def delete_version(self, agent_id: str, version_id: str) -> Call:
-        return Call("DELETE", agent_path(agent_id, "versions", version_id))
-
-    def activate(self, agent_id: str, version_id: str) -> Call:
-        return Call("POST", agent_path(agent_id, "versions", version_id, "activate"))
-
-    def restore(self, agent_id: str, version_id: str, **fields: Any) -> Call:
-        return Call("POST", agent_path(agent_id, "versions", version_id, "restore"), body=fields)
-
-    def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Call:
-        return Call("GET", agent_path(agent_id, "versions", "compare"), {"from": before, "to": after})
-
-    def get_job(self, job_id: str) -> Call:
-        return Call("GET", f"/api/jobs/{job_id}")
-
-
-CALLS = Calls()
+MAX_EDIT_ATTEMPTS = 10
 
 
 class Client:
-    """Waits for each answer.
+    """The synchronous client.
 
     with Client("http://127.0.0.1:8000", key) as cms:
         cms.update_agent("concierge", instructions="Greet guests by name.")
+
+    `options` are passed to httpx: `timeout`, `verify` and others.
     """
 
     def __init__(self, base_url: str, key: str, **options: Any) -> None:
@@ -95,26 +40,26 @@ class Client:
         self.http.close()
 
     def send(self, call: Call) -> Any:
-        """The answer to a call; what may pass is tried again. Raises ApiError."""
-        return self.exchange(call)[0]
+        """Send a call and return the body of the response. Retry transient failures. Raise ApiError."""
+        return self.send_with_etag(call)[0]
 
-    def exchange(self, call: Call) -> tuple[Any, str]:
-        """The answer and its ETag."""
+    def send_with_etag(self, call: Call) -> tuple[Any, str]:
+        """Send a call like `send`. Return the body and the ETag of the response."""
         attempt = 0
         while True:
             try:
-                response = self.http.request(**call.arguments())
+                response = self.http.request(**call.request_kwargs())
             except httpx.TransportError:
-                if (seconds := wait_for(None, attempt)) is None:
+                if (seconds := retry_delay(None, attempt)) is None:
                     raise
             else:
-                if (seconds := wait_for(response, attempt)) is None:
-                    return read(response, attempt), response.headers.get("ETag", "")
+                if (seconds := retry_delay(response, attempt)) is None:
+                    return parse_response(response, attempt), response.headers.get("ETag", "")
             time.sleep(seconds)
             attempt += 1
 
     def agents(self, **query: Any) -> Iterator[Agent]:
-        """Every agent that the filters let pass, however many."""
+        """Yield all agents that match the filters, page by page."""
         cursor: str | None = ""
         while cursor is not None:
             page = self.send(CALLS.list_agents(**{"perPage": 100, **query, "cursor": cursor}))
@@ -122,50 +67,56 @@ class Client:
             cursor = page["nextCursor"]
 
     def versions(self, agent_id: str, per_page: int = 100) -> Iterator[Version]:
-        """The whole history, newest first."""
-        number, more = 0, True
-        while more:
+        """Yield all versions of an agent, newest first, page by page."""
+        number, has_more = 0, True
+        while has_more:
             page = self.send(CALLS.list_versions(agent_id, page=number, perPage=per_page))
             yield from page["versions"]
-            number, more = number + 1, page["hasMore"]
+            number, has_more = number + 1, page["hasMore"]
 
     def edit_agent(self, agent_id: str, changes: Changes, **options: Any) -> Agent:
-        """Read, change and save; read again where somebody else was quicker.
+        """Read an agent, change it and save it. Start again if somebody else saved in between.
 
-        `changes` takes the agent and returns the fields to save.
+        `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
         """
-        for _ in range(TRIES - 1):
-            agent, etag = self.exchange(CALLS.get_agent(agent_id))
+        for _ in range(MAX_EDIT_ATTEMPTS - 1):
+            agent, etag = self.send_with_etag(CALLS.get_agent(agent_id))
             try:
                 return self.update_agent(agent_id, etag, **changes(agent), **options)
             except Stale:
                 continue
-        agent, etag = self.exchange(CALLS.get_agent(agent_id))
+        agent, etag = self.send_with_etag(CALLS.get_agent(agent_id))
         return self.update_agent(agent_id, etag, **changes(agent), **options)
 
     def get_agent(self, agent_id: str, **query: Any) -> Agent:
-        found: Agent = self.send(CALLS.get_agent(agent_id, **query))
-        return found
+        agent: Agent = self.send(CALLS.get_agent(agent_id, **query))
+        return agent
 
     def create_agent(self, agent_id: str, **fields: Any) -> Agent:
-        made: Agent = self.send(CALLS.create_agent(agent_id, **fields))
-        return made
+        agent: Agent = self.send(CALLS.create_agent(agent_id, **fields))
+        return agent
 
     def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Agent:
-        changed: Agent = self.send(CALLS.update_agent(agent_id, etag, **fields))
-        return changed
+        """Save the given fields. With an ETag, raise Stale if the agent changed since it was read."""
+        agent: Agent = self.send(CALLS.update_agent(agent_id, etag, **fields))
+        return agent
 
     def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Comparison:
-        found: Comparison = self.send(CALLS.compare(agent_id, before, after))
-        return found
+        """Compare two versions, by id, `live` or `head`."""
+        comparison: Comparison = self.send(CALLS.compare(agent_id, before, after))
+        return comparison
 
     def job(self, job_id: str) -> Job:
-        found: Job = self.send(CALLS.get_job(job_id))
-        return found
+        job: Job = self.send(CALLS.get_job(job_id))
+        return job
 
 
 class AsyncClient:
-    """The same without blocking: `async with AsyncClient(url, key) as cms: await cms.get_agent("concierge")`."""
+    """The asynchronous client, with the methods of `Client`.
+
+    async with AsyncClient("http://127.0.0.1:8000", key) as cms:
+        await cms.update_agent("concierge", instructions="Greet guests by name.")
+    """
 
     def __init__(self, base_url: str, key: str, **options: Any) -> None:
         self.http = httpx.AsyncClient(base_url=base_url, headers={"Authorization": f"Bearer {key}"}, **options)
@@ -179,23 +130,26 @@ class AsyncClient:
         await self.http.aclose()
 
     async def send(self, call: Call) -> Any:
-        return (await self.exchange(call))[0]
+        """Send a call and return the body of the response. Retry transient failures. Raise ApiError."""
+        return (await self.send_with_etag(call))[0]
 
-    async def exchange(self, call: Call) -> tuple[Any, str]:
+    async def send_with_etag(self, call: Call) -> tuple[Any, str]:
+        """Send a call like `send`. Return the body and the ETag of the response."""
         attempt = 0
         while True:
             try:
-                response = await self.http.request(**call.arguments())
+                response = await self.http.request(**call.request_kwargs())
             except httpx.TransportError:
-                if (seconds := wait_for(None, attempt)) is None:
+                if (seconds := retry_delay(None, attempt)) is None:
                     raise
             else:
-                if (seconds := wait_for(response, attempt)) is None:
-                    return read(response, attempt), response.headers.get("ETag", "")
+                if (seconds := retry_delay(response, attempt)) is None:
+                    return parse_response(response, attempt), response.headers.get("ETag", "")
             await asyncio.sleep(seconds)
             attempt += 1
 
     async def agents(self, **query: Any) -> AsyncIterator[Agent]:
+        """Yield all agents that match the filters, page by page."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self.send(CALLS.list_agents(**{"perPage": 100, **query, "cursor": cursor}))
@@ -204,39 +158,46 @@ class AsyncClient:
             cursor = page["nextCursor"]
 
     async def versions(self, agent_id: str, per_page: int = 100) -> AsyncIterator[Version]:
-        number, more = 0, True
-        while more:
+        """Yield all versions of an agent, newest first, page by page."""
+        number, has_more = 0, True
+        while has_more:
             page = await self.send(CALLS.list_versions(agent_id, page=number, perPage=per_page))
             for version in page["versions"]:
                 yield version
-            number, more = number + 1, page["hasMore"]
+            number, has_more = number + 1, page["hasMore"]
 
     async def edit_agent(self, agent_id: str, changes: Changes, **options: Any) -> Agent:
-        for _ in range(TRIES - 1):
-            agent, etag = await self.exchange(CALLS.get_agent(agent_id))
+        """Read an agent, change it and save it. Start again if somebody else saved in between.
+
+        `changes` takes the agent and returns the fields to save. Raise Stale after ten attempts.
+        """
+        for _ in range(MAX_EDIT_ATTEMPTS - 1):
+            agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id))
             try:
                 return await self.update_agent(agent_id, etag, **changes(agent), **options)
             except Stale:
                 continue
-        agent, etag = await self.exchange(CALLS.get_agent(agent_id))
+        agent, etag = await self.send_with_etag(CALLS.get_agent(agent_id))
         return await self.update_agent(agent_id, etag, **changes(agent), **options)
 
     async def get_agent(self, agent_id: str, **query: Any) -> Agent:
-        found: Agent = await self.send(CALLS.get_agent(agent_id, **query))
-        return found
+        agent: Agent = await self.send(CALLS.get_agent(agent_id, **query))
+        return agent
 
     async def create_agent(self, agent_id: str, **fields: Any) -> Agent:
-        made: Agent = await self.send(CALLS.create_agent(agent_id, **fields))
-        return made
+        agent: Agent = await self.send(CALLS.create_agent(agent_id, **fields))
+        return agent
 
     async def update_agent(self, agent_id: str, etag: str = "", **fields: Any) -> Agent:
-        changed: Agent = await self.send(CALLS.update_agent(agent_id, etag, **fields))
-        return changed
+        """Save the given fields. With an ETag, raise Stale if the agent changed since it was read."""
+        agent: Agent = await self.send(CALLS.update_agent(agent_id, etag, **fields))
+        return agent
 
     async def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Comparison:
-        found: Comparison = await self.send(CALLS.compare(agent_id, before, after))
-        return found
+        """Compare two versions, by id, `live` or `head`."""
+        comparison: Comparison = await self.send(CALLS.compare(agent_id, before, after))
+        return comparison
 
     async def job(self, job_id: str) -> Job:
-        found: Job = await self.send(CALLS.get_job(job_id))
-        return found
+        job: Job = await self.send(CALLS.get_job(job_id))
+        return job

@@ -1,18 +1,20 @@
-"""What the API answers with, as far as types can say it."""
+"""Types of the objects that the API returns."""
 
 from __future__ import annotations
 
 from typing import Any, TypedDict
 
 
-class Warning(TypedDict):
+class AgentWarning(TypedDict):
+    """A key in an agent that nothing registers."""
+
     field: str
     key: str
     message: str
 
 
 class Agent(TypedDict):
-    """An agent as one of its versions has it."""
+    """An agent with the configuration of one of its versions."""
 
     id: str
     name: str
@@ -39,11 +41,11 @@ class Agent(TypedDict):
     revision: int
     createdAt: str
     updatedAt: str
-    warnings: list[Warning]
+    warnings: list[AgentWarning]
 
 
 class Version(TypedDict):
-    """One version of an agent's history."""
+    """One version of an agent."""
 
     id: str
     agentId: str
@@ -62,7 +64,7 @@ class Version(TypedDict):
 
 
 class Comparison(TypedDict):
-    """What differs between two versions."""
+    """The differences between two versions."""
 
     diffs: list[dict[str, Any]]
     summary: str
@@ -72,7 +74,7 @@ class Comparison(TypedDict):
 
 
 class Job(TypedDict):
-    """How far long work is."""
+    """A background job with its progress and result."""
 
     id: str
     kind: str
@@ -84,7 +86,7 @@ class Job(TypedDict):
 
 
 class Page(TypedDict):
-    """A page of a list; `agents` or `versions` stands beside these."""
+    """The members that all pages of lists have, in addition to `agents` or `versions`."""
 
     total: int
     page: int
