@@ -13,4 +13,4 @@ from jobs_app.cleanup import expired_rows
 @expired_rows("idempotency records")
 def expired_idempotency_records() -> QuerySet[Any]:
     """Return the idempotency records that are past their retention."""
-    return IdempotencyRecord.objects.old()
+    return IdempotencyRecord.objects.expired()

@@ -1,34 +1,40 @@
-"""POSTs that a caller may repeat: `Idempotency-Key`."""
+"""Support for the `Idempotency-Key` header."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
-from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from agentcms.api.exceptions import api_error
+from access_app.permissions import require_role
+from access_app.role import Role
 from agentcms.api.responses import json_text_response
-from agentcms.errors import ApiError, Conflict, Forbidden, NotFound, Unprocessable
+from agentcms.errors import ApiError, Conflict, Unprocessable
 from agentcms.wire.canonical import canonical
+from agents_app.api.lookups import agent_not_found
+from agents_app.api.required_role import RequiredRole, collect_required_role
 from agents_app.models import Agent, IdempotencyRecord
 
-Post = Callable[..., HttpResponse]
+LOCK_TIMEOUT = 5  # seconds to wait for a request with the same key
+LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 
-PATIENCE = 5  # seconds to wait for the answer of a request in progress
+KEY_MESSAGE = "An Idempotency-Key has 1 to 255 printable ASCII characters."
+IN_PROGRESS_MESSAGE = "A request with this Idempotency-Key is in progress. Repeat it shortly."
+KEY_REUSED_MESSAGE = "This Idempotency-Key was used for another request."
+NOT_REPEATABLE_MESSAGE = "This request was done before, but its response cannot be repeated. Read the agent instead."
 
 
-class _Undone(Exception):
-    """Takes back what was tried only to see whether it is still allowed."""
+def idempotent(post: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Run a POST with an `Idempotency-Key` once and answer repeats with the first response.
 
-
-def idempotent(post: Post) -> Post:
-    """Let a POST with an `Idempotency-Key` happen once: its repeats get the first answer."""
+    The view calls `note_required_role()`, as `lock_matching_agent()` does. Otherwise its response cannot be repeated.
+    """
 
     @wraps(post)
     def wrapper(view: Any, request: Request, **arguments: str) -> HttpResponse:
@@ -37,101 +43,96 @@ def idempotent(post: Post) -> Post:
 
         if "HTTP_IDEMPOTENCY_KEY" not in request.META:
             return act()
-        return run_idempotently(
-            request, f"{request.get_full_path()}\n{canonical(request.data)}", act, arguments.get("agent_id")
-        )
+        content = f"{request.get_full_path()}\n{canonical(request.data)}"
+        return run_idempotently(request, content, act, arguments.get("agent_id"))
 
     return wrapper
 
 
 def run_idempotently(
-    request: Request, said: str, act: Callable[[], HttpResponse], agent_id: str | None = None
+    request: Request, content: str, act: Callable[[], HttpResponse], agent_id: str | None = None
 ) -> HttpResponse:
-    """Act, or answer what was answered when the key came first; `said` is the request's path and body."""
+    """Act, or return the response that the key got first. `content` identifies the path and the body."""
     key = idempotency_key(request)
     if key is None:
         return act()
-    mark = hashlib.sha256(said.encode()).hexdigest()
+    fingerprint = hashlib.sha256(content.encode()).hexdigest()
     with transaction.atomic():
-        kept = claim_key(request, key, mark)
-        if kept is not None:
-            return store_response(kept, act())
-    return replay_response(request, key, mark, act, agent_id)
+        record = claim_key(request, key, fingerprint)
+        if record is not None:
+            with collect_required_role() as required:
+                response = act()
+            return store_response(record, response, required)
+    return replay_response(request, key, fingerprint, agent_id)
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The `Idempotency-Key` of a request, checked, or None where it has none."""
+    """Return the validated `Idempotency-Key` of a request, or None if it has none."""
     key: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is not None and (not 0 < len(key) <= 255 or not (key.isascii() and key.isprintable())):
-        raise ApiError(400, "An Idempotency-Key has 1 to 255 printable ASCII characters.", "invalid_key")
+        raise ApiError(400, KEY_MESSAGE, "invalid_key")
     return key
 
 
-def claim_key(request: Request, key: str, mark: str) -> IdempotencyRecord | None:
-    """Take the key, or None where an answer is there; a request in progress is waited for, but not for long."""
+def claim_key(request: Request, key: str, fingerprint: str) -> IdempotencyRecord | None:
+    """Claim the key for this request, or return None if it has a response.
+
+    Raises Conflict if another request with the key is still in progress after LOCK_TIMEOUT.
+    """
     try:
         with transaction.atomic(), short_lock_timeout():
-            return IdempotencyRecord.objects.claim(request.user, key, mark)
+            return IdempotencyRecord.objects.claim(_user_id(request), key, fingerprint)
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", "") != "55P03":  # lock_not_available
+        if getattr(error.__cause__, "sqlstate", "") != LOCK_NOT_AVAILABLE:
             raise
-        said = "A request with this Idempotency-Key is in progress. Repeat it shortly."
-        raise Conflict(said, "in_progress", {"Retry-After": "1"}) from None
+        raise Conflict(IN_PROGRESS_MESSAGE, "in_progress", {"Retry-After": "1"}) from None
 
 
-class short_lock_timeout:
-    """Wait for locks no longer than PATIENCE; SQLite's writers wait in line for each other anyway."""
-
-    def __enter__(self) -> None:
-        self._set(f"{PATIENCE}s")
-
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:
-            self._set("")
-
-    def _set(self, limit: str) -> None:
-        if connection.vendor != "postgresql":
-            return
-        with connection.cursor() as cursor:
-            if limit:
-                cursor.execute("SELECT set_config('lock_timeout', %s, true)", [limit])
-            else:
-                cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+@contextmanager
+def short_lock_timeout() -> Iterator[None]:
+    """Wait for locks at most LOCK_TIMEOUT inside the block. On SQLite writers wait for each other by themselves."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_TIMEOUT}s"])
+    yield
+    with connection.cursor() as cursor:  # not after an error: the transaction is rolled back with the setting
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
 
 
-def store_response(kept: IdempotencyRecord, answer: HttpResponse) -> HttpResponse:
-    """Store an answer beside what it answers, in one transaction."""
-    kept.status, kept.content = answer.status_code, answer.content.decode()
-    kept.etag = answer.headers.get("ETag", "")
-    kept.save(update_fields=["status", "content", "etag"])
-    return answer
+def store_response(record: IdempotencyRecord, response: HttpResponse, required: RequiredRole) -> HttpResponse:
+    """Store a response with the role that its request needed, in the transaction of the request."""
+    record.status, record.content = response.status_code, response.content.decode()
+    record.etag = response.headers.get("ETag", "")
+    record.role, record.owner_id = required.role, required.owner_id
+    record.save(update_fields=["status", "content", "etag", "role", "owner_id"])
+    return response
 
 
-def replay_response(
-    request: Request, key: str, mark: str, act: Callable[[], HttpResponse], agent_id: str | None
-) -> HttpResponse:
-    """The first answer again, once the caller may still do what it did."""
-    user: Any = request.user
-    kept = IdempotencyRecord.objects.filter(user=user, key=key).first()
-    if kept is None or kept.fingerprint != mark:
-        raise Unprocessable("This Idempotency-Key was used for another request.", "key_reused")
-    check_still_allowed(request, act, agent_id)
-    answer = json_text_response(kept.content, kept.status, kept.etag)
-    answer.headers["Idempotent-Replayed"] = "true"
-    return answer
+def replay_response(request: Request, key: str, fingerprint: str, agent_id: str | None) -> HttpResponse:
+    """Return the first response to a key, if the caller may still do what the first request did."""
+    record = IdempotencyRecord.objects.find(_user_id(request), key)
+    if record is None or record.fingerprint != fingerprint:
+        raise Unprocessable(KEY_REUSED_MESSAGE, "key_reused")
+    check_still_allowed(request, record, agent_id)
+    response = json_text_response(record.content, record.status, record.etag)
+    response.headers["Idempotent-Replayed"] = "true"
+    return response
 
 
-def check_still_allowed(request: Request, act: Callable[[], HttpResponse], agent_id: str | None) -> None:
-    """Try it again, take it back, and let only a refusal count: the rights may have changed since."""
-    try:
-        with transaction.atomic():
-            act()
-            raise _Undone
-    except (Forbidden, PermissionDenied):
-        raise
-    except NotFound:
-        if agent_id is not None and not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
-            raise
-    except Exception as error:
-        if not isinstance(error, _Undone) and api_error(error) is None:
-            raise
+def check_still_allowed(request: Request, record: IdempotencyRecord, agent_id: str | None) -> None:
+    """Check that the caller may see the agent and has the role that the first request needed.
+
+    Raises NotFound, RoleRequired, and Conflict for a record without a role, as an older release stores it.
+    """
+    if agent_id is not None and not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
+        raise agent_not_found(agent_id)
+    if record.role is None:
+        raise Conflict(NOT_REPEATABLE_MESSAGE, "not_repeatable")
+    if record.role:
+        require_role(request.user, Role(record.role), record.owner_id)
+
+
+def _user_id(request: Request) -> int:
+    return cast(int, request.user.pk)  # the permission classes refuse anonymous callers

@@ -9,6 +9,7 @@ from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, NotFound
 from agents_app.api.conditional import validate_if_match
+from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
@@ -34,5 +35,6 @@ def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str =
     if agent is None:
         raise agent_not_found(agent_id)
     require_granted_role(request.user, role, agent, hint)
+    note_required_role(role, agent.owner_id)
     validate_if_match(request, agent)
     return agent

@@ -23,6 +23,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
 from agents_app.api.lookups import agent_not_found, lock_matching_agent
 from agents_app.api.representation import AgentRow
+from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import (
     DuplicateOptions,
@@ -62,6 +63,7 @@ class AgentsView(JSONView):
         strict = is_strict(request)
         fields, agent_id, owner_id, said = parse_create(json_object_body(request))
         owner_id = owner_for_new_agent(request.user, owner_id)
+        note_required_role(Role.EDITOR, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), change_from_options(said):
@@ -136,6 +138,7 @@ class DuplicateView(JSONView):
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")
+            note_required_role(Role.EDITOR, owner_id)
             version = get_version(agent, copy.get("version_id"))
             try:
                 duplicate = agent.duplicate(identity["id"], owner_id, version, copy.get("name"))

@@ -1,9 +1,9 @@
-"""Answers kept under the caller's `Idempotency-Key`, so that a repeat after a lost answer does nothing again."""
+"""The record of a request with an `Idempotency-Key`."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models, transaction
@@ -12,30 +12,35 @@ from django.utils import timezone
 from agentcms.ids import random_key
 
 
-def kept_since() -> datetime:
-    """Answers from before this moment are forgotten."""
+def oldest_valid_time() -> datetime:
+    """Return the time before which records are expired."""
     return timezone.now() - timedelta(days=settings.IDEMPOTENCY_DAYS)
 
 
 class IdempotencyRecordQuerySet(models.QuerySet["IdempotencyRecord"]):
-    def claim(self, user: Any, key: str, fingerprint: str) -> IdempotencyRecord | None:
-        """Take the key for this request, in the transaction that does the work; None where it is taken.
+    def claim(self, user_id: int, key: str, fingerprint: str) -> IdempotencyRecord | None:
+        """Create the record of a request in its transaction. Return None if the user's key has one.
 
-        While another request with the key is at work this waits for it.
+        Waits for a concurrent request with the same key.
         """
-        fresh = IdempotencyRecord(user_id=user.pk, key=key, fingerprint=fingerprint)
+        record = IdempotencyRecord(user_id=user_id, key=key, fingerprint=fingerprint)
         with transaction.atomic():
-            self.filter(user_id=user.pk, key=key, created_at__lt=kept_since()).delete()
-            IdempotencyRecord.objects.bulk_create([fresh], ignore_conflicts=True)
-        # A row that was there already keeps its own fingerprint and token.
-        return self.filter(user_id=user.pk, key=key, token=fresh.token).first()
+            self.expired().filter(user_id=user_id, key=key).delete()
+            IdempotencyRecord.objects.bulk_create([record], ignore_conflicts=True)
+        # A row that existed has another token.
+        return self.filter(user_id=user_id, key=key, token=record.token).first()
 
-    def old(self) -> models.QuerySet[IdempotencyRecord]:
-        return self.filter(created_at__lt=kept_since())
+    def find(self, user_id: int, key: str) -> IdempotencyRecord | None:
+        """Return the record of a user's key, or None."""
+        return self.filter(user_id=user_id, key=key).first()
+
+    def expired(self) -> models.QuerySet[IdempotencyRecord]:
+        """Return the records that are older than IDEMPOTENCY_DAYS."""
+        return self.filter(created_at__lt=oldest_valid_time())
 
 
 class IdempotencyRecord(models.Model):
-    """What a POST with an `Idempotency-Key` was answered; stored with the commit, so that a failed try leaves none."""
+    """The response to a POST with an `Idempotency-Key`. Committed with the work: a failed request leaves none."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
@@ -44,6 +49,9 @@ class IdempotencyRecord(models.Model):
     status = models.PositiveSmallIntegerField(default=0)
     content = models.TextField(default="")
     etag = models.CharField(max_length=64, default="")
+    # A replay needs the role that the request needed. Blank: none. Null: unknown, as an older release stores it.
+    role = models.CharField(max_length=16, null=True)
+    owner_id = models.CharField(max_length=128, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     objects = IdempotencyRecordQuerySet.as_manager()

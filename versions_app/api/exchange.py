@@ -21,6 +21,7 @@ from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge,
 from agentcms.ids import random_key
 from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND
 from agents_app.api.idempotency import idempotent, run_idempotently
+from agents_app.api.required_role import note_required_role
 from jobs_app.api.views import get_job, job_response
 from jobs_app.runner import enqueue
 from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
@@ -35,6 +36,7 @@ class ExportView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         json_object_body(request)
+        note_required_role(None)
         with transaction.atomic():
             return job_response(enqueue(EXPORT, {"role": max_role(request.user)}, requested_by=request.user), 202)
 
@@ -56,6 +58,7 @@ class ImportView(JSONView):
         unkept = [path]
 
         def act() -> HttpResponse:
+            note_required_role(None)  # the role is checked above, for a replay too
             with transaction.atomic():
                 job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
                 unkept.append(path.rename(exchange_folder() / f"{job.pk}.upload"))

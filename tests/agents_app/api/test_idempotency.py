@@ -4,6 +4,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.db.models.signals import pre_save
 from django.utils import timezone
 
 from access_app.models import Membership
@@ -74,6 +75,87 @@ def test_rights_are_checked_again_before_an_answer_is_repeated():
 
     Membership.objects.all().delete()
     assert caller.post(VERSIONS, {}, Idempotency_Key="b").status_code == 404
+
+
+@pytest.fixture
+def writes():
+    """The model of each row that is saved."""
+    saved = []
+
+    def note(sender, **kwargs):
+        saved.append(sender)
+
+    pre_save.connect(note)
+    yield saved
+    pre_save.disconnect(note)
+
+
+def test_a_repeat_does_not_run_the_request_again(api, writes):
+    api.create()
+    requests = [
+        (AGENTS, {**BODY, "id": "porter"}),
+        (VERSIONS, {"name": "Spring"}),
+        (agent_path("concierge", "duplicate"), {"id": "copy"}),
+        (agent_path("concierge", "discard-draft"), {}),
+        (f"{VERSIONS}/{Agent.objects.get().active_version_id}/restore", {}),
+        (f"{VERSIONS}/{Agent.objects.get().active_version_id}/activate", {}),
+        (agent_path("concierge", "activations/undo"), {}),
+        ("/api/stored/agent-export", {}),
+    ]
+    first = [api.post(path, body, Idempotency_Key=f"{n}") for n, (path, body) in enumerate(requests)]
+    assert [answer.status_code for answer in first] == [201, 201, 201, 200, 200, 200, 200, 202]
+    writes.clear()
+
+    again = [api.post(path, body, Idempotency_Key=f"{n}") for n, (path, body) in enumerate(requests)]
+
+    assert writes == []
+    assert [(answer.status_code, answer.body) for answer in again] == [(one.status_code, one.body) for one in first]
+
+
+def test_the_role_that_a_request_needed_is_stored(api):
+    api.create()
+    version = f"{VERSIONS}/{Agent.objects.get().active_version_id}"
+    for path, body in (
+        (VERSIONS, {}),
+        (f"{version}/restore", {}),
+        (f"{version}/restore", {"autoPublish": False}),
+        ("/api/stored/agent-export", {}),
+    ):
+        api.post(path, body, Idempotency_Key=f"{path} {body}"[-200:].replace("'", ""))
+
+    stored = IdempotencyRecord.objects.order_by("pk").values_list("role", "owner_id")
+    assert [*stored] == [("editor", ""), ("publisher", ""), ("editor", ""), ("", "")]
+
+
+def test_a_repeat_needs_the_role_for_the_owner_of_the_first_request():
+    user = member("publisher", "kitchen")
+    Membership.objects.create(user=user, owner_id="bar", role="publisher")
+    caller = Caller(api_key(user))
+    body = {**BODY, "ownerId": "kitchen"}
+    caller.post(AGENTS, body, Idempotency_Key="k")
+
+    Membership.objects.filter(owner_id="kitchen").update(role="viewer")
+
+    assert caller.post(AGENTS, body, Idempotency_Key="k").status_code == 403
+
+
+def test_a_repeat_for_an_agent_that_was_deleted_is_not_found(api):
+    api.create()
+    api.post(VERSIONS, {}, Idempotency_Key="k")
+    api.delete(agent_path())
+
+    assert api.post(VERSIONS, {}, Idempotency_Key="k").status_code == 404
+
+
+def test_an_answer_without_a_stored_role_is_not_repeated(api):
+    """An older release stores no role, so nobody knows who may read the answer."""
+    api.post(AGENTS, BODY, Idempotency_Key="k")
+    IdempotencyRecord.objects.update(role=None)
+
+    answer = api.post(AGENTS, BODY, Idempotency_Key="k")
+
+    assert (answer.status_code, answer.body["code"]) == (409, "not_repeatable")
+    assert Agent.objects.get().versions.count() == 1
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
