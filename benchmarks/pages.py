@@ -70,7 +70,7 @@ def answered(client: httpx.Client, path: str) -> float:
 
 def busy(copy: Served) -> float:
     """The CPU that the web server's processes have used so far, in milliseconds; other programs do not change it."""
-    return sum(sum(each.cpu_times()[:2]) for each in copy.named("granian")) * 1000
+    return sum(sum(each.cpu_times()[:2]) for each in copy.processes_matching("granian")) * 1000
 
 
 def over_http(copy: Served, client: httpx.Client, times: int) -> list[Figure]:

@@ -14,7 +14,8 @@ from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
 from tests.runs import come_to_rest
-from tests.served import Served, serving
+from tests.served import Served
+from tests.served_accounts import drop_template_database, serving_with_accounts
 
 # How long an example takes is the machine's affair.
 hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -53,6 +54,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        drop_template_database()
 
 
 @pytest.hookimpl(trylast=True)
@@ -120,13 +126,13 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The real application behind a port, shared by all tests of a process, without demo data."""
-    with serving(tmp_path_factory.mktemp("served") / "var") as copy:
+    """A running copy that all tests of a worker share. It has one account per role and no demo data."""
+    with serving_with_accounts(tmp_path_factory.mktemp("served") / "var") as copy:
         yield copy
 
 
 @pytest.fixture
 def own_served(tmp_path: Path) -> Iterator[Served]:
-    """A copy of its own for a test that stops, kills or fills it."""
-    with serving(tmp_path / "var") as copy:
+    """A copy for a single test that stops it, kills it or counts its rows."""
+    with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1") as copy:
         yield copy

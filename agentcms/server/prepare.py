@@ -44,7 +44,7 @@ def collect_static_files() -> bool:
 def static_fingerprint() -> str:
     """One value for the names, sizes and times of all static files and the way they are stored."""
     storage = settings.STORAGES["staticfiles"]["BACKEND"]
-    facts = [f"{storage} {version('whitenoise')} {settings.STATIC_ROOT}", *sorted(static_files())]
+    facts = [f"{storage} {version('whitenoise')}", *sorted(static_files())]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 

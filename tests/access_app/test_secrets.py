@@ -13,7 +13,7 @@ from access_app.models import ApiKey
 from agentcms.logs import JSONFormatter, TextFormatter
 from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory
-from tests.served import serving
+from tests.served_accounts import serving_with_accounts
 
 TOKEN = re.compile(r"acms_[0-9a-f]{8}_[\w-]{43}")
 
@@ -104,16 +104,16 @@ def test_no_page_shows_a_secret_again(staff):
 
 
 def test_the_real_processes_write_no_secret_at_debug(tmp_path):
-    with serving(tmp_path / "var", LOG_LEVEL="debug", LOG_REQUESTS="yes") as copy:
-        copy.create_user("ann", "--superuser")
-        token = copy.create_api_key("ann")
+    environment = {"LOG_LEVEL": "debug", "LOG_REQUESTS": "yes", "WEB_WORKERS": "1"}
+    with serving_with_accounts(tmp_path / "var", **environment) as copy:
+        token = copy.keys["root"]
         with copy.client(token) as client:
             assert client.get(AGENTS).status_code == 200
             assert client.post("/api/stored/agent-export", headers={"Idempotency-Key": "k"}).status_code == 202
             assert client.post(AGENTS, content=token).status_code == 415
         with copy.client(f"{token}x") as client:
             assert client.get(AGENTS).status_code == 401
-        said = copy.said()
+        said = copy.log_text()
 
     assert "agentcms.requests" in said
     assert token[14:] not in said

@@ -28,29 +28,11 @@ def browser() -> Iterator[Browser]:
 # What Chromium says to who types before it has set the focus itself.
 QUICK = "Autofocus processing was blocked"
 
-# In one process: each start of Django costs as long as several pages.
-SET_UP = """
-from django.core.management import call_command
-call_command("create_user", "root-{tag}", "--superuser")
-call_command("create_user", "pat-{tag}", "--owner", "", "--role", "publisher")
-call_command("create_user", "edda-{tag}", "--owner", "", "--role", "editor")
-call_command("create_user", "vic-{tag}", "--owner", "", "--role", "viewer")
-call_command("create_api_key", "pat-{tag}")
-"""
-
-
-@pytest.fixture(scope="session")
-def people(served: Served) -> dict[str, str]:
-    """Names of a superuser, and of a publisher, an editor and a viewer of the shared space; the publisher's key."""
-    tag = uuid.uuid4().hex[:6]
-    said = served.manage("shell", "--no-imports", "-c", SET_UP.format(tag=tag), AGENTCMS_PASSWORD=PASSWORD)
-    names = {"root": f"root-{tag}", "publisher": f"pat-{tag}", "editor": f"edda-{tag}", "viewer": f"vic-{tag}"}
-    return {**names, "key": said.split()[-1]}
-
 
 @pytest.fixture
-def api(served: Served, people: dict[str, str]) -> Iterator[httpx.Client]:
-    with served.client(people["key"]) as client:
+def api(served: Served) -> Iterator[httpx.Client]:
+    """An API client of the publisher."""
+    with served.client(served.keys["publisher"]) as client:
         yield client
 
 
@@ -123,15 +105,14 @@ SIGNED_IN: dict[str, Any] = {}
 
 
 @pytest.fixture
-def visit(browser: Browser, served: Served, people: dict[str, str]) -> Iterator[Any]:
+def visit(browser: Browser, served: Served) -> Iterator[Any]:
     """Sign somebody in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`.
 
     `visit(own_session=True)` is for those who sign out.
     """
     contexts = []
 
-    def begin(who: str = "publisher", own_session: bool = False, **options: Any) -> Visitor:
-        name = people[who]
+    def begin(name: str = "publisher", own_session: bool = False, **options: Any) -> Visitor:
         state = None if own_session else SIGNED_IN.get(name)
         context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state, **options)
         contexts.append(context)

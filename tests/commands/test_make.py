@@ -11,7 +11,8 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.commands.test_stopping import nobody_left
-from tests.served import Served, own_database, wait_until
+from tests.served import Served, wait_until
+from tests.served_accounts import prepared
 
 
 class Made(Served):
@@ -28,8 +29,7 @@ class Made(Served):
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[Served]:
-    with own_database() as database:
-        copy = Made(tmp_path / "var", **database)
+    with prepared(tmp_path / "var", Made) as copy:
         try:
             yield copy.start()
         finally:

@@ -10,6 +10,7 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.served import Served, serving, wait_until
+from tests.served_accounts import serving_with_accounts
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def test_it_answers_where_it_says(running):
     answer = httpx.get(running.base_url, timeout=60)
 
     assert answer.status_code < 500
-    assert f"Agent CMS is at {running.base_url}/" in running.said()
+    assert f"Agent CMS is at {running.base_url}/" in running.log_text()
 
 
 def test_it_listens_on_this_machine_alone(running):
@@ -52,7 +53,7 @@ def test_a_second_start_on_the_same_data_says_who_has_it(running):
 
     assert said.returncode == 1
     assert f"is in use by process {running.process.pid}" in said.stderr
-    wait_until(running.answers, what="an answer")
+    wait_until(running.responds, what="an answer")
 
 
 def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
@@ -74,26 +75,26 @@ def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
 
 @pytest.mark.parametrize("part", ["granian", "agentcms.server.worker", "valkey-server"])
 def test_a_child_that_dies_is_started_again(running, part):
-    before = {process.pid for process in running.named(part)}
+    before = {process.pid for process in running.processes_matching(part)}
 
-    wait_until(lambda: running.named(part), what=part)
-    running.named(part)[0].kill()
+    wait_until(lambda: running.processes_matching(part), what=part)
+    running.processes_matching(part)[0].kill()
 
-    wait_until(lambda: {process.pid for process in running.named(part)} - before, what=f"another {part}")
-    wait_until(running.answers, what="an answer")
+    wait_until(lambda: {process.pid for process in running.processes_matching(part)} - before, what=f"another {part}")
+    wait_until(running.responds, what="an answer")
 
 
 def test_a_web_process_that_dies_is_replaced(running):
-    main, *workers = sorted(running.named("granian"), key=lambda process: process.create_time())
+    main, *workers = sorted(running.processes_matching("granian"), key=lambda process: process.create_time())
 
     workers[0].kill()
 
     wait_until(lambda: len([one for one in main.children() if one.is_running() and one != workers[0]]) == len(workers))
-    wait_until(running.answers, what="an answer")
+    wait_until(running.responds, what="an answer")
 
 
 def test_two_copies_run_side_by_side(running, tmp_path):
-    with serving(tmp_path / "var") as other:
+    with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1") as other:
         assert other.port != running.port
-        wait_until(other.answers, what="an answer of the second")
-        wait_until(running.answers, what="an answer of the first")
+        wait_until(other.responds, what="an answer of the second")
+        wait_until(running.responds, what="an answer of the first")

@@ -60,12 +60,12 @@ def test_it_starts_again_right_after_everything_was_killed(started):
 
     started.start()
 
-    wait_until(started.answers, what="an answer")
+    wait_until(started.responds, what="an answer")
     assert not sockets.exists()
 
 
 def test_the_logins_that_it_prints_work(started):
-    logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started.said()))
+    logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started.log_text()))
 
     assert {role for _, role, _ in logins} == {"superuser", "manager", "editor"}
     for username, _, password in logins:

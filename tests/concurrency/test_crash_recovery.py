@@ -16,26 +16,22 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.conftest import DRILL
-from tests.served import Served, own_database, wait_until
+from tests.served import Served, wait_until
+from tests.served_accounts import prepared
 
 AGENTS = "/api/stored/agents"
-KILLS = 100 if DRILL else 20
+KILLS = 100 if DRILL else 5
 EDITORS = ("one", "one", "two", "two")  # the agent that each of them edits
-MAKE_AGENTS = """
-from agents_app.models import Agent
-for agent_id in ("one", "two"):
-    Agent(id=agent_id, name="A", instructions="", model={"provider": "demo", "name": "echo"}).save()
-"""
 
 
 @pytest.fixture
 def copy(tmp_path) -> Iterator[Served]:
-    """A data folder and a database that are ready to be served by the web server alone."""
-    with own_database() as database:
-        copy = Served(tmp_path / "var", **database, AGENT_VERSION_LIMIT="1000000", LOG_LEVEL="ERROR")
-        copy.manage("migrate", "--verbosity", "0")
-        copy.create_user("root", "--superuser")
-        copy.manage("shell", "-c", MAKE_AGENTS)
+    """A prepared copy with two agents, of which only the web server is started."""
+    with prepared(tmp_path / "var", AGENT_VERSION_LIMIT="1000000", LOG_LEVEL="ERROR") as copy:
+        with web_server(copy), copy.client(copy.keys["root"]) as client:
+            for agent_id in ("one", "two"):
+                body = {"id": agent_id, "name": "A", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
+                assert client.post(AGENTS, json=body).status_code == 201
         yield copy
 
 
@@ -49,7 +45,7 @@ def web_server(copy):
             command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        wait_until(copy.answers, 60, f"the first page; see {copy.log}")
+        wait_until(copy.responds, 60, f"the first page; see {copy.log}")
         yield
     finally:
         everybody = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
@@ -101,7 +97,7 @@ def missing(client, answered):
 
 
 def test_every_answered_edit_survives_the_death_of_the_server(copy):
-    key = copy.create_api_key("root")
+    key = copy.keys["root"]
     answered = {"one": {}, "two": {}}
     for kill in range(KILLS):
         enough = random.Random(kill).randint(4, 40)

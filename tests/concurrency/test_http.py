@@ -16,8 +16,7 @@ CLIENTS, EDITS = 32, 20
 
 @pytest.fixture(scope="module")
 def key(served):
-    served.create_user("root", "--superuser")
-    return served.create_api_key("root")
+    return served.keys["root"]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
-from tests.served import serving
+from tests.served_accounts import serving_with_accounts
 
 AGENTS = "/api/stored/agents"
 AGENT = {"id": "a", "name": "A", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
@@ -14,10 +14,8 @@ AGENT = {"id": "a", "name": "A", "instructions": "", "model": {"provider": "demo
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy whose writers have three seconds of patience."""
-    with serving(tmp_path / "var", DATABASE_LOCK_TIMEOUT="3") as copy:
-        del copy.environment["DATABASE_LOCK_TIMEOUT"]  # those who set it up have more
-        copy.create_user("ann", "--superuser")
+    """A copy whose writers wait two seconds for a lock."""
+    with serving_with_accounts(tmp_path / "var", DATABASE_LOCK_TIMEOUT="2", WEB_WORKERS="1") as copy:
         yield copy
 
 
@@ -36,7 +34,7 @@ def held(copy):
 
 
 def test_who_waits_too_long_for_an_agent_is_told_to_come_again(copy):
-    with copy.client(copy.create_api_key("ann")) as client:
+    with copy.client(copy.keys["root"]) as client:
         assert client.post(AGENTS, json=AGENT).status_code == 201
 
         with held(copy):

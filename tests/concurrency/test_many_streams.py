@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 
-from tests.served import serving
+from tests.served_accounts import serving_with_accounts
 
 STREAMS = 50
 
@@ -42,10 +42,8 @@ async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]
 def test_fifty_streams_are_read_while_other_requests_go_on(tmp_path):
     # Room for all in either process: nothing shares them out evenly.
     room = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "60")
-    with serving(tmp_path / "var", **room) as copy:
-        copy.create_user("ann", "--owner", "", "--role", "publisher")
-
-        streams, statuses = asyncio.run(together(copy.base_url, copy.create_api_key("ann")))
+    with serving_with_accounts(tmp_path / "var", **room) as copy:
+        streams, statuses = asyncio.run(together(copy.base_url, copy.keys["publisher"]))
 
     assert len(streams) == STREAMS
     assert all(lines[-1] == "data: [DONE]" and '"finish"' in lines[-2] for lines in streams)

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.served import Served, free_port, serving, wait_until
+from tests.served import Served, free_port, wait_until
+from tests.served_accounts import serving_with_accounts
 
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
 LONG = "word " * 2000  # is answered for a hundred seconds
@@ -20,10 +21,8 @@ NEW = {"instructions": "Answer.", "model": SLOW}
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Iterator[Served]:
     """One copy with one web process."""
-    with serving(tmp_path_factory.mktemp("one") / "var", WEB_WORKERS="1") as copy:
-        copy.create_user("ann", "--owner", "", "--role", "publisher")
-        copy.key = copy.create_api_key("ann")
-        with copy.client(copy.key) as client:
+    with serving_with_accounts(tmp_path_factory.mktemp("one") / "var", WEB_WORKERS="1") as copy:
+        with copy.client(copy.keys["publisher"]) as client:
             made = client.post("/api/stored/agents", json={"id": "slow", "name": "Slow", **NEW})
             assert made.status_code == 201, made.text
         yield copy
@@ -48,7 +47,7 @@ def beside(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
     command += ["--blocking-threads", "32", "--log-level", "error", "agentcms.wsgi:application"]
     with copy.log.open("ab") as log:
         process = subprocess.Popen(command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log)
-    headers = {"Authorization": f"Bearer {copy.key}"}
+    headers = {"Authorization": f"Bearer {copy.keys['publisher']}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
             wait_until(lambda: answers(client), 60, "the web process beside")
@@ -72,7 +71,7 @@ def other(copy):
 
 @pytest.fixture
 def one(copy):
-    with copy.client(copy.key) as client:
+    with copy.client(copy.keys["publisher"]) as client:
         yield client
 
 

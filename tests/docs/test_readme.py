@@ -23,8 +23,7 @@ def examples(language: str) -> list[str]:
 
 
 def test_the_curl_examples_work(served, tmp_path):
-    served.create_user("ada", "--superuser")
-    key = served.create_api_key("ada")
+    key = served.keys["root"]
     script = "\n".join(["set -e", *examples("sh")])
     script = script.replace("KEY=acms_…", f"KEY={key}").replace("http://127.0.0.1:8000", served.base_url)
 
@@ -36,10 +35,7 @@ def test_the_curl_examples_work(served, tmp_path):
 
 
 def test_the_javascript_example_works(served: Served, tmp_path: Path):
-    served.create_user("javascript", "--superuser")
-    constants = (
-        f"const baseUrl = {json.dumps(served.base_url)}, key = {json.dumps(served.create_api_key('javascript'))};"
-    )
+    constants = f"const baseUrl = {json.dumps(served.base_url)}, key = {json.dumps(served.keys['root'])};"
     packages = install(PROJECT / "tests" / "client_js") / "node_modules"
     (tmp_path / "node_modules").symlink_to(packages)
     (example,) = examples("js")
@@ -55,10 +51,9 @@ def test_the_javascript_example_works(served: Served, tmp_path: Path):
 
 
 def test_the_python_example_works(served: Served, capsys: pytest.CaptureFixture[str]):
-    served.create_user("python-readme", "--superuser")
     (example,) = [text for text in examples("python") if "agentcms_client" in text]
 
-    exec(example, {"address": served.base_url, "key": served.create_api_key("python-readme")})
+    exec(example, {"address": served.base_url, "key": served.keys["root"]})
 
     assert "Instructions" in capsys.readouterr().out
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 
 import httpx
@@ -25,6 +26,36 @@ def rows(copy: Served, question: str) -> list[tuple]:
             return connection.execute(question).fetchall()
     with contextlib.closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3", timeout=20)) as connection:
         return connection.execute(question).fetchall()
+
+
+def execute(copy: Served, *statements: str) -> None:
+    """Execute SQL statements on the copy's database in one transaction."""
+    if url := copy.environment.get("DATABASE_URL"):
+        with psycopg.connect(url) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return
+    with contextlib.closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3", timeout=20)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+# From referencing to referenced rows.
+AGENT_TABLES = (
+    "versions_app_activation",
+    "versions_app_agentversion",
+    "agents_app_agentindex",
+    "agents_app_agent",
+    "jobs_app_job",
+)
+
+
+def delete_agents_and_jobs(copy: Served) -> None:
+    """Empty the tables of agents, versions and jobs, so that tests that share a copy can count their rows."""
+    if "DATABASE_URL" in copy.environment:
+        execute(copy, f"TRUNCATE {', '.join(AGENT_TABLES)} CASCADE")
+    else:
+        execute(copy, *(f"DELETE FROM {table}" for table in AGENT_TABLES))
 
 
 def run_inside(copy: Served, code: str) -> str:
@@ -68,7 +99,7 @@ def is_ready(copy: Served) -> bool:
 @contextlib.contextmanager
 def suspended(copy: Served, part: str) -> Iterator[None]:
     """Let one process of the copy do nothing for a while."""
-    process = copy.named(part)[0]
+    process = copy.processes_matching(part)[0]
     wait_until(lambda: is_stopped_at_rest(copy, process), what=f"a moment in which {part} holds no lock")
     try:
         yield
@@ -124,10 +155,10 @@ def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[
 class Editors:
     """Threads that edit one agent each without a pause, and remember what was acknowledged."""
 
-    def __init__(self, copy: Served, key: str, count: int = 4) -> None:
+    def __init__(self, copy: Served, count: int = 4) -> None:
         self.copy = copy
-        self.key = key
-        self.agents = [f"edited-{number}" for number in range(count)]
+        self.key = copy.keys["root"]
+        self.agents = [f"edited-{uuid.uuid4().hex[:8]}-{number}" for number in range(count)]
         self.acknowledged: dict[str, list[int]] = {agent: [] for agent in self.agents}
         self.refused: list[httpx.Response] = []
         self.unanswered = 0

@@ -32,10 +32,11 @@ def backup(copy, programs, act, file):
     return subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=120)
 
 
-@contextlib.contextmanager
-def filled(tmp_path):
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A copy with the demo data, which is not started. No test changes it."""
     with own_database() as database:
-        copy = Served(tmp_path / "first", **database)
+        copy = Served(tmp_path_factory.mktemp("original") / "var", **database)
         copy.manage("migrate", "-v", "0")
         copy.manage("seed_demo")
         yield copy
@@ -68,54 +69,55 @@ def exported(copy):
     return copy.manage("shell", "--no-imports", "-c", EXPORT)
 
 
-def test_a_restored_database_is_the_original(tmp_path, programs):
-    with filled(tmp_path) as first, own_database() as database:
+def test_a_restored_database_is_the_original(tmp_path, programs, original):
+    with own_database() as database:
         second = Served(tmp_path / "second", **database)
         file = tmp_path / f"{uuid.uuid4()}.backup"
 
-        saved = backup(first, programs, "save", file)
+        saved = backup(original, programs, "save", file)
         restored = backup(second, programs, "restore", file)
 
         assert (saved.returncode, saved.stderr) == (0, "")
         assert (restored.returncode, restored.stderr) == (0, "")
-        before, after = everything(first), everything(second)
+        before, after = everything(original), everything(second)
         assert len(before[0]["agents_app_agent"]) >= 12
         assert before == after
-        assert exported(first) == exported(second)
+        assert exported(original) == exported(second)
         second.manage("migrate", "--check")
         assert_sound(second)
         assert file.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.postgres_only
-def test_what_the_address_asks_of_the_connection_holds_for_a_backup_too(tmp_path, programs):
-    with filled(tmp_path) as copy:
-        copy.environment["DATABASE_URL"] += "?sslmode=require"  # this server has no certificate
+def test_what_the_address_asks_of_the_connection_holds_for_a_backup_too(tmp_path, programs, original, monkeypatch):
+    url = original.environment["DATABASE_URL"]
+    monkeypatch.setitem(
+        original.environment, "DATABASE_URL", f"{url}?sslmode=require"
+    )  # the server has no certificate
 
-        done = backup(copy, programs, "save", tmp_path / "file.backup")
+    done = backup(original, programs, "save", tmp_path / "file.backup")
 
-        assert done.returncode != 0
-        assert "SSL" in done.stderr
-
-
-def test_nothing_is_restored_over_what_is_there(tmp_path, programs):
-    with filled(tmp_path) as copy:
-        before = everything(copy)
-        file = tmp_path / "file.backup"
-        backup(copy, programs, "save", file)
-
-        done = backup(copy, programs, "restore", file)
-
-        assert done.returncode == 1
-        assert "empty" in done.stderr or "exists" in done.stderr
-        assert everything(copy) == before
+    assert done.returncode != 0
+    assert "SSL" in done.stderr
 
 
-def test_half_a_backup_restores_nothing(tmp_path, programs):
-    with filled(tmp_path) as first, own_database() as database:
+def test_nothing_is_restored_over_what_is_there(tmp_path, programs, original):
+    before = everything(original)
+    file = tmp_path / "file.backup"
+    backup(original, programs, "save", file)
+
+    done = backup(original, programs, "restore", file)
+
+    assert done.returncode == 1
+    assert "empty" in done.stderr or "exists" in done.stderr
+    assert everything(original) == before
+
+
+def test_half_a_backup_restores_nothing(tmp_path, programs, original):
+    with own_database() as database:
         second = Served(tmp_path / "second", **database)
         file = tmp_path / "file.backup"
-        backup(first, programs, "save", file)
+        backup(original, programs, "save", file)
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
         done = backup(second, programs, "restore", file)

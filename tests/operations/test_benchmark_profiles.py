@@ -6,21 +6,18 @@ import sys
 
 from agentcms.server.processes import PROJECT
 from benchmarks import telling
-from tests.served import Served, own_database
+from tests.served_accounts import prepared
 
 AGENTS = 300
 
 
 def test_every_operation_that_is_measured_has_its_profile(tmp_path):
-    with own_database() as database:
-        copy = Served(tmp_path / "var", **database, API_THROTTLE="off")
-        copy.manage("migrate", "-v", "0")
+    with prepared(tmp_path / "var", API_THROTTLE="off") as copy:
         copy.manage("shell", "-v", "0", "-c", f"from benchmarks.filling import fill; fill({AGENTS}, 2)")
-        copy.create_user("ann", "--superuser")
         command = [
             "-m",
             "benchmarks.profiles",
-            copy.create_api_key("ann"),
+            copy.keys["root"],
             "--agents",
             str(AGENTS),
             "--seconds",

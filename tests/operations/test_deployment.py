@@ -89,7 +89,7 @@ def part(copy: Served, name: str) -> Iterator[subprocess.Popen]:
         yield process
         if process.poll() is None:
             process.terminate()
-            assert process.wait(60) == 0, copy.said()
+            assert process.wait(60) == 0, copy.log_text()
     finally:
         process.kill()
         process.wait()
@@ -114,7 +114,7 @@ def test_the_parts_of_production_serve_work_and_do_without_beat(copy):
     body = {"id": "porter", "name": "Porter", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
     with part(copy, "web"), part(copy, "worker"), part(copy, "worker"), part(copy, "beat") as beat:
-        wait_until(lambda: is_ready(copy), 120, f"readiness; {copy.said()}")
+        wait_until(lambda: is_ready(copy), 120, f"readiness; {copy.log_text()}")
         with copy.client(copy.create_api_key("ann")) as client:
             made = client.post("/api/stored/agents", json=body)
             beat.kill()

@@ -24,6 +24,7 @@ from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory, api_key
 from tests.operations.running_copy import Editors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
+from tests.served_accounts import serving_with_accounts
 from versions_app.integrity import triggers
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -93,30 +94,24 @@ DISKS = [limited, mounted] if may_mount() else [limited]
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("kind", DISKS, ids=lambda kind: kind.__name__)
 def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path, kind, drilled):
-    with kind(tmp_path / "var") as disk:
-        copy = Served(tmp_path / "var", AGENT_VERSION_LIMIT="1000000")
-        try:
-            copy.start()
-            copy.create_user("ann", "--superuser")
-            key = copy.create_api_key("ann")
-            with Editors(copy, key) as editors:
-                for _ in range(10 if drilled else 2):
-                    go_through(copy, key, disk, editors)
-            wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
-            editors.assert_nothing_lost()
-            assert_sound(copy)
-        finally:
-            copy.stop()
+    folder = tmp_path / "var"
+    with kind(folder) as disk, serving_with_accounts(folder, AGENT_VERSION_LIMIT="1000000") as copy:
+        with Editors(copy) as editors:
+            for _ in range(10 if drilled else 2):
+                go_through(copy, disk, editors)
+        wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
+        editors.assert_nothing_lost()
+        assert_sound(copy)
 
 
-def go_through(copy: Served, key: str, disk: Disk, editors: Editors) -> None:
+def go_through(copy: Served, disk: Disk, editors: Editors) -> None:
     """Fill the disk until edits are refused, read all the same, make room, and see edits go on by themselves."""
     refused = len(editors.refused)
     disk.fill(copy)
     try:
         wait_until(lambda: len(editors.refused) > refused + 8, 60, "that edits are refused")
-        with copy.client(key) as client:
-            answer = client.get("/api/stored/agents/edited-0")
+        with copy.client(copy.keys["root"]) as client:
+            answer = client.get(f"{AGENTS}/{editors.agents[0]}")
             assert answer.status_code == 200, answer.text
         assert httpx.get(f"{copy.base_url}/healthz", timeout=30).status_code == 200
     finally:

@@ -20,14 +20,16 @@ from tests import postgres
 from tests.operations.running_copy import (
     Editors,
     assert_sound,
+    delete_agents_and_jobs,
+    execute,
     is_ready,
     ready,
     rows,
-    run_inside,
     suspended,
     wait_for_jobs,
 )
-from tests.served import Served, serving, wait_until
+from tests.served import Served, running, wait_until
+from tests.served_accounts import serving_with_accounts
 
 
 @contextlib.contextmanager
@@ -72,24 +74,30 @@ class OwnPostgres:
 EVERYTHING = "1000000"  # so that every acknowledged edit can be looked for
 
 
-@pytest.fixture
-def copy(tmp_path) -> Iterator[Served]:
-    with serving(tmp_path / "var", AGENT_VERSION_LIMIT=EVERYTHING) as copy:
+@pytest.fixture(scope="module")
+def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_with_accounts(tmp_path_factory.mktemp("drills") / "var", AGENT_VERSION_LIMIT=EVERYTHING) as copy:
         yield copy
 
 
-def editor_key(copy: Served) -> str:
-    copy.create_user("ann", "--superuser")
-    return copy.create_api_key("ann")
+@pytest.fixture
+def copy(shared_copy: Served) -> Served:
+    """A ready copy without jobs, started again if the test before has stopped it."""
+    if not shared_copy.processes():
+        shared_copy.start()
+    wait_until(lambda: is_ready(shared_copy), 60, f"readiness; {ready(shared_copy)}")
+    delete_agents_and_jobs(shared_copy)
+    return shared_copy
 
 
 @pytest.mark.postgres_only
 def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_path, drilled):
     with own_postgres() as server:
         copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=EVERYTHING)
-        try:
-            copy.start()
-            with Editors(copy, editor_key(copy)) as editors:
+        with running(copy):
+            copy.create_user("root", "--superuser")
+            copy.keys["root"] = copy.create_api_key("root")
+            with Editors(copy) as editors:
                 for _ in range(20 if drilled else 2):
                     server.stop()
                     wait_until(lambda: ready(copy).get("database") == "failing", 60, "that the database is missed")
@@ -98,16 +106,14 @@ def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_pat
             wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
             editors.assert_nothing_lost()
             assert_sound(copy)
-        finally:
-            copy.stop()
 
 
 def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
-    with Editors(copy, editor_key(copy)) as editors:
+    with Editors(copy) as editors:
         for _ in range(20 if drilled else 2):
-            copy.named("valkey-server")[0].kill()
+            copy.processes_matching("valkey-server")[0].kill()
             editors.wait_for_more(20)
-            wait_until(lambda: copy.named("valkey-server"), MAX_RESTART_DELAY * 2, what="another valkey")
+            wait_until(lambda: copy.processes_matching("valkey-server"), MAX_RESTART_DELAY * 2, what="another valkey")
 
     wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
     assert editors.refused == []
@@ -116,11 +122,11 @@ def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
 
 
 def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, drilled):
-    with Editors(copy, editor_key(copy)) as editors:
+    with Editors(copy) as editors:
         # The hundred kills are those of the server alone: here each one lengthens the pause before the next start.
         for _ in range(12 if drilled else 3):
-            wait_until(lambda: len(copy.named("granian")) > 1, MAX_RESTART_DELAY * 2, what="a web process")
-            max(copy.named("granian"), key=lambda process: process.create_time()).kill()
+            wait_until(lambda: len(copy.processes_matching("granian")) > 1, MAX_RESTART_DELAY * 2, what="a web process")
+            max(copy.processes_matching("granian"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 
     editors.assert_nothing_lost()
@@ -128,7 +134,6 @@ def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, 
 
 
 def test_beat_stopped_for_an_hour_loses_no_job(copy):
-    wait_until(lambda: is_ready(copy), 60, "readiness")
     copy.stop()
     copy.manage("shell", "-v", "0", "-c", MISSED)
     let_time_pass(copy.data_dir / "beat-schedule", timedelta(hours=1))
@@ -141,7 +146,6 @@ def test_beat_stopped_for_an_hour_loses_no_job(copy):
 
 
 def test_a_night_without_beat_is_made_up_for(copy):
-    wait_until(lambda: is_ready(copy), 60, "readiness")
     copy.stop()
     let_time_pass(copy.data_dir / "beat-schedule", timedelta(days=1))
 
@@ -170,16 +174,10 @@ def let_time_pass(schedule: Path, time: timedelta) -> None:
 
 
 def test_readiness_tells_that_the_worker_and_its_beat_are_gone(copy):
-    wait_until(lambda: is_ready(copy), 60, "readiness")
-
     with suspended(copy, "agentcms.server.worker"):
         long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
-        write(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
+        execute(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")
         wait_until(lambda: ready(copy).get("beat", "").startswith("last seen"), 60, "that beat is missed")
 
     wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
     assert rows(copy, "SELECT count(*) FROM jobs_app_heartbeat") == [(1,)]
-
-
-def write(copy: Served, statement: str) -> None:
-    run_inside(copy, f"from django.db import connection; connection.cursor().execute({statement!r})")

@@ -6,21 +6,25 @@ import signal
 import time
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
+from tests.conftest import DRILL
 from tests.operations.running_copy import (
     another_worker,
     assert_sound,
+    delete_agents_and_jobs,
     jobs,
     rows,
     run_inside,
     suspended,
     wait_for_jobs,
 )
-from tests.served import Served, serving, wait_until
+from tests.served import Served, wait_until
+from tests.served_accounts import serving_with_accounts
 
-AGENTS, VERSIONS, LIMIT = 6000, 7, 5
-RECORDS = 1500
+AGENTS, VERSIONS, LIMIT = (6000, 7, 5) if DRILL else (1500, 7, 5)
+RECORDS = 1500 if DRILL else 300
 
 # A worker that has half of a job behind it and dies in the middle of the next step.
 DYING = """
@@ -42,20 +46,32 @@ app.worker_main(["worker", "-P", "threads", "-c", "4"])
 """
 
 
-@pytest.fixture
-def copy(tmp_path):
+@pytest.fixture(scope="module")
+def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A copy whose workers count as dead after two seconds of silence."""
-    with serving(tmp_path / "var", JOB_LEASE="2", AGENT_VERSION_LIMIT=str(LIMIT)) as copy:
+    environment = {"JOB_LEASE": "2", "AGENT_VERSION_LIMIT": str(LIMIT), "WEB_WORKERS": "1"}
+    with serving_with_accounts(tmp_path_factory.mktemp("workers") / "var", **environment) as copy:
         yield copy
 
 
-def an_agent(copy: Served, agent_id: str = "porter") -> str:
-    copy.create_user("ann", "--superuser")
-    key = copy.create_api_key("ann")
+@pytest.fixture
+def copy(shared_copy: Served) -> Served:
+    """The shared copy without agents and jobs."""
+    delete_agents_and_jobs(shared_copy)
+    return shared_copy
+
+
+@pytest.fixture
+def client(copy: Served) -> Iterator[httpx.Client]:
+    with copy.client(copy.keys["root"]) as client:
+        yield client
+
+
+def create_agent(client: httpx.Client, agent_id: str) -> str:
+    """Create an agent and return its path."""
     body = {"id": agent_id, "name": "Porter", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
-    with copy.client(key) as client:
-        assert client.post("/api/stored/agents", json=body).status_code == 201
-    return key
+    assert client.post("/api/stored/agents", json=body).status_code == 201
+    return f"/api/stored/agents/{agent_id}"
 
 
 @contextlib.contextmanager
@@ -103,17 +119,16 @@ def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
     assert_sound(copy)
 
 
-def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy):
-    key = an_agent(copy)
-    valkey = copy.named("valkey-server")[0]
+def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy, client):
+    path = create_agent(client, "porter")
+    valkey = copy.processes_matching("valkey-server")[0]
 
     valkey.send_signal(signal.SIGSTOP)
     try:
-        with copy.client(key) as client:
-            began = time.monotonic()
-            answers = [client.patch("/api/stored/agents/porter", json={"instructions": f"Edit {n}"}) for n in range(3)]
-            seconds = time.monotonic() - began
-            run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
+        began = time.monotonic()
+        answers = [client.patch(path, json={"instructions": f"Edit {n}"}) for n in range(3)]
+        seconds = time.monotonic() - began
+        run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
     finally:
         valkey.send_signal(signal.SIGCONT)
 
@@ -122,13 +137,12 @@ def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy):
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
 
 
-def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy):
-    key = an_agent(copy)
+def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy, client):
+    path = create_agent(client, "waiter")
 
-    copy.named("valkey-server")[0].kill()
-    with copy.client(key) as client:
-        answer = client.patch("/api/stored/agents/porter", json={"instructions": "While it was away."})
-    wait_until(lambda: copy.named("valkey-server"), what="another valkey")
+    copy.processes_matching("valkey-server")[0].kill()
+    answer = client.patch(path, json={"instructions": "While it was away."})
+    wait_until(lambda: copy.processes_matching("valkey-server"), what="another valkey")
     run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
 
     assert answer.status_code == 200
@@ -136,13 +150,12 @@ def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy):
     assert json.loads(rows(copy, "SELECT snapshot FROM versions_app_agentversion WHERE version_number = 2")[0][0])
 
 
-def test_a_worker_killed_in_the_middle_of_an_import_takes_every_record_in_once(copy):
-    copy.create_user("ann", "--superuser")
+def test_a_worker_killed_in_the_middle_of_an_import_takes_every_record_in_once(copy, client):
     model = {"provider": "demo", "name": "echo"}
     agent = {"name": "Taken in", "instructions": "", "model": model}
     records = [json.dumps({"id": f"in-{number:04d}", "ownerId": "", "agent": agent}) for number in range(RECORDS)]
 
-    with copy.client(copy.create_api_key("ann")) as client, killed_half_way(copy, "import_agents"):
+    with killed_half_way(copy, "import_agents"):
         headers = {"content-type": "application/x-ndjson"}
         answer = client.post("/api/stored/agent-import", content="\n".join(records), headers=headers)
         assert answer.status_code == 202, answer.text

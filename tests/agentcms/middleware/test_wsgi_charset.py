@@ -44,8 +44,7 @@ def test_an_address_is_read_as_utf_8_whatever_the_body_is_said_to_be(http):
 
 
 def test_a_json_body_in_another_charset_is_a_json_415(http, served):
-    served.create_user("charly", "--superuser")
-    headers = {"Authorization": f"Bearer {served.create_api_key('charly')}"}
+    headers = {"Authorization": f"Bearer {served.keys['root']}"}
     for charset in ODD:
         kind = {"Content-Type": f"application/json; charset={charset}"}
         answer = http.post("/api/stored/agents", content=b"{}", headers=headers | kind)

@@ -128,7 +128,7 @@ def test_a_killed_tab_gives_its_text_back(visit, fresh):
     expect(instructions(page)).to_contain_text("Not saved yet.")
 
 
-def test_an_expired_session_keeps_the_text(visit, fresh, people, api):
+def test_an_expired_session_keeps_the_text(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
     write(page, " Kept.")
@@ -139,7 +139,7 @@ def test_an_expired_session_keeps_the_text(visit, fresh, people, api):
     with visitor.context.expect_page() as opened:
         page.get_by_role("link", name="Sign in in a new tab").click()
     tab = opened.value
-    tab.fill("[name=username]", people["publisher"])
+    tab.fill("[name=username]", "publisher")
     tab.fill("[name=password]", PASSWORD)
     tab.keyboard.press("Enter")
     tab.wait_for_url(lambda url: "/sign-in" not in url)
@@ -241,12 +241,12 @@ def test_a_second_tab_learns_that_the_agent_was_saved(visit, fresh, api):
     expect(page.locator("#presence")).to_contain_text("v2 was saved elsewhere")
 
 
-def test_others_who_have_it_open_are_shown(visit, fresh, people):
+def test_others_who_have_it_open_are_shown(visit, fresh):
     visit("editor").goto(f"/agents/{fresh}").wait_for_load_state("networkidle")
 
     page = visit().goto(f"/agents/{fresh}")
 
-    expect(page.locator("#presence")).to_contain_text(people["editor"])
+    expect(page.locator("#presence")).to_contain_text("editor")
 
 
 def test_deleting_asks_for_the_name(visit, fresh, api):

@@ -7,11 +7,10 @@ from tests.served import Served
 
 
 def test_the_page_reconnects_and_says_what_became_of_the_run(browser, own_served: Served, ask):
-    own_served.create_user("pat", "--owner", "", "--role", "publisher")
-    with own_served.client(own_served.create_api_key("pat")) as api:
+    with own_served.client(own_served.keys["publisher"]) as api:
         make(api, "slow", model={"provider": "demo", "name": "storyteller", "delay": 0.3})
     context = browser.new_context()
-    visitor = Visitor(context, own_served.base_url).sign_in("pat")
+    visitor = Visitor(context, own_served.base_url).sign_in("publisher")
     page = ask(visitor, "slow", "the sea")
     expect(page.locator(".answer-text").last).to_contain_text("I am the demo model")
 

@@ -12,8 +12,8 @@ from jobs_app.models import Job
 from runs_app.building.agent import build
 from runs_app.building.workflows import RUN_WORKFLOW, run_workflow, start_workflow
 from tests.factories import member
+from tests.operations.running_copy import wait_for_jobs
 from tests.runs_app.conftest import answer
-from tests.served import wait_until
 
 DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 COUNTED = {"a": 2, "b": 1}
@@ -79,8 +79,6 @@ def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
 
 
 def test_a_real_worker_does_it(served):
-    served.create_user("wanda", "--owner", "", "--role", "publisher")
-    key = served.create_api_key("wanda")
     agent = {
         "id": "letter-counter",
         "name": "Counter",
@@ -89,7 +87,7 @@ def test_a_real_worker_does_it(served):
         "workflows": ["word-frequency"],
     }
 
-    with served.client(key) as client:
+    with served.client(served.keys["publisher"]) as client:
         client.post("/api/stored/agents", json=agent).raise_for_status()
         told = client.post(
             "/api/agents/letter-counter/generate",
@@ -99,7 +97,4 @@ def test_a_real_worker_does_it(served):
 
     assert told.status_code == 200, told.text
     assert told.json()["text"].endswith('workflow-word-frequency says {"a":2,"b":1}.')
-    wait_until(lambda: '"done"' in served.manage("shell", "-v", "0", "-c", JOBS), what="the job")
-
-
-JOBS = "from jobs_app.models import Job; import json; print(json.dumps([job.state for job in Job.objects.all()]))"
+    assert wait_for_jobs(served, RUN_WORKFLOW)[-1][0] == "done"

@@ -6,22 +6,23 @@ import pytest
 
 from tests.operations.running_copy import rows
 from tests.provider_stub.server import KEY
-from tests.served import Served, serving, wait_until
+from tests.served import Served, wait_until
+from tests.served_accounts import serving_with_accounts
 
 MODEL = {"provider": "openai", "name": "gpt-4.1"}
 
 
 @pytest.fixture(scope="module")
 def copy(running_stand_in, tmp_path_factory):
-    """A copy of the application that is set up as its operators would."""
-    with serving(tmp_path_factory.mktemp("door") / "var", **running_stand_in.environment) as copy:
-        copy.create_user("opal", "--owner", "", "--role", "publisher")
+    """A copy whose environment names the stand-in as the address of every provider."""
+    environment = {**running_stand_in.environment, "WEB_WORKERS": "1"}
+    with serving_with_accounts(tmp_path_factory.mktemp("providers") / "var", **environment) as copy:
         yield copy
 
 
 @pytest.fixture(scope="module")
 def key(copy: Served) -> str:
-    return copy.create_api_key("opal")
+    return copy.keys["publisher"]
 
 
 @pytest.fixture
@@ -57,8 +58,8 @@ def test_what_is_missing_is_in_the_log_once_a_run_and_in_the_run(agent, copy):
     newest = agent.get("/api/runs").json()["runs"][0]
     run = agent.get(f"/api/runs/{newest['id']}").json()
     assert [warning["message"] for warning in run["warnings"]] == ["No tool is registered as 'gone'."]
-    wait_until(lambda: "No tool is registered as 'gone'." in copy.said(), what="the log")
-    assert copy.said().count("No tool is registered as 'gone'.") == 1
+    wait_until(lambda: "No tool is registered as 'gone'." in copy.log_text(), what="the log")
+    assert copy.log_text().count("No tool is registered as 'gone'.") == 1
 
 
 def test_a_provider_that_refuses_is_told_without_its_key(agent, copy):
