@@ -58,12 +58,10 @@ def delete_agents_and_jobs(copy: Served) -> None:
         execute(copy, *(f"DELETE FROM {table}" for table in AGENT_TABLES))
 
 
-def run_inside(copy: Served, code: str) -> str:
-    """Run Python inside the copy's own settings, with its broker; what it prints."""
-    variables = {}
-    if "REDIS_URL" not in copy.environment:
-        variables["REDIS_URL"] = (copy.data_dir / "valkey.url").read_text()
-    return copy.manage("shell", "-v", "0", "-c", code, **variables)
+def run_inside(copy: Served, call: str) -> str:
+    """Call a function of `inside_copy` with the settings and the broker of the copy. Return what it prints."""
+    code = f"from tests.operations.inside_copy import *; {call}"
+    return copy.manage("shell", "-v", "0", "--no-imports", "-c", code)
 
 
 def jobs(copy: Served, kind: str) -> list[tuple]:

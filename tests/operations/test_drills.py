@@ -25,6 +25,7 @@ from tests.operations.running_copy import (
     is_ready,
     ready,
     rows,
+    run_inside,
     suspended,
     wait_for_jobs,
 )
@@ -135,7 +136,7 @@ def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, 
 
 def test_beat_stopped_for_an_hour_loses_no_job(copy):
     copy.stop()
-    copy.manage("shell", "-v", "0", "-c", MISSED)
+    run_inside(copy, "create_missed_jobs()")
     let_time_pass(copy.data_dir / "beat-schedule", timedelta(hours=1))
 
     copy.start()
@@ -153,17 +154,6 @@ def test_a_night_without_beat_is_made_up_for(copy):
 
     for kind in ("prune_versions", "check_history", "clean_up"):
         assert wait_for_jobs(copy, kind)[0][0] == "done"
-
-
-# Two jobs of an hour ago: one that no broker ever heard of, and one whose worker died.
-MISSED = """
-from datetime import timedelta
-from django.utils import timezone
-from jobs_app.models import Job
-ago = timezone.now() - timedelta(hours=1)
-Job.objects.create(kind="clean_up", created_at=ago)
-Job.objects.create(kind="check_history", state="running", attempts=1, created_at=ago, started_at=ago, lease_until=ago)
-"""
 
 
 def let_time_pass(schedule: Path, time: timedelta) -> None:

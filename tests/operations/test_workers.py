@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import DRILL
+from tests.operations.inside_copy import DRY_RUNS
 from tests.operations.running_copy import (
     another_worker,
     assert_sound,
@@ -26,23 +27,15 @@ from tests.served_accounts import serving_with_accounts
 AGENTS, VERSIONS, LIMIT = (6000, 7, 5) if DRILL else (1500, 7, 5)
 RECORDS = 1500 if DRILL else 300
 
-# A worker that has half of a job behind it and dies in the middle of the next step.
-DYING = """
-import os, signal, django
+# A worker that dies in the second half of a job.
+DYING_WORKER = """
+import django
 from agentcms.celery import app
 
 django.setup()
-from jobs_app.models import Job
+from tests.operations.inside_copy import work_until_half_a_job_is_done
 
-note = Job.advance
-
-def die(job, **said):
-    if job.done > (job.total or 0) / 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    note(job, **said)
-
-Job.advance = die
-app.worker_main(["worker", "-P", "threads", "-c", "4"])
+work_until_half_a_job_is_done()
 """
 
 
@@ -77,10 +70,10 @@ def create_agent(client: httpx.Client, agent_id: str) -> str:
 @contextlib.contextmanager
 def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
     """What is started here is begun by a worker that dies of kill -9; the copy's own sees it afterwards."""
-    with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING)) as worker:
+    with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING_WORKER)) as worker:
         yield
         # Once more: the first message may have gone to the worker that is suspended.
-        run_inside(copy, f"from jobs_app import runner, models; runner.send(models.Job.objects.get(kind='{kind}'))")
+        run_inside(copy, f"send_again('{kind}')")
         assert worker.wait(180) == -signal.SIGKILL
         [(state, _, done, *_)] = jobs(copy, kind)
         assert (state, done > 0) == ("running", True)
@@ -88,27 +81,17 @@ def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
 
 def test_two_workers_never_do_one_job_twice(own_served):
     with another_worker(own_served):
-        run_inside(
-            own_served,
-            """
-from jobs_app import runner
-from jobs_app.models import Job
-jobs = [Job.objects.create(kind="prune_versions", parameters={"dryRun": True}) for _ in range(40)]
-for _ in range(4):
-    for job in jobs:
-        runner.send(job)
-""",
-        )
-        found = wait_for_jobs(own_served, "prune_versions", 40)
+        run_inside(own_served, "send_dry_runs_repeatedly()")
+        found = wait_for_jobs(own_served, "prune_versions", DRY_RUNS)
 
     assert {(state, attempts) for state, attempts, *_ in found} == {("done", 1)}
 
 
 def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
-    run_inside(copy, f"from benchmarks.filling import fill; fill({AGENTS}, {VERSIONS})")
+    run_inside(copy, f"fill({AGENTS}, {VERSIONS})")
 
     with killed_half_way(copy, "prune_versions"):
-        run_inside(copy, "from jobs_app import runner; runner.start('prune_versions')")
+        run_inside(copy, "enqueue('prune_versions')")
 
     [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=180)
     assert (state, done) == ("done", AGENTS)
@@ -128,7 +111,7 @@ def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy, client):
         began = time.monotonic()
         answers = [client.patch(path, json={"instructions": f"Edit {n}"}) for n in range(3)]
         seconds = time.monotonic() - began
-        run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
+        run_inside(copy, "enqueue('clean_up')")
     finally:
         valkey.send_signal(signal.SIGCONT)
 
@@ -143,7 +126,7 @@ def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy, client):
     copy.processes_matching("valkey-server")[0].kill()
     answer = client.patch(path, json={"instructions": "While it was away."})
     wait_until(lambda: copy.processes_matching("valkey-server"), what="another valkey")
-    run_inside(copy, "from jobs_app import runner; runner.start('clean_up')")
+    run_inside(copy, "enqueue('clean_up')")
 
     assert answer.status_code == 200
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"

@@ -1,0 +1,63 @@
+"""Functions that tests run in a process with the settings of a copy, by `run_inside`."""
+
+import os
+import signal
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from benchmarks.filling import fill as fill
+from jobs_app import runner
+from jobs_app.models import Job
+
+DRY_RUNS = 40
+
+
+def enqueue(kind: str) -> None:
+    runner.enqueue(kind)
+
+
+def send_again(kind: str) -> None:
+    """Send another message for the only job of this kind."""
+    runner.send(Job.objects.get(kind=kind))
+
+
+def send_dry_runs_repeatedly() -> None:
+    """Create jobs that prune nothing, and send each of them four times."""
+    jobs = [Job.objects.create(kind="prune_versions", parameters={"dryRun": True}) for _ in range(DRY_RUNS)]
+    for _ in range(4):
+        for job in jobs:
+            runner.send(job)
+
+
+def create_missed_jobs() -> None:
+    """Create two jobs of an hour ago: one that was never sent, and one whose worker died."""
+    ago = timezone.now() - timedelta(hours=1)
+    Job.objects.create(kind="clean_up", created_at=ago)
+    running = {"state": "running", "attempts": 1, "started_at": ago, "lease_until": ago}
+    Job.objects.create(kind="check_history", created_at=ago, **running)
+
+
+def print_export_digest() -> None:
+    """Print the digest of an export of all agents. It is the same for the same agents."""
+    job = runner.enqueue("export_agents", requested_by=get_user_model().objects.get(username="ada"))
+    done = runner.run_claimed(str(job.pk))
+    assert done is not None
+    print(done.result["sha256"])
+
+
+def work_until_half_a_job_is_done() -> None:
+    """Run a Celery worker that kills itself in the second half of a job."""
+    from agentcms.celery import app
+
+    report_progress = Job.report_progress
+
+    def report_progress_or_die(job: Job, **options: Any) -> Any:
+        if job.done > (job.total or 0) / 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return report_progress(job, **options)
+
+    Job.report_progress = report_progress_or_die  # type: ignore[method-assign]
+    app.worker_main(["worker", "-P", "threads", "-c", "4"])
