@@ -21,6 +21,9 @@ from tests.served_accounts import drop_template_database, serving_with_accounts
 hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("patient")
 
+# Otherwise each process that a test starts would compile all of Django again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 DRILL = bool(os.environ.get("DRILL"))
 # What starts processes takes longest: first, so that no worker is alone with it in the end.
 LONGEST = (

@@ -126,7 +126,7 @@ def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, 
     with Editors(copy) as editors:
         # The hundred kills are those of the server alone: here each one lengthens the pause before the next start.
         for _ in range(12 if drilled else 3):
-            wait_until(lambda: len(copy.processes_matching("granian")) > 1, MAX_RESTART_DELAY * 2, what="a web process")
+            wait_until(lambda: len(copy.processes_matching("granian")) > 1, MAX_RESTART_DELAY * 2, "a web process")
             max(copy.processes_matching("granian"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 
