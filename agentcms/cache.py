@@ -1,36 +1,63 @@
-"""What was worked out before, so much of it as a process may keep."""
+"""A thread-safe in-process cache with a size limit.
+
+For values that a process derives from the database: JSON texts, built agents, totals. `cachetools` decides which
+values stay. Functions that depend on their arguments alone use `functools.cache` or `functools.lru_cache` instead.
+Values that several processes share are in Django's cache.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from threading import Lock
 from typing import Generic, TypeVar
 
+from cachetools import Cache
+
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class SizeLimitedCache(Generic[V]):
-    """Values up to so many characters in all; the oldest go first, and what is very long is not kept."""
+class SizeLimitedCache(Generic[K, V]):
+    """A lock around a cache of `cachetools`, whose class says which values are removed when it is full.
 
-    LONG = 100  # a value may take this part of all
+    `FIFOCache` removes the oldest value and is the fastest to read. `LRUCache` removes the value that was unused for
+    the longest time. `TTLCache` also removes values after some seconds. None means missing and is not a value.
+    """
 
-    def __init__(self, characters: int) -> None:
-        self.characters = characters
-        self._held: dict[Hashable, tuple[V, int]] = {}
-        self._used = 0
+    def __init__(self, cache: Cache[K, V], max_value_size: float | None = None) -> None:
+        """Use this cache. Values over `max_value_size`, by default the size of the cache, are not stored."""
+        self._cache = cache
+        self._max_value_size = cache.maxsize if max_value_size is None else max_value_size
         self._lock = Lock()
 
-    def get(self, key: Hashable) -> V | None:
-        held = self._held.get(key)
-        return held[0] if held else None
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            return self._cache.get(key)
 
-    def keep(self, key: Hashable, value: V, length: int) -> None:
-        if length > self.characters // self.LONG:
+    def get_many(self, keys: Iterable[K]) -> dict[K, V]:
+        """Return the cached values of these keys, without those that are missing."""
+        with self._lock:
+            return {key: value for key in keys if (value := self._cache.get(key)) is not None}
+
+    def set(self, key: K, value: V) -> None:
+        if self._cache.getsizeof(value) > self._max_value_size:
             return
         with self._lock:
-            _, before = self._held.pop(key, (None, 0))
-            self._used -= before
-            self._held[key] = value, length
-            self._used += length
-            while self._used > self.characters:
-                self._used -= self._held.pop(next(iter(self._held)))[1]
+            self._cache[key] = value
+
+    def get_or_create(self, key: K, create: Callable[[], V]) -> V:
+        """Return the cached value, or create and store it.
+
+        Two threads that miss at once both create the value: waiting for each other would take longer.
+        """
+        if (value := self.get(key)) is None:
+            value = create()
+            self.set(key, value)
+        return value
+
+    def clear(self) -> None:
+        with self._lock:
+            self._cache.clear()
+
+    def __len__(self) -> int:
+        return len(self._cache)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
+from cachetools import LRUCache
 from django.core.exceptions import ValidationError
 
 from access_app.permissions import SHARED_OWNER
-from agentcms.lru_cache import Kept
+from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import MissingReference, find_missing_references, referenced_keys
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.models import Agent
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
 
 Target = AgentRun.Target
-MOST_BUILT = 256  # agents that a process keeps
+MAX_BUILT_AGENTS = 256  # per process
 
-_kept: Kept[BuiltAgent] = Kept(MOST_BUILT)
+_built_agents: SizeLimitedCache[tuple[Any, ...], BuiltAgent] = SizeLimitedCache(LRUCache(MAX_BUILT_AGENTS))
 
 POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
 
@@ -83,7 +84,7 @@ class ResolvedAgent:
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._built(known)
         key = (self.version_id, registry.fingerprint, table.table().revision, *sorted(known.items()))
-        return _kept.get(key, lambda: self._built(known))
+        return _built_agents.get_or_create(key, lambda: self._built(known))
 
     def missing(self) -> list[MissingReference]:
         """What the configuration names and nothing registered; it runs without."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection
 
+from cachetools import TTLCache, cached
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -28,7 +28,7 @@ def alive(request: HttpRequest) -> HttpResponse:
 
 def ready(request: HttpRequest) -> HttpResponse:
     """200 where everything works, else 503 with what does not; `?exclude=beat` leaves a check out of the verdict."""
-    checks = readiness.look()
+    checks = cached_checks()
     failing = failing_checks(checks, request.GET.getlist("exclude"))
     body = {"status": "not ready" if failing else "ready", "checks": checks}
     response = JsonResponse(body, status=503 if failing else 200)
@@ -42,20 +42,11 @@ def failing_checks(checks: dict[str, str], excused: Collection[str]) -> list[str
     return [name for name, said in checks.items() if said != OK and name not in excused]
 
 
-class Readiness:
-    """The checks, made at most once a second in a process."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.looked_at = float("-inf")
-        self.found: dict[str, str] = {}
-
-    def look(self) -> dict[str, str]:
-        with self.lock:
-            if time.monotonic() - self.looked_at > CACHE_SECONDS:
-                self.found = run_checks()
-                self.looked_at = time.monotonic()
-            return self.found
+# The condition lets one thread run the checks while others wait for its results.
+@cached(TTLCache(1, CACHE_SECONDS), condition=threading.Condition())
+def cached_checks() -> dict[str, str]:
+    """Return the results of all checks, which a process runs at most once a second."""
+    return run_checks()
 
 
 def run_checks() -> dict[str, str]:
@@ -113,4 +104,3 @@ CHECKS: dict[str, Callable[[], str]] = {
 }
 DATABASE_CHECKS = {"migrations", "beat"}
 _passed_once: set[str] = set()
-readiness = Readiness()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cachetools import TTLCache
 from django.db.models import Q
 
 from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
@@ -17,6 +17,7 @@ from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 from agentcms.api.pagination import Paging
 from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
+from agentcms.cache import SizeLimitedCache
 from agentcms.db.compiled_query import WINDOW, CompiledQuery
 from agentcms.wire.timestamps import parse_timestamp
 from agents_app.api import representation
@@ -29,9 +30,11 @@ ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "index__n
 
 ANYWHERE = Q()
 
-ROUGH_FROM = 10_000  # agents, from which on a total may be old
-ROUGH_FOR = 5.0  # seconds
-_totals: dict[Any, tuple[float, int]] = {}
+# Counting more agents takes longer than reading a page of them.
+MIN_CACHED_TOTAL = 10_000
+TOTAL_CACHE_SECONDS = 5.0
+
+_totals: SizeLimitedCache[Any, int] = SizeLimitedCache(TTLCache(1000, TOTAL_CACHE_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -118,17 +121,15 @@ def total(user: Any, wanted: AgentListParams) -> int:
     """How many agents there are; where they are many, the count of a moment ago will do."""
     everything = has_role_everywhere(user, Role.VIEWER)
     key = (user.pk, everything, wanted.status, wanted.owner_id, json.dumps(wanted.metadata), wanted.search)
-    until, count = _totals.get(key, (0.0, 0))
-    if until > time.monotonic():
-        return count
+    if (cached := _totals.get(key)) is not None:
+        return cached
     if wanted.is_plain:
         rows = representation.COUNT_QUERY(CallerKind.of(user), **caller_params(user))
         count = rows[0][0] if rows else 0
     else:
         count = filter_agents(user, wanted).count()
-    if count > ROUGH_FROM:
-        _totals.clear() if len(_totals) > 1000 else None
-        _totals[key] = (time.monotonic() + ROUGH_FOR, count)
+    if count > MIN_CACHED_TOTAL:
+        _totals.set(key, count)
     return count
 
 

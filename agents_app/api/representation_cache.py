@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
+
+from cachetools import FIFOCache
 
 from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
 from agentcms.cache import SizeLimitedCache
@@ -13,34 +15,38 @@ from agents_app.api import representation
 from agents_app.api.representation import AgentRow, AgentText
 from agents_app.models import Agent
 
-CHARACTERS = 8_000_000  # some thousands of agents
+MAX_CHARACTERS = 8_000_000  # some thousands of agents
+MAX_TEXT_CHARACTERS = MAX_CHARACTERS // 100
 
 
 class AgentKey(NamedTuple):
-    """What an agent is at a revision never changes; an id that was deleted and made again has another row key."""
+    """An agent at a revision, whose content never changes. An id that is used again has another row key."""
 
     id: str
     row_key: str
     revision: int
 
-    @classmethod
-    def of(cls, told: AgentText) -> Self:
-        return cls(told.id, told.row_key, told.revision)
+
+def _size(agent: AgentText) -> int:
+    return len(agent.text) + len(agent.references)
 
 
-# By how it is shown, and its id.
-_told: SizeLimitedCache[AgentText] = SizeLimitedCache(CHARACTERS)
+# The first part of a key is the relation of the version that the text shows.
+_texts: SizeLimitedCache[tuple[str, AgentKey], AgentText] = SizeLimitedCache(
+    FIFOCache(MAX_CHARACTERS, getsizeof=_size), MAX_TEXT_CHARACTERS
+)
 
 
 def get_many(user: Any, keys: Sequence[AgentKey], shown: str) -> list[AgentText]:
-    """What there is to say of each agent; one query where this process has not told it of all of them before.
+    """Return the texts of these agents; those that are not cached are read in one query.
 
-    An agent that changed or went since its key was read is shown as it is now, or left out.
+    An agent that changed since its key was read is shown as it is now. One that was deleted is left out.
     """
-    found = {key.id: told for key in keys if (told := _told.get((shown, key.id))) and AgentKey.of(told) == key}
-    if missing := [key.id for key in keys if key.id not in found]:
-        found |= load(user, missing, shown)
-    return [found[key.id] for key in keys if key.id in found]
+    cached = _texts.get_many([(shown, key) for key in keys])
+    texts = {key.id: text for (_, key), text in cached.items()}
+    if missing := [key.id for key in keys if key.id not in texts]:
+        texts |= load(user, missing, shown)
+    return [texts[key.id] for key in keys if key.id in texts]
 
 
 def get_many_json(user: Any, keys: Sequence[AgentKey], shown: str) -> list[str]:
@@ -55,7 +61,7 @@ def load(user: Any, agent_ids: list[str], shown: str) -> dict[str, AgentText]:
     for columns in TEXT_QUERY(variant, ids=json.dumps(agent_ids), **caller_params(user)):
         row = AgentRow(*columns)
         found[row.id] = now = AgentText.of(row)
-        _told.keep((shown, row.id), now, len(now.text) + len(now.references))
+        _texts.set((shown, AgentKey(row.id, row.row_key, row.revision)), now)
     return found
 
 

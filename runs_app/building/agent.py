@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cachetools import LRUCache
 from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 
+from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
@@ -163,13 +165,15 @@ class AgentBuilder:
         self.warnings.append(MissingReference(field, key, message))
 
 
-_kept: dict[tuple[Make, str], tuple[Entry, AgentTool]] = {}
+MAX_CACHED_TOOLS = 1000  # per process
+
+_tools: SizeLimitedCache[tuple[Make, str], tuple[Entry, AgentTool]] = SizeLimitedCache(LRUCache(MAX_CACHED_TOOLS))
 
 
 def cached_tool(make: Make, key: str, entry: Entry) -> AgentTool:
-    """The tool of an entry, made once: reading a function's signature is most of what building costs."""
-    known, tool = _kept.get((make, key), (None, None))
-    if known is not entry or tool is None:
+    """Return the tool of an entry, which is built once because reading a function's signature is slow."""
+    cached_entry, tool = _tools.get_or_create((make, key), lambda: (entry, make(key, entry)))
+    if cached_entry is not entry:  # registered anew under the same key
         tool = make(key, entry)
-        _kept[make, key] = (entry, tool)
+        _tools.set((make, key), (entry, tool))
     return tool

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cachetools import TTLCache
 from django.conf import settings
 
+from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.encryption import decrypt
 
 DEMO, CODE = "demo", "code"  # dialects that no staff may choose
-FRESH_FOR = 1.0  # seconds that a process believes what it read of the staff's providers
+CACHE_SECONDS = 1.0  # Changes by staff apply in every process after this time.
 
 
 @dataclass(frozen=True)
@@ -164,18 +165,14 @@ def kept_entries() -> dict[str, Entry]:
     }
 
 
-_read: tuple[float, Table] | None = None
+_tables: SizeLimitedCache[str, Table] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
 
 
 def table() -> Table:
-    """The providers, at most a second old: they are asked for with every run and every warning."""
-    global _read
-    if _read is None or _read[0] < time.monotonic():
-        _read = (time.monotonic() + FRESH_FOR, read())
-    return _read[1]
+    """Return the providers, from the cache where it is less than a second old."""
+    return _tables.get_or_create("table", read)
 
 
 def invalidate() -> None:
-    """Read the table anew with the next question."""
-    global _read
-    _read = None
+    """Remove the table from the cache of this process."""
+    _tables.clear()

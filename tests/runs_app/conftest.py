@@ -4,7 +4,9 @@ import asyncio
 from uuid import uuid4
 
 import pytest
+from cachetools import TTLCache
 
+from agentcms.cache import SizeLimitedCache
 from runs_app.engine.context import RunDeps
 from runs_app.providers import table
 
@@ -12,7 +14,7 @@ from runs_app.providers import table
 @pytest.fixture(autouse=True)
 def providers_as_they_are(monkeypatch):
     """No test believes what another one read of the providers, and each believes for as long as it takes."""
-    monkeypatch.setattr(table, "FRESH_FOR", 60)
+    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
     table.invalidate()
     yield
     table.invalidate()

@@ -7,7 +7,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from access_app.role import Role
-from agentcms.lru_cache import Kept
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
@@ -196,17 +195,3 @@ def test_what_is_kept_asks_the_database_nothing(agent):
         stored.build()
 
     assert len(queries) == 0
-
-
-def test_only_so_many_are_kept_and_the_oldest_go():
-    kept = Kept(2)
-    made = []
-
-    def make(key):
-        return kept.get(key, lambda: made.append(key) or key)
-
-    for key in (1, 2, 1, 3, 1, 2):
-        make(key)
-
-    assert made == [1, 2, 3, 2]
-    assert len(kept) == 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from cachetools import FIFOCache
 from django.db.models import Count, F, IntegerField, OuterRef, Q, Subquery
 
 from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
@@ -36,8 +37,13 @@ class Key(NamedTuple):
 
 Keys = list[Key]
 
-_told: SizeLimitedCache[str] = SizeLimitedCache(8_000_000)  # characters: some thousands of versions
-_compared: SizeLimitedCache[str] = SizeLimitedCache(4_000_000)
+
+def _text_cache(max_characters: int) -> SizeLimitedCache[Any, str]:
+    return SizeLimitedCache(FIFOCache(max_characters, getsizeof=len), max_characters // 100)
+
+
+_version_texts = _text_cache(8_000_000)  # some thousands of versions
+_comparison_texts = _text_cache(4_000_000)
 
 
 def pointers_and_total(user: Any, agent_id: str) -> tuple[Pointers, int] | None:
@@ -65,7 +71,7 @@ def get_many_json(keys: Sequence[Key], pointers: Pointers) -> list[str]:
 
     One that changed since its key was read is shown as it is now, one that went is left out.
     """
-    told = {key.id: text for key in keys if (text := _told.get(key)) is not None}
+    told = {key.id: text for key, text in _version_texts.get_many(keys).items()}
     if missing := [key.id for key in keys if key.id not in told]:
         told |= {row_id: text for row_id, (_, text) in read(missing, pointers.agent_id).items()}
     return [with_pointers(told[key.id], key.id, pointers) for key in keys if key.id in told]
@@ -74,12 +80,12 @@ def get_many_json(keys: Sequence[Key], pointers: Pointers) -> list[str]:
 def comparison(before: Key, after: Key, pointers: Pointers) -> str | None:
     """What differs between two versions as JSON text; None where one of them went this moment."""
     ids = (before.id, after.id)  # what they say never changes
-    if (text := _compared.get(ids)) is None:
+    if (text := _comparison_texts.get(ids)) is None:
         found = read(ids, pointers.agent_id)
         if not found.keys() >= set(ids):
             return None
         text = comparison_json(found[before.id][0], found[after.id][0])
-        _compared.keep(ids, text, len(text))
+        _comparison_texts.set(ids, text)
     shown = get_many_json((before, after), pointers)
     return (
         merge_json_objects(text, f'{{"fromVersion":{shown[0]},"toVersion":{shown[1]}}}')
@@ -94,7 +100,7 @@ def read(ids: Sequence[UUID], agent_id: str) -> dict[UUID, tuple[VersionRow, str
     for columns in THESE(ids=json.dumps([each.hex for each in ids])):
         row = VersionRow(*columns)
         text = version_json(row, agent_id)
-        _told.keep(Key(row.id, row.name, row.change_message, row.pinned), text, len(text))
+        _version_texts.set(Key(row.id, row.name, row.change_message, row.pinned), text)
         found[row.id] = row, text
     return found
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(health, "readiness", health.Readiness())
+    health.cached_checks.cache_clear()
     monkeypatch.setattr(health, "_passed_once", set())
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from agentcms.cache import SizeLimitedCache
 from tests.api_client import AGENTS, agent_path
 
 pytestmark = pytest.mark.django_db
@@ -59,21 +58,3 @@ def test_what_one_caller_was_told_another_is_not(api, stranger):
     assert "a" in listed(api)
 
     assert listed(stranger) == {}
-
-
-def test_the_oldest_go_and_the_longest_are_not_kept():
-    kept = SizeLimitedCache(1000)
-    for number in range(200):
-        kept.keep(number, f"text {number}", 10)
-    kept.keep("long", "text", 11)
-
-    assert [kept.get(99), kept.get(100), kept.get(199), kept.get("long")] == [None, "text 100", "text 199", None]
-
-
-def test_a_key_counts_once():
-    kept = SizeLimitedCache(1000)
-    for _ in range(500):
-        kept.keep("a", "text", 10)
-    kept.keep("b", "text", 10)
-
-    assert kept.get("a") == "text"

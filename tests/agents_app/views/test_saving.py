@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from cachetools import TTLCache
 from django.test import Client
 from django.urls import reverse
 
+from agentcms.cache import SizeLimitedCache
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from runs_app.providers import table
@@ -189,8 +191,7 @@ def test_what_the_editor_costs(editor, agent, django_assert_num_queries, monkeyp
     send(editor, agent, "no", description="Warm up.")
 
     # A process believes for a second what it read of the staff's providers; here for as long as it takes.
-    monkeypatch.setattr(table, "FRESH_FOR", 60)
-    monkeypatch.setattr(table, "_read", None)
+    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
     with django_assert_num_queries(7):
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
