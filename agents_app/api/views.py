@@ -162,7 +162,7 @@ def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int)
 def insert_agent(agent: Agent) -> None:
     """Save a new agent; its id may have been taken, by whomever."""
     try:
-        agent.save()
+        agent.insert()
     except IntegrityError:
         if Agent.objects.filter(pk=agent.pk).exists():
             raise id_taken_error(agent.pk) from None

@@ -87,10 +87,16 @@ class Agent(models.Model):
         """
         fields = self._fields_to_save(update_fields)
         with transaction.atomic(using):
+            self.clean()
             if self._state.adding:
                 self._insert()
-            else:
+            elif fields:
                 self._update(fields)
+
+    def insert(self) -> None:
+        """Insert a new agent with its first version. Its fields are validated before; `save()` validates them too."""
+        with transaction.atomic():
+            self._insert()
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
@@ -131,7 +137,6 @@ class Agent(models.Model):
         self.active_version = self.head_version = None
         self.last_version_number = self.revision = 0
         self.row_key = random_key()
-        self.clean()
         with write_batch.send_save_signals(self, created=True):
             Agent.objects.insert_unguarded(self)
             self._stored_owner_id = self.owner_id
@@ -142,9 +147,6 @@ class Agent(models.Model):
 
     def _update(self, fields: Collection[str]) -> None:
         """Write the named fields of this object over the row as it is under its lock."""
-        self.clean()
-        if not fields:
-            return
         names = [name for name in fields if name in schema.FIELDS]
         new_owner = "owner_id" in fields and self.owner_id != self._stored_owner_id
         row = Agent.objects.get_locked(self.pk)
@@ -184,19 +186,22 @@ class Agent(models.Model):
             self.clean()
 
     def edit(self, fields: dict[str, Any]) -> AgentVersion | None:
-        """Change the named configuration fields, starting from what the change asks to start from.
+        """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
 
-        What goes live starts from what is live: with a draft ahead, a publishing edit leaves the draft alone.
-        An edit equal to what it starts from writes nothing. Returns the version made, if any.
+        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, and TypeError
+        for names that are no configuration fields.
         """
+        if unknown := sorted(fields.keys() - {*schema.FIELDS}):
+            raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")
+        validated = schema.validate_partial(schema.to_wire_dict(fields))
         with transaction.atomic():
             row = Agent.objects.get_locked(self.pk)
-            version = row.edit_locked(fields)
+            version = row.edit_locked(validated)
         self.copy_state_from(row)
         return version
 
     def edit_locked(self, fields: dict[str, Any]) -> AgentVersion | None:
-        """`edit` for a row that came from `get_locked()` in this very transaction."""
+        """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
         if not self.has_changes(fields):
@@ -205,10 +210,9 @@ class Agent(models.Model):
         return self.head_version
 
     def write_locked(self, fields: dict[str, Any]) -> None:
-        """Write configuration fields of a row that came from `get_locked()` in this very transaction."""
+        """Write validated fields of a row that `get_locked()` locked in this transaction, on top of the head."""
         for name, value in fields.items():
             setattr(self, name, value)
-        self.clean()
         with write_batch.send_save_signals(self, fields):
             write = AgentWrite(self, fields)
             agent_saving.send(type(self), write=write)

@@ -153,10 +153,10 @@ def apply_record(
 
 def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
     agent = Agent(id=agent_id, owner_id=owner_id, **live)
-    agent.save()
+    agent.insert()
     if draft is not None:
         with change(publish=False):
-            agent.edit(draft)
+            Agent.objects.get_locked(agent_id).edit_locked(draft)
 
 
 def choose_owner(user: Any, named: str | None) -> str:

@@ -1,0 +1,87 @@
+"""A write validates each field that it names once, and no other field."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+
+from agents_app.configuration import schema
+from agents_app.editing.change_context import change
+from agents_app.models import Agent
+from tests.api_client import AGENTS, MODEL, agent_path
+from tests.factories import AgentFactory, UserFactory, member
+from tests.page_client import browser, typed
+from versions_app.exchange.records import Record, import_record
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """The wire names of the fields that are validated."""
+    names, find_faults = [], schema.find_faults
+
+    def note(value, path="", *args):
+        names.append(path)
+        return find_faults(value, path, *args)
+
+    monkeypatch.setattr(schema, "find_faults", note)
+    return names
+
+
+def test_a_patch_validates_its_fields_once(api, validated):
+    AgentFactory(id="concierge")
+    validated.clear()
+
+    api.patch(agent_path(), {"name": "Porter", "tools": []})
+
+    assert validated == ["name", "tools"]
+
+
+def test_a_publishing_patch_beside_a_draft_validates_its_fields_once(api, validated):
+    with change(publish=False):
+        AgentFactory(id="concierge").edit({"description": "Draft"})
+    validated.clear()
+
+    api.patch(agent_path(), {"name": "Porter"})
+
+    assert validated == ["name"]
+
+
+def test_creating_an_agent_validates_its_fields_once(api, validated):
+    api.post(AGENTS, {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL})
+
+    assert sorted(validated) == ["id", "instructions", "model", "name"]
+
+
+def test_saving_the_editor_validates_each_field_once(validated):
+    agent = AgentFactory()
+    sent = typed(agent, name="Porter", publish="yes")
+    validated.clear()
+
+    browser(member("publisher")).post(reverse("agents:edit", args=[agent.pk]), sent)
+
+    assert Agent.objects.get().name == "Porter"
+    assert len(validated) == len(set(validated))
+
+
+def test_importing_a_record_validates_each_field_once(validated):
+    agent = AgentFactory(id="a")
+    live = {**agent.active_version.snapshot, "name": "Porter"}
+    validated.clear()
+
+    import_record(Record("a", {"id": "a", "agent": live}), UserFactory(is_superuser=True), {"publish": True})
+
+    assert Agent.objects.get().name == "Porter"
+    assert len(validated) == len(set(validated))
+
+
+def test_an_edit_by_code_is_validated():
+    agent = AgentFactory()
+
+    with pytest.raises(ValidationError, match="blank"):
+        agent.edit({"name": " "})
+
+    assert agent.versions.count() == 1
+
+
+def test_an_edit_takes_configuration_only():
+    with pytest.raises(TypeError, match="owner_id"):
+        AgentFactory().edit({"owner_id": "kitchen"})
