@@ -11,7 +11,7 @@ from tests.served_accounts import prepared
 AGENTS = 300
 
 
-def test_every_operation_that_is_measured_has_its_profile(tmp_path):
+def test_every_measured_operation_has_a_profile(tmp_path):
     with prepared(tmp_path / "var", API_THROTTLE="off") as copy:
         copy.manage("shell", "-v", "0", "-c", f"from benchmarks.filling import fill; fill({AGENTS}, 2)")
         command = [

@@ -28,7 +28,7 @@ def figures(folder, agents):
 
 
 @pytest.mark.parametrize("agents", [FEW, pytest.param(MANY, marks=pytest.mark.drill)])
-def test_a_large_file_goes_in_and_out_in_bounded_memory(tmp_path, agents):
+def test_a_large_file_is_exported_and_imported_in_bounded_memory(tmp_path, agents):
     found = figures(tmp_path, agents)
 
     assert found["dry run"]["result"]["create"] == found["import"]["result"]["create"] == agents
