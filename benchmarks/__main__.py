@@ -1,14 +1,14 @@
-"""Measure, and write tables and plots into docs/benchmarks.
+"""Run measurements and write tables and charts into docs/benchmarks.
 
-    make benchmark                    the six operations on PostgreSQL with 1,000 agents, at 1, 8 and 32 clients
-    make benchmark ARGS="--sqlite"    the same on the embedded default
-    make benchmark ARGS="--growth"    the same with 100,000 agents and 1,000,000 versions, and the prune sweep on them
-    make benchmark ARGS="--exchange"  an import and an export of 10,000 agents
-    make benchmark ARGS="--footprint" start, memory at rest and a page of the editor of the embedded stack
-    make benchmark ARGS="--profile"   where a web process spends its CPU in each operation, by package
+    make benchmark                    six API operations on PostgreSQL with 1,000 agents, with 1, 8 and 32 clients
+    make benchmark ARGS="--sqlite"    the same on the embedded SQLite
+    make benchmark ARGS="--growth"    the same with 100,000 agents and 1,000,000 versions, then the retention job
+    make benchmark ARGS="--exchange"  import and export of 10,000 agents
+    make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
+    make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
     make benchmark ARGS="--all"       everything, in about ten minutes
 
-It starts what it needs on the loopback, and measures for a bounded time on a copy of its own.
+Starts temporary servers on the loopback interface.
 """
 
 from __future__ import annotations
@@ -17,94 +17,93 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import footprint, load, telling
-from benchmarks.copies import database, manage, prepared, run, served
+from benchmarks import footprint, load, report
+from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
-MOST_SECONDS = 20
-STEPS = ("sqlite", "growth", "profile", "exchange", "footprint")
-EVERYBODY = (1, 8, 32)
-SMALL, GROWN = (1000, 2), (100_000, 10)
+MAX_SECONDS = 20
+PARTS = ("sqlite", "growth", "profile", "exchange", "footprint")
+CLIENTS = (1, 8, 32)
+# Agents, and versions of each.
+SMALL, LARGE = (1000, 2), (100_000, 10)
 
 
 def main() -> None:
-    options = arguments()
-    telling_here = partial(telling.keep_cells, folder=options.out)
-    how = f"{options.runs} runs of {options.seconds:g} s each, in turn; the one that took the least CPU is shown."
-    steps = [name for name in STEPS if getattr(options, name) or options.all]
-    print(load.HEAD, flush=True)
-    if options.all or not steps:
-        cells = cells_of(options, False, SMALL, options.clients)
-        telling_here("postgresql", "PostgreSQL, 1,000 agents", cells, how)
-    if "sqlite" in steps:
-        telling_here("sqlite", "SQLite, 1,000 agents", cells_of(options, True, SMALL, options.clients), how)
-    if "growth" in steps:
-        cells, sweep = grown(options)
-        telling_here("postgresql-grown", "PostgreSQL, 100,000 agents and 1,000,000 versions", cells, how)
-        telling.keep("prune", sweep, options.out)
-    if "profile" in steps:
-        telling.keep("profile", profile(), options.out)
-    if "exchange" in steps:
-        telling.keep("exchange", exchange(options.agents), options.out)
-    if "footprint" in steps:
-        telling.keep("footprint", footprint.measured(), options.out)
-    telling.page(options.out)
-    print(f"\nTables and plots are in {options.out}.")
+    options = parse_arguments()
+    parts = [name for name in PARTS if getattr(options, name) or options.all]
+    report.write_environment(options.runs, options.seconds, options.out)
+    print(load.TABLE_HEADER, flush=True)
+    if options.all or not parts:
+        report.write_measurements("postgresql", measure_load(options, False, options.clients), options.out)
+    if "sqlite" in parts:
+        report.write_measurements("sqlite", measure_load(options, True, options.clients), options.out)
+    if "growth" in parts:
+        measurements, prune = measure_growth(options)
+        report.write_measurements("postgresql-grown", measurements, options.out)
+        report.write_json("prune", prune, options.out)
+    if "profile" in parts:
+        report.write_json("profile", measure_profile(), options.out)
+    if "exchange" in parts:
+        report.write_json("exchange", measure_exchange(options.agents), options.out)
+    if "footprint" in parts:
+        report.write_json("footprint", footprint.measure_footprint(), options.out)
+    report.render(options.out)
+    print(f"\nTables and charts are in {options.out}.")
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in (*STEPS, "all"):
+    for name in (*PARTS, "all"):
         parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.6)
-    # More would bring the agents of the spread edits to the cap too, which then prune.
-    parser.add_argument("--runs", type=int, default=8)
-    parser.add_argument("--clients", type=int, nargs="+", default=EVERYBODY)
-    parser.add_argument("--agents", type=int, default=10_000, help="in the file of --exchange")
-    parser.add_argument("--out", type=Path, default=telling.FOLDER)
+    parser.add_argument("--seconds", type=float, default=0.6, help="duration of each run")
+    # With more runs the agents of the spread edits reach the version limit too.
+    parser.add_argument("--runs", type=int, default=8, help="runs of each operation")
+    parser.add_argument("--clients", type=int, nargs="+", default=CLIENTS, help="numbers of concurrent clients")
+    parser.add_argument("--agents", type=int, default=10_000, help="agents in the file of --exchange")
+    parser.add_argument("--out", type=Path, default=report.FOLDER, help="folder of the results")
     options = parser.parse_args()
-    options.seconds = min(options.seconds, MOST_SECONDS)
+    options.seconds = min(options.seconds, MAX_SECONDS)
     return options
 
 
-def cells_of(
-    options: argparse.Namespace, sqlite: bool, size: tuple[int, int], clients: Sequence[int]
-) -> list[load.Cell]:
-    with prepared(sqlite, *size) as environment, served(environment) as copy:
-        return load.measured(copy, size[0], clients, options.runs, options.seconds)
+def measure_load(options: argparse.Namespace, sqlite: bool, clients: Sequence[int]) -> list[load.Measurement]:
+    with prepared_environment(sqlite, *SMALL) as environment, serving(environment) as deployment:
+        return load.measure_operations(deployment, SMALL[0], clients, options.runs, options.seconds)
 
 
-def grown(options: argparse.Namespace) -> tuple[list[load.Cell], dict[str, float]]:
-    """The operations among a million versions, then the sweep that prunes half of them."""
-    with prepared(False, *GROWN) as environment:
-        with served(environment) as copy:
-            cells = load.measured(copy, GROWN[0], [telling.CLIENTS], options.runs, options.seconds)
-        sweep = run(environment, sys.executable, "-m", "benchmarks.prune", "--filled", "--json")
-    return cells, last_line(sweep)
+def measure_growth(options: argparse.Namespace) -> tuple[list[load.Measurement], dict[str, float]]:
+    """Measure the operations with a million versions, then the retention job that deletes half of them."""
+    with prepared_environment(False, *LARGE) as environment:
+        with serving(environment) as deployment:
+            measurements = load.measure_operations(
+                deployment, LARGE[0], [report.CLIENTS], options.runs, options.seconds
+            )
+        output = run(environment, sys.executable, "-m", "benchmarks.prune", "--filled", "--json")
+    return measurements, parse_last_line(output)
 
 
-def profile() -> dict[str, Any]:
-    with prepared(False, *SMALL) as environment:
+def measure_profile() -> dict[str, Any]:
+    with prepared_environment(False, *SMALL) as environment:
         key = manage(environment, "create_api_key", "bench")
         command = [sys.executable, "-m", "benchmarks.profiles", key, "--agents", str(SMALL[0])]
-        return last_line(run({**environment, "API_THROTTLE": "off"}, *command))
+        return parse_last_line(run({**environment, "API_THROTTLE": "off"}, *command))
 
 
-def exchange(agents: int) -> dict[str, float]:
-    with database(False, Path()) as environment:
+def measure_exchange(agents: int) -> dict[str, float]:
+    """Return the duration and the peak memory of each step."""
+    with empty_database(False, Path()) as environment:
         command = [sys.executable, "-m", "benchmarks.exchange", "--agents", str(agents), "--no-dry-run", "--json"]
-        figures = last_line(run(environment, *command))
-    told: dict[str, float] = {}
-    for step, figure in figures.items():
-        told |= {f"{step}, s": figure["seconds"], f"{step}, peak MB": figure["peak"] / 2**20}
-    return told
+        steps = parse_last_line(run(environment, *command))
+    figures: dict[str, float] = {}
+    for step, measured in steps.items():
+        figures |= {f"{step}, s": measured["seconds"], f"{step}, peak MB": measured["peak"] / 2**20}
+    return figures
 
 
-def last_line(printed: str) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads(printed.splitlines()[-1])
+def parse_last_line(output: str) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(output.splitlines()[-1])
     return figures
 
 

@@ -1,4 +1,4 @@
-"""The client of the load: as little as can be, because it shares the cores with what is measured."""
+"""A minimal HTTP client for the load. It shares the cores with the servers, so it must use little CPU."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 Request = bytes
 
 
-class Line:
-    """A kept-alive connection that sends prepared bytes and reads whole answers."""
+class Connection:
+    """A keep-alive connection that sends encoded requests and reads complete responses."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, request: Request) -> tuple[int, bytes]:
+    def send(self, request: Request) -> tuple[int, bytes]:
+        """Send a request. Return the status and the body of the response."""
         self.socket.sendall(request)
         data = b""
         while (end := data.find(b"\r\n\r\n")) < 0:
@@ -38,8 +39,8 @@ class Line:
         return chunk
 
 
-class Api:
-    """Requests of one key, as bytes."""
+class RequestEncoder:
+    """Encoder of API requests with one API key."""
 
     def __init__(self, port: int, key: str) -> None:
         self.port = port
@@ -50,12 +51,13 @@ class Api:
 
     def patch(self, path: str, body: dict[str, Any]) -> Request:
         text = json.dumps(body)
-        kind = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n"
-        return f"PATCH {path} {self.head}{kind}\r\n{text}".encode()
+        content_headers = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n"
+        return f"PATCH {path} {self.head}{content_headers}\r\n{text}".encode()
 
-    def json(self, path: str) -> Any:
-        with closing(Line(self.port)) as line:
-            status, body = line.ask(self.get(path))
+    def fetch_json(self, path: str) -> Any:
+        """Send a GET on a connection of its own. Return the decoded body; raise RuntimeError for an error status."""
+        with closing(Connection(self.port)) as connection:
+            status, body = connection.send(self.get(path))
         if status != 200:
-            raise RuntimeError(f"{path} answered {status}: {body[:200]!r}")
+            raise RuntimeError(f"{path} returned {status}: {body[:200]!r}")
         return json.loads(body)

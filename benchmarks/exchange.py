@@ -1,10 +1,10 @@
-"""How long a large import and export take, and how much memory the process that does them needs at most.
+"""Duration and peak memory of a large import and export.
 
     .venv/bin/python -m benchmarks.exchange --agents 10000
     .venv/bin/python -m tests.postgres -- .venv/bin/python -m benchmarks.exchange
 
-Runs on the database of DATABASE_URL, which it fills, or on SQLite in a temporary data folder. Each job is done by a
-process of its own, so that its peak is its own.
+Uses the database of DATABASE_URL and adds agents to it, or SQLite in a temporary data folder. Each job runs in a new
+process, so that the peak memory is that of the job.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
 from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder  # noqa: E402
 
+NO_JOB = "00000000-0000-0000-0000-000000000000"
 WORDS = (
     "answer",
     "the",
@@ -54,13 +55,15 @@ WORDS = (
     "👋",
 )
 
+Step = Callable[[], dict[str, Any]]
+
 
 def write_file(path: Path, agents: int, size: int) -> int:
-    """Records of about `size` bytes each, the same for the same numbers; returns the size of the file."""
-    chance = random.Random(1)
+    """Write records of about `size` bytes each, always the same ones. Return the size of the file."""
+    rng = random.Random(1)
     with path.open("w", encoding="utf-8") as file:
         for number in range(agents):
-            text = " ".join(chance.choices(WORDS, k=size * 10 // 67))
+            text = " ".join(rng.choices(WORDS, k=size * 10 // 67))
             fields = {
                 "name": f"Agent {number}",
                 "instructions": text,
@@ -73,13 +76,13 @@ def write_file(path: Path, agents: int, size: int) -> int:
     return path.stat().st_size
 
 
-def peak() -> int:
-    """The most memory that this process ever held, in bytes."""
+def peak_memory() -> int:
+    """Return the peak resident memory of this process, in bytes."""
     return int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) * 1024
 
 
-def do(job: Job) -> dict[str, Any]:
-    """Let a process of its own do the job: what it came to, its seconds, and its peak beside what it began with."""
+def run_in_process(job: Job) -> dict[str, Any]:
+    """Run a job in a new process. Return its result, duration and CPU time, and its memory before and at the peak."""
     command = [sys.executable, "-m", "benchmarks.exchange", "--job", str(job.pk)]
     done = subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True)
     job.refresh_from_db()
@@ -87,62 +90,66 @@ def do(job: Job) -> dict[str, Any]:
     return {"result": job.result, **json.loads(done.stdout.splitlines()[-1])}
 
 
-def do_here(job_id: str) -> None:
-    runner.run_claimed(
-        "00000000-0000-0000-0000-000000000000"
-    )  # opens the connection, which is not the job's to answer for
-    before, began, busy = peak(), time.perf_counter(), time.process_time()
+def run_here(job_id: str) -> None:
+    """Run a job in this process and print the measurements as JSON."""
+    # Opens the database connection, which is not part of the measurement.
+    runner.run_claimed(NO_JOB)
+    before, started, cpu = peak_memory(), time.perf_counter(), time.process_time()
     runner.run_claimed(job_id)
-    seconds, of_cpu = time.perf_counter() - began, time.process_time() - busy
-    print(json.dumps({"seconds": seconds, "cpu": of_cpu, "before": before, "peak": peak()}))
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "before": before, "peak": peak_memory()}))
 
 
-def take_in(file: Path, **options: Any) -> dict[str, Any]:
-    job = Job.objects.create(kind=IMPORT, requested_by=root(), parameters={"name": file.name, **options})
+def import_file(file: Path, **options: Any) -> dict[str, Any]:
+    job = Job.objects.create(kind=IMPORT, requested_by=superuser(), parameters={"name": file.name, **options})
     os.link(file, exchange_folder() / f"{job.pk}.upload")
-    return do(job)
+    return run_in_process(job)
 
 
 def export() -> dict[str, Any]:
-    return do(Job.objects.create(kind=EXPORT, requested_by=root()))
+    return run_in_process(Job.objects.create(kind=EXPORT, requested_by=superuser()))
 
 
-def root() -> Any:
+def superuser() -> Any:
     return get_user_model().objects.get_or_create(username="root", defaults={"is_superuser": True})[0]
 
 
-def told(what: str, figures: dict[str, Any]) -> dict[str, Any]:
-    result = {name: value for name, value in figures["result"].items() if name not in ("records", "file")}
-    seconds, memory = (figures["seconds"], figures["cpu"]), (figures["peak"] >> 20, figures["before"] >> 20)
-    print(f"{what}: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU), peak {memory[0]} MB ({memory[1]} MB idle)")
-    print(f"    {result if 'create' in result else figures['result']}", flush=True)
+def run_step(name: str, step: Step) -> dict[str, Any]:
+    """Run a step, print its measurements and return them, without the records of an import."""
+    figures = step()
+    result = figures["result"]
+    if "create" in result:
+        result = figures["result"] = {key: value for key, value in result.items() if key not in ("records", "file")}
+    peak, before = figures["peak"] >> 20, figures["before"] >> 20
+    print(f"{name}: {figures['seconds']:.1f} s ({figures['cpu']:.1f} s of CPU), peak {peak} MB ({before} MB idle)")
+    print(f"    {result}", flush=True)
     return figures
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=10_000)
-    parser.add_argument("--bytes", type=int, default=6000, help="of each record, roughly")
+    parser.add_argument("--bytes", type=int, default=6000, help="approximate size of each record")
     parser.add_argument("--no-dry-run", action="store_true")
-    parser.add_argument("--json", action="store_true", help="the figures again as the last line")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON in the last line")
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_arguments()
     if options.job:
-        return do_here(options.job)
+        return run_here(options.job)
     call_command("migrate", verbosity=0)
     file = exchange_folder() / "benchmark.jsonl"
     size = write_file(file, options.agents, options.bytes)
     print(f"{options.agents} agents, {size / 1e6:.1f} MB, {connection.vendor}", flush=True)
 
-    steps: dict[str, Callable[[], dict[str, Any]]] = {}
-    if not options.no_dry_run:
-        steps["dry run"] = partial(take_in, file, dryRun=True)
-    steps |= {"import": partial(take_in, file), "import of the same": partial(take_in, file)}
-    steps |= {"export": export, "export again": export}
-    figures = {what: told(what, do_it()) for what, do_it in steps.items()}
+    steps: dict[str, Step] = {} if options.no_dry_run else {"dry run": partial(import_file, file, dryRun=True)}
+    steps |= {"import": partial(import_file, file), "repeated import": partial(import_file, file)}
+    steps |= {"export": export, "repeated export": export}
+    figures = {name: run_step(name, step) for name, step in steps.items()}
     if options.json:
-        for each in figures.values():
-            each["result"].pop("records", None) if "create" in each["result"] else None
         print(json.dumps(figures))
     return None
 

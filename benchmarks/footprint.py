@@ -1,4 +1,4 @@
-"""What the embedded stack takes on one machine: its start, its memory at rest, and a page of the editor."""
+"""Start time, idle memory and one page of the embedded stack on one machine."""
 
 from __future__ import annotations
 
@@ -13,69 +13,70 @@ from typing import Any
 import httpx
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.copies import wait_for
-from benchmarks.load import cpu_of
+from benchmarks.deployment import wait_until_serving
+from benchmarks.load import cpu_seconds
 from tests.served import PASSWORD, Served
 
-AGENTS, VERSIONS, WARM_UP, PAGES = 1000, 10, 20, 60
-REST = 5.0  # seconds
+AGENTS, VERSIONS, WARM_UP_REQUESTS, REQUESTS = 1000, 10, 20, 60
+IDLE_SECONDS = 5.0
 
 
-def measured() -> dict[str, float]:
-    """Seconds of a start on existing data, megabytes at rest, milliseconds of a page."""
-    os.environ.pop(
-        "PYTHONDONTWRITEBYTECODE", None
-    )  # as on any machine, the second start finds what the first compiled
+def measure_footprint() -> dict[str, float]:
+    """Return the seconds of a start on existing data, the idle memory in MB, and the milliseconds of a page."""
+    # The second start must find the bytecode that the first one compiled, as on a normal machine.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="agentcms-footprint-") as folder:
         copy = Served(Path(folder) / "var")
         try:
             copy.start()
             copy.create_user("ann", "--superuser")
-            copy.manage("shell", "-v", "0", "-c", f"from benchmarks.filling import fill; fill({AGENTS}, {VERSIONS})")
+            code = f"from benchmarks.sample_data import fill; fill({AGENTS}, {VERSIONS})"
+            copy.manage("shell", "-v", "0", "-c", code)
             copy.stop()
-            return {"first answer, s": seconds_to_first_answer(copy), **memory(copy), **editor_page(copy)}
+            return {"start, s": start_seconds(copy), **idle_memory(copy), **editor_page(copy)}
         finally:
             copy.stop()
 
 
-def seconds_to_first_answer(copy: Served) -> float:
-    began = time.perf_counter()
+def start_seconds(copy: Served) -> float:
+    """Start a copy. Return the seconds until its first response."""
+    started = time.perf_counter()
     copy.launch()
-    wait_for(copy.port, "/sign-in")
-    return time.perf_counter() - began
+    wait_until_serving(copy.port, "/sign-in")
+    return time.perf_counter() - started
 
 
-def memory(copy: Served) -> dict[str, float]:
-    """Of all processes, what several share counted once; the sum that `ps` shows counts it in each."""
-    time.sleep(REST)
-    everybody = [process.memory_full_info() for process in copy.processes()]
-    mega = 1024 * 1024
+def idle_memory(copy: Served) -> dict[str, float]:
+    """Return the memory of all processes: with shared pages counted once (PSS), and in each process (RSS)."""
+    time.sleep(IDLE_SECONDS)
+    processes = [process.memory_full_info() for process in copy.processes()]
+    megabyte = 1024 * 1024
     return {
-        "memory at rest, MB": sum(each.pss for each in everybody) / mega,
-        "memory as ps adds it up, MB": sum(each.rss for each in everybody) / mega,
-        "processes": len(everybody),
+        "idle memory (PSS), MB": sum(memory.pss for memory in processes) / megabyte,
+        "idle memory (sum of RSS), MB": sum(memory.rss for memory in processes) / megabyte,
+        "processes": len(processes),
     }
 
 
 def editor_page(copy: Served) -> dict[str, float]:
-    """CPU of the servers and time to answer, of the editor of an agent with a history."""
+    """Return the CPU time and the duration of the editor page of an agent with a history."""
     servers = [psutil.Process(copy.processes()[0].pid)]
-    with closing(signed_in(copy)) as client:
-        for number in range(WARM_UP):
-            seconds_of(client, number)
-        cpu = cpu_of(servers)
-        times = [seconds_of(client, WARM_UP + number) for number in range(PAGES)]
-        spent = (cpu_of(servers) - cpu) / PAGES
-    return {"editor page, CPU ms": spent * 1000, "editor page, ms": statistics.median(times) * 1000}
+    with closing(signed_in_client(copy)) as client:
+        for number in range(WARM_UP_REQUESTS):
+            request_seconds(client, number)
+        cpu = cpu_seconds(servers)
+        durations = [request_seconds(client, WARM_UP_REQUESTS + number) for number in range(REQUESTS)]
+        cpu = (cpu_seconds(servers) - cpu) / REQUESTS
+    return {"editor page, CPU ms": cpu * 1000, "editor page, median ms": statistics.median(durations) * 1000}
 
 
-def seconds_of(client: httpx.Client, number: int) -> float:
-    began = time.perf_counter()
+def request_seconds(client: httpx.Client, number: int) -> float:
+    started = time.perf_counter()
     assert client.get(f"/agents/agent-{number:06d}").status_code == 200
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
-def signed_in(copy: Served) -> httpx.Client:
+def signed_in_client(copy: Served) -> httpx.Client:
     client = httpx.Client(base_url=copy.base_url, timeout=30, follow_redirects=True)
     page = client.get("/sign-in")
     fields: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""Throughput, latency and server CPU of the six operations, at so many clients, on a copy of its own.
+"""Throughput, latency and server CPU of six API operations under load from concurrent clients.
 
-CPU is that of the web server's processes, the database's and the cache's, from /proc, per answered request.
+CPU is the CPU time of the web server, the database and the cache together, from /proc, per successful request.
 """
 
 from __future__ import annotations
@@ -10,25 +10,34 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil  # type: ignore[import-untyped]
 
 from benchmarks import TEXT
-from benchmarks.client import Api, Line, Request
-from benchmarks.copies import Copy
-from benchmarks.pace import pace
+from benchmarks.calibration import reference_cpu_ms
+from benchmarks.client import Connection, Request, RequestEncoder
+from benchmarks.deployment import Deployment
 
-WARM_UP = 0.4
+WARM_UP = 0.4  # seconds
+VERSION_LIMIT = 50  # the default of AGENT_VERSION_LIMIT
+
+READ = "read an agent"
+LIST_AGENTS = "list 100 agents"
+EDIT_SPREAD = "edit one of 200 agents"
+EDIT_AT_LIMIT = "edit at the version limit"
+LIST_VERSIONS = "list 20 versions"
+COMPARE = "compare two versions"
+EDITS = (EDIT_SPREAD, EDIT_AT_LIMIT)
 
 Operation = Callable[[], Request]
 
 
 @dataclass
-class Cell:
-    """One operation at one number of clients; times in milliseconds.
+class Measurement:
+    """The figures of one operation with one number of clients. Times are in milliseconds.
 
-    `pace` is that of the idle machine around it, `middle_cpu` that of the run in the middle where there were several.
+    `reference_ms` is the reference of the idle machine, `median_cpu` the median CPU of all runs.
     """
 
     operation: str
@@ -39,127 +48,159 @@ class Cell:
     p99: float
     cpu: float
     errors: int
-    pace: float = 0.0
-    middle_cpu: float = 0.0
+    reference_ms: float = 0.0
+    median_cpu: float = 0.0
 
 
-def measured(copy: Copy, agents: int, clients: Sequence[int], runs: int, seconds: float) -> list[Cell]:
-    """Every operation at every number of clients; of several runs the one that took the least CPU.
+def measure_operations(
+    deployment: Deployment, agents: int, clients: Sequence[int], runs: int, seconds: float
+) -> list[Measurement]:
+    """Measure each operation with each number of clients. Return the run with the least CPU of each.
 
-    Whoever else uses the hardware only adds to it, for seconds or for minutes: so all are measured in turn, in rounds.
-    Edits come after all reading, because what was edited has to be told anew.
+    Other users of the hardware add CPU time, for seconds or minutes. So all combinations are measured in turn, several
+    times. Edits come last, because they invalidate the caches of the reads.
     """
-    api = Api(copy.port, copy.key)
-    fill_history(api)
-    measurements = list(itertools.product(operations(api, agents).items(), clients))
-    cells: dict[tuple[str, int], Cell] = {}
+    encoder = RequestEncoder(deployment.port, deployment.key)
+    fill_histories(encoder)
+    combinations = list(itertools.product(build_operations(encoder, agents).items(), clients))
+    measurements: dict[tuple[str, int], Measurement] = {}
     for are_edits in (False, True):
-        group = [each for each in measurements if each[0][0].startswith("edit") == are_edits]
-        rounds = [[paced(name, act, copy, count, seconds) for (name, act), count in group] for _ in range(runs)]
-        cells |= {(each.operation, each.clients): each for each in map(least, zip(*rounds, strict=True))}
-    found = [cells[name, count] for (name, _), count in measurements]
-    print("\n".join(map(row, found)), flush=True)
-    return found
+        group = [combination for combination in combinations if (combination[0][0] in EDITS) == are_edits]
+        rounds = [
+            [measure_with_reference(name, operation, deployment, count, seconds) for (name, operation), count in group]
+            for _ in range(runs)
+        ]
+        best = map(select_least_cpu, zip(*rounds, strict=True))
+        measurements |= {(measurement.operation, measurement.clients): measurement for measurement in best}
+    results = [measurements[name, count] for (name, _), count in combinations]
+    print("\n".join(map(table_row, results)), flush=True)
+    return results
 
 
-def paced(name: str, act: Operation, copy: Copy, clients: int, seconds: float) -> Cell:
-    """What `measure` finds, with the pace around it."""
-    before = pace()
-    found = measure(name, act, copy, clients, seconds)
-    found.pace = (before + pace()) / 2
-    return found
+def measure_with_reference(
+    name: str, operation: Operation, deployment: Deployment, clients: int, seconds: float
+) -> Measurement:
+    """Measure one run, and the speed of the idle machine before and after it."""
+    before = reference_cpu_ms()
+    measurement = measure(name, operation, deployment, clients, seconds)
+    measurement.reference_ms = (before + reference_cpu_ms()) / 2
+    return measurement
 
 
-def least(tried: Sequence[Cell]) -> Cell:
-    """The run that took the least CPU, with that of the run in the middle, and the errors of all."""
-    cheapest, *_ = ordered = sorted(tried, key=lambda each: each.cpu)
-    cheapest.middle_cpu = ordered[len(ordered) // 2].cpu
-    cheapest.errors = sum(each.errors for each in tried)
-    return cheapest
+def select_least_cpu(runs: Sequence[Measurement]) -> Measurement:
+    """Return the run with the least CPU, with the median CPU and the errors of all runs."""
+    best, *_ = ordered = sorted(runs, key=lambda run: run.cpu)
+    best.median_cpu = ordered[len(ordered) // 2].cpu
+    best.errors = sum(run.errors for run in runs)
+    return best
 
 
-HEAD = """| operation | clients | requests/s | p50 ms | p95 ms | p99 ms | CPU ms | in the middle | errors | pace ms |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+TABLE_HEADER = """| operation | clients | requests/s | p50 ms | p95 ms | p99 ms | CPU ms | median CPU ms | errors | reference ms |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""  # noqa: E501
 
 
-def row(cell: Cell) -> str:
-    figures = f"{cell.per_second:.0f} | {cell.p50:.2f} | {cell.p95:.2f} | {cell.p99:.2f} | {cell.cpu:.2f}"
-    figures += f" | {cell.middle_cpu:.2f}"
-    return f"| {cell.operation} | {cell.clients} | {figures} | {cell.errors} | {cell.pace:.0f} |"
+def table_row(measurement: Measurement) -> str:
+    m = measurement
+    latency = f"{m.p50:.2f} | {m.p95:.2f} | {m.p99:.2f}"
+    cpu = f"{m.cpu:.2f} | {m.median_cpu:.2f}"
+    return (
+        f"| {m.operation} | {m.clients} | {m.per_second:.0f} | {latency} | {cpu} | {m.errors} | {m.reference_ms:.0f} |"
+    )
 
 
-def operations(api: Api, agents: int) -> dict[str, Operation]:
-    """What is measured, by name."""
-    chance, count = random.Random(1), itertools.count()
+def build_operations(encoder: RequestEncoder, agents: int) -> dict[str, Operation]:
+    """Return the operations by name. Each call of one returns the next request."""
+    rng, count = random.Random(1), itertools.count()
     path = "/api/stored/agents"
     history = f"{path}/agent-000000/versions"
-    newest, *_, oldest = api.json(f"{history}?perPage=50")["versions"]
-    compared = f"{history}/compare?from={oldest['id']}&to={newest['id']}"
+    newest, *_, oldest = encoder.fetch_json(f"{history}?perPage=50")["versions"]
+    comparison = f"{history}/compare?from={oldest['id']}&to={newest['id']}"
 
     def edit(number: int) -> Request:
-        return api.patch(f"{path}/agent-{number:06d}", {"instructions": f"{TEXT} edit {next(count)}"})
+        return encoder.patch(f"{path}/agent-{number:06d}", {"instructions": f"{TEXT} edit {next(count)}"})
 
     pages = max(1, min(agents, 1000) // 100)
     return {
-        "read an agent": lambda: api.get(f"{path}/agent-{chance.randrange(agents):06d}"),
-        "list 100": lambda: api.get(f"{path}?perPage=100&page={chance.randrange(pages)}"),
-        "edit, spread over 200": lambda: edit(100 + chance.randrange(200)),
-        "edit one at the cap": lambda: edit(1),
-        "list 20 versions": lambda: api.get(f"{history}?perPage=20&page={chance.randrange(2)}"),
-        "compare": lambda: api.get(compared),
+        READ: lambda: encoder.get(f"{path}/agent-{rng.randrange(agents):06d}"),
+        LIST_AGENTS: lambda: encoder.get(f"{path}?perPage=100&page={rng.randrange(pages)}"),
+        EDIT_SPREAD: lambda: edit(100 + rng.randrange(200)),
+        EDIT_AT_LIMIT: lambda: edit(1),
+        LIST_VERSIONS: lambda: encoder.get(f"{history}?perPage=20&page={rng.randrange(2)}"),
+        COMPARE: lambda: encoder.get(comparison),
     }
 
 
-def fill_history(api: Api) -> None:
-    """Bring two agents to the cap, through the application, so that their versions differ."""
-    line = Line(api.port)
-    for agent, number in itertools.product(("agent-000000", "agent-000001"), range(50)):
-        line.ask(api.patch(f"/api/stored/agents/{agent}", {"instructions": f"{TEXT} filled {number}"}))
-    line.close()
+def history_edits(encoder: RequestEncoder) -> list[Request]:
+    """Return the edits that give two agents as many different versions as the limit allows."""
+    return [
+        encoder.patch(f"/api/stored/agents/{agent}", {"instructions": f"{TEXT} filled {number}"})
+        for agent, number in itertools.product(("agent-000000", "agent-000001"), range(VERSION_LIMIT))
+    ]
 
 
-def cpu_of(processes: list[psutil.Process]) -> float:
-    """CPU seconds so far of these processes, their children, and the children that ended."""
+def fill_histories(encoder: RequestEncoder) -> None:
+    connection = Connection(encoder.port)
+    for request in history_edits(encoder):
+        connection.send(request)
+    connection.close()
+
+
+def cpu_seconds(processes: list[psutil.Process]) -> float:
+    """Return the CPU seconds used so far by these processes and their children, including children that ended."""
     total = 0.0
-    for process in processes:
-        for each in [process, *process.children(recursive=True)]:
-            times = each.cpu_times()
+    for parent in processes:
+        for process in [parent, *parent.children(recursive=True)]:
+            times = process.cpu_times()
             total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
-def measure(name: str, act: Operation, copy: Copy, clients: int, seconds: float) -> Cell:
-    """Let so many clients repeat an operation for a while."""
-    times: list[float] = []
-    errors = itertools.count()
-    recording, stopping = threading.Event(), threading.Event()
+@dataclass
+class Recorder:
+    """The durations and error statuses that the clients of one run collect."""
 
-    def run() -> None:
-        line = Line(copy.port)
-        while not stopping.is_set():
-            request = act()
-            began = time.perf_counter()
-            status, _ = line.ask(request)
-            if recording.is_set():
-                times.append(time.perf_counter() - began) if status == 200 else next(errors)
-        line.close()
+    seconds: list[float] = field(default_factory=list)
+    error_statuses: list[int] = field(default_factory=list)
+    recording: threading.Event = field(default_factory=threading.Event)
+    stopping: threading.Event = field(default_factory=threading.Event)
 
-    threads = [threading.Thread(target=run) for _ in range(clients)]
+    def repeat(self, operation: Operation, port: int) -> None:
+        """Send requests until `stopping` is set. Record them while `recording` is set."""
+        connection = Connection(port)
+        while not self.stopping.is_set():
+            request = operation()
+            started = time.perf_counter()
+            status, _ = connection.send(request)
+            if not self.recording.is_set():
+                continue
+            if status == 200:
+                self.seconds.append(time.perf_counter() - started)
+            else:
+                self.error_statuses.append(status)
+        connection.close()
+
+
+def measure(name: str, operation: Operation, deployment: Deployment, clients: int, seconds: float) -> Measurement:
+    """Repeat an operation from concurrent clients for some seconds."""
+    recorder = Recorder()
+    threads = [threading.Thread(target=recorder.repeat, args=(operation, deployment.port)) for _ in range(clients)]
     for thread in threads:
         thread.start()
     time.sleep(WARM_UP)
-    cpu, began = cpu_of(copy.servers), time.perf_counter()
-    recording.set()
+    cpu, started = cpu_seconds(deployment.servers), time.perf_counter()
+    recorder.recording.set()
     time.sleep(seconds)
-    recording.clear()
-    took, spent = time.perf_counter() - began, cpu_of(copy.servers) - cpu
-    stopping.set()
+    recorder.recording.clear()
+    elapsed, cpu = time.perf_counter() - started, cpu_seconds(deployment.servers) - cpu
+    recorder.stopping.set()
     for thread in threads:
         thread.join()
-    return cell(name, clients, times, took, spent, next(errors))
+    return summarize(name, clients, recorder, elapsed, cpu)
 
 
-def cell(name: str, clients: int, times: list[float], took: float, spent: float, errors: int) -> Cell:
-    times = sorted(times) or [float("nan")]
-    at = {share: times[min(len(times) - 1, int(len(times) * share))] * 1000 for share in (0.5, 0.95, 0.99)}
-    return Cell(name, clients, len(times) / took, at[0.5], at[0.95], at[0.99], spent / len(times) * 1000, errors)
+def summarize(name: str, clients: int, recorder: Recorder, elapsed: float, cpu: float) -> Measurement:
+    durations = sorted(recorder.seconds) or [float("nan")]
+    count = len(durations)
+    p50, p95, p99 = (durations[min(count - 1, int(count * share))] * 1000 for share in (0.5, 0.95, 0.99))
+    errors = len(recorder.error_statuses)
+    return Measurement(name, clients, count / elapsed, p50, p95, p99, cpu / count * 1000, errors)

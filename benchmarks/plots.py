@@ -1,46 +1,48 @@
-"""Plots as SVG, without a library and without a script: bars in groups, readable on light and dark pages."""
+"""Bar charts as static SVG, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import cycle, groupby
+from math import isnan
+from operator import itemgetter
 from typing import Any
 
-WIDTH, LABELS, ROW, GAP = 720, 190, 18, 14
-SHADES = ("#93c3cd", "#2f8296", "#0c5a6b")
+WIDTH, LABEL_WIDTH, VALUE_WIDTH, ROW_HEIGHT, GAP = 720, 190, 130, 18, 14
+COLORS = ("#93c3cd", "#2f8296", "#0c5a6b")
 STYLE = """<style>text{font:12px system-ui,sans-serif;fill:#15201c}
 @media(prefers-color-scheme:dark){text{fill:#e7ede9}}</style>"""
 
 
-def bars(title: str, cells: Sequence[Mapping[str, Any]], unit: str) -> str:
-    """A group of bars per operation, one bar per number of clients; `unit` names the figure in each cell."""
-    most = max((cell[unit] for cell in cells if cell[unit] == cell[unit]), default=1) or 1
-    drawn: list[str] = []
-    y, before = 40, None
-    for cell in cells:
-        if cell["operation"] != before:
-            y += GAP
-            drawn.append(text(0, y + 13, cell["operation"]))
-            before, shade = cell["operation"], 0
-        drawn += bar(y, cell, unit, most, SHADES[shade % len(SHADES)])
-        shade += 1
-        y += ROW
+def render_bar_chart(title: str, measurements: Sequence[Mapping[str, Any]], figure: str) -> str:
+    """Return a chart with a group per operation and a bar per number of clients.
+
+    `figure` is the key of the value in each measurement. A value that is not a number has a bar of length 0.
+    """
+    maximum = max((value for m in measurements if not isnan(value := m[figure])), default=1) or 1
+    elements: list[str] = []
+    y = 40
+    for operation, group in groupby(measurements, key=itemgetter("operation")):
+        y += GAP
+        elements.append(text_element(0, y + 13, operation))
+        for measurement, color in zip(group, cycle(COLORS), strict=False):
+            elements += bar_elements(y, measurement, figure, maximum, color)
+            y += ROW_HEIGHT
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + GAP}" role="img">'
-    return "\n".join(
-        [head, f"<title>{escape(title)}</title>", STYLE, text(0, 20, title, bold=True), *drawn, "</svg>\n"]
-    )
+    heading = text_element(0, 20, title, ' font-weight="700"')
+    return "\n".join([head, f"<title>{escape(title)}</title>", STYLE, heading, *elements, "</svg>\n"])
 
 
-def bar(y: int, cell: Mapping[str, Any], unit: str, most: float, shade: str) -> list[str]:
-    value = cell[unit] if cell[unit] == cell[unit] else 0.0
-    width = (WIDTH - LABELS - 130) * value / most
-    figure = f"{value:.2f}" if value < 100 else f"{value:.0f}"
+def bar_elements(y: int, measurement: Mapping[str, Any], figure: str, maximum: float, color: str) -> list[str]:
+    value = 0.0 if isnan(measurement[figure]) else measurement[figure]
+    width = (WIDTH - LABEL_WIDTH - VALUE_WIDTH) * value / maximum
+    label = f"{value:.2f}" if value < 100 else f"{value:.0f}"
     return [
-        f'<rect x="{LABELS}" y="{y + 2}" width="{width:.1f}" height="{ROW - 4}" rx="2" fill="{shade}"/>',
-        text(LABELS + width + 6, y + 13, f"{figure} at {cell['clients']}"),
+        f'<rect x="{LABEL_WIDTH}" y="{y + 2}" width="{width:.1f}" height="{ROW_HEIGHT - 4}" rx="2" fill="{color}"/>',
+        text_element(LABEL_WIDTH + width + 6, y + 13, f"{label} at {measurement['clients']}"),
     ]
 
 
-def text(x: float, y: float, words: str, bold: bool = False) -> str:
-    weight = ' font-weight="700"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y}"{weight}>{escape(words)}</text>'
+def text_element(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y}"{attributes}>{escape(text)}</text>'

@@ -1,9 +1,9 @@
-"""What a run costs beside its model: the row, its events, the thread it runs on, the answer over the API.
+"""CPU time of a run without its model: storing it and its events, executing it, and the response of the API.
 
     .venv/bin/python -m benchmarks.runs
 
-Milliseconds of CPU of the whole process, on SQLite in a temporary data folder or on DATABASE_URL. The built-in model
-answers without a pause between its words, so that what it costs itself is small; it counts all the same.
+Milliseconds of the whole process, on SQLite in a temporary data folder or on DATABASE_URL. The built-in model answers
+without pauses. Its small CPU time is included.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from agents_app.models import Agent  # noqa: E402
 from runs_app.models import AgentRun  # noqa: E402
 
 RUNS = 200
-AT_ONCE = 10
+CONCURRENT_RUNS = 10
 DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
@@ -46,40 +46,39 @@ def main() -> None:
     Agent.objects.filter(pk__in=["plain", "tools"]).delete()
     Agent(id="plain", name="Plain", instructions="Answer.", model=DEMO).save()
     Agent(id="tools", name="Tools", instructions="Answer.", model=DEMO, tools=["word-count"]).save()
-    print(f"{'':40}{'CPU of a run':>14}{'runs a second':>16}")
-    for what, agent, text in (
-        ("an answer of ten words", "plain", "Hello"),
-        ("with one tool", "tools", "Use word-count"),
-    ):
-        report(f"generate, {what}", partial(generate, client, agent, text), 1)
-        report(f"stream, {what}", partial(stream, client, agent, text), 1)
-    report(f"generate, {AT_ONCE} at once", partial(generate, client, "plain", "Hello"), AT_ONCE)
-    print(f"{AgentRun.objects.count()} runs, {AgentRun.objects.exclude(status='succeeded').count()} that failed")
+    print(f"{'':40}{'CPU per run':>14}{'runs per second':>16}")
+    cases = (("answer of ten words", "plain", "Hello"), ("one tool call", "tools", "Use word-count"))
+    for label, agent, text in cases:
+        report(f"generate, {label}", partial(generate, client, agent, text), 1)
+        report(f"stream, {label}", partial(stream, client, agent, text), 1)
+    report(f"generate, {CONCURRENT_RUNS} concurrent", partial(generate, client, "plain", "Hello"), CONCURRENT_RUNS)
+    failed = AgentRun.objects.exclude(status="succeeded")
+    print(f"{AgentRun.objects.count()} runs, {failed.count()} failed")
 
 
-def report(what: str, act: Callable[[], Any], at_once: int) -> None:
-    """The first time, which imports what it needs, does not count."""
-    act()
-    with ThreadPoolExecutor(at_once) as threads:
-        cpu, began = time.process_time(), time.perf_counter()
-        list(threads.map(lambda _: act(), range(RUNS)))
-        cpu, took = time.process_time() - cpu, time.perf_counter() - began
-    print(f"{what:40}{cpu / RUNS * 1000:11.1f} ms{RUNS / took:16.1f}")
+def report(label: str, function: Callable[[], Any], threads: int) -> None:
+    """Print the CPU time and the throughput of some calls, without the first one, which imports modules."""
+    function()
+    with ThreadPoolExecutor(threads) as executor:
+        cpu, started = time.process_time(), time.perf_counter()
+        list(executor.map(lambda _: function(), range(RUNS)))
+        cpu, elapsed = time.process_time() - cpu, time.perf_counter() - started
+    print(f"{label:40}{cpu / RUNS * 1000:11.1f} ms{RUNS / elapsed:16.1f}")
 
 
 def generate(client: Client, agent: str, text: str) -> None:
-    answer = ask(client, agent, "generate", text)
-    assert answer.status_code == 200, answer.content
+    response = post(client, agent, "generate", text)
+    assert response.status_code == 200, response.content
 
 
 def stream(client: Client, agent: str, text: str) -> None:
-    answer: Any = ask(client, agent, "stream", text)
-    assert b"".join(answer.streaming_content).endswith(b"data: [DONE]\n\n")
+    response: Any = post(client, agent, "stream", text)
+    assert b"".join(response.streaming_content).endswith(b"data: [DONE]\n\n")
 
 
-def ask(client: Client, agent: str, act: str, text: str) -> Any:
+def post(client: Client, agent: str, action: str, text: str) -> Any:
     body = json.dumps({"messages": text})
-    return client.post(f"/api/agents/{agent}/{act}", body, content_type="application/json")
+    return client.post(f"/api/agents/{agent}/{action}", body, content_type="application/json")
 
 
 if __name__ == "__main__":

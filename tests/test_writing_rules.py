@@ -18,7 +18,6 @@ UNFINISHED = {
     "agents_app",
     "versions_app",
     "runs_app",
-    "benchmarks",
     "tests",
 }
 APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]

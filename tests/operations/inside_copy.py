@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from benchmarks.filling import fill as fill
+from benchmarks.sample_data import fill as fill
 from jobs_app import runner
 from jobs_app.models import Job
 

@@ -1,11 +1,11 @@
-"""The profile of what still costs is taken of every operation that is measured, and told."""
+"""The CPU profile of the benchmarks covers every measured operation, and the rendered page shows it."""
 
 import json
 import subprocess
 import sys
 
 from agentcms.server.processes import PROJECT
-from benchmarks import telling
+from benchmarks import report
 from tests.served_accounts import prepared
 
 AGENTS = 300
@@ -13,7 +13,7 @@ AGENTS = 300
 
 def test_every_measured_operation_has_a_profile(tmp_path):
     with prepared(tmp_path / "var", API_THROTTLE="off") as copy:
-        copy.manage("shell", "-v", "0", "-c", f"from benchmarks.filling import fill; fill({AGENTS}, 2)")
+        copy.manage("shell", "-v", "0", "-c", f"from benchmarks.sample_data import fill; fill({AGENTS}, 2)")
         command = [
             "-m",
             "benchmarks.profiles",
@@ -28,14 +28,24 @@ def test_every_measured_operation_has_a_profile(tmp_path):
         )
 
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found.keys() == telling.WANTED.keys()
-    for figures in found.values():
-        assert figures["cpu"] > 0
-        assert 0 < sum(figures["packages"].values()) <= 101
-        assert "benchmarks" not in figures["packages"]
+    profiles = json.loads(done.stdout.splitlines()[-1])
+    assert profiles.keys() == report.TARGETS.keys()
+    for profile in profiles.values():
+        assert profile["cpu"] > 0
+        assert 0 < sum(profile["packages"].values()) <= 101
+        assert "benchmarks" not in profile["packages"]
 
-    telling.keep("profile", found, tmp_path / "docs")
-    telling.page(tmp_path / "docs")
+    report.write_json("profile", profiles, tmp_path / "docs")
+    report.render(tmp_path / "docs")
     page = (tmp_path / "docs" / "README.md").read_text()
-    assert [operation for operation in found if f"| {operation} | " not in page] == []
+    assert [operation for operation in profiles if f"| {operation} | " not in page] == []
+
+
+def test_the_committed_pages_are_rendered_from_the_committed_figures(tmp_path):
+    for path in report.FOLDER.glob("*.json"):
+        (tmp_path / path.name).write_text(path.read_text())
+
+    report.render(tmp_path)
+
+    rendered = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert rendered == {path.name: path.read_text() for path in report.FOLDER.iterdir()}

@@ -1,0 +1,226 @@
+"""Tables, charts and the page README.md in docs/benchmarks, rendered from the stored figures.
+
+.venv/bin/python -m benchmarks.report     renders everything again without measuring
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+
+from benchmarks import load, plots
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+CHARTS = (("cpu", "CPU per request, ms"), ("p95", "p95, ms"), ("per_second", "Requests per second"))
+
+# CPU milliseconds per request, and requests per second, on PostgreSQL with 8 clients.
+TARGETS = {
+    load.READ: (0.8, 1700),
+    load.LIST_AGENTS: (3.0, 400),
+    load.EDIT_SPREAD: (4.0, 360),
+    load.EDIT_AT_LIMIT: (5.0, 240),
+    load.LIST_VERSIONS: (1.5, 900),
+    load.COMPARE: (1.0, 1300),
+}
+MAX_GROWTH = 1.5
+MAX_SQLITE_EDIT_P95 = 80  # milliseconds
+CLIENTS = 8
+TOP_FUNCTIONS = 4
+
+LOAD_TITLES = {
+    "postgresql": "PostgreSQL, 1,000 agents",
+    "postgresql-grown": "PostgreSQL, 100,000 agents and 1,000,000 versions",
+    "sqlite": "SQLite, 1,000 agents",
+}
+FIGURE_TITLES = {
+    "footprint": "The embedded stack with 1,000 agents (targets: start 8 s, memory 350 MB, editor page 60 ms)",
+    "prune": "The retention job with 1,000,000 versions and concurrent activations",
+    "exchange": "Import and export of 10,000 agents on PostgreSQL",
+}
+
+Figures = dict[str, Any]
+
+
+def write_json(part: str, figures: Any, folder: Path = FOLDER) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{part}.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def write_environment(runs: int, seconds: float, folder: Path = FOLDER) -> None:
+    """Store the date, the machine, and how often each operation is measured for how long."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((line.partition(": ")[2] for line in lines if "model name" in line), "")
+    environment = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "cores": psutil.cpu_count(),
+        "cpu": cpu,
+        "memory_gb": psutil.virtual_memory().total >> 30,
+        "runs": runs,
+        "seconds": seconds,
+    }
+    write_json("environment", environment, folder)
+
+
+def write_measurements(part: str, measurements: Iterable[load.Measurement], folder: Path = FOLDER) -> None:
+    write_json(part, [asdict(measurement) for measurement in measurements], folder)
+
+
+def render(folder: Path = FOLDER) -> None:
+    """Write README.md, and a table and charts for each load measurement, from the JSON files of the folder."""
+    parts = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+    for part in LOAD_TITLES:
+        if part in parts:
+            render_load(part, parts, folder)
+    sections = [
+        introduction(parts),
+        postgresql_section(parts),
+        profile_section(parts),
+        growth_section(parts),
+        sqlite_section(parts),
+        *(figures_section(parts, part) for part in FIGURE_TITLES),
+    ]
+    (folder / "README.md").write_text("\n".join(line for section in sections for line in section))
+
+
+def render_load(part: str, parts: Figures, folder: Path) -> None:
+    """Write the table and the charts of one load measurement."""
+    figures = parts[part]
+    rows = [load.table_row(load.Measurement(**measurement)) for measurement in figures]
+    lines = [f"# {LOAD_TITLES[part]}", "", *method(parts), load.TABLE_HEADER, *rows, ""]
+    for figure, title in CHARTS:
+        chart = f"{part}-{figure.replace('_', '-')}.svg"
+        (folder / chart).write_text(plots.render_bar_chart(title, figures, figure))
+        lines += [f"![{title}]({chart})", ""]
+    (folder / f"{part}.md").write_text("\n".join(lines))
+
+
+def method(parts: Figures) -> list[str]:
+    """Return a paragraph about the runs."""
+    if "environment" not in parts:
+        return []
+    environment = parts["environment"]
+    return [
+        f"{environment['runs']} runs of {environment['seconds']:g} s per row, alternating with the other rows.",
+        "Each row shows the run with the least CPU. *Median CPU* is the median of all runs.",
+        "",
+    ]
+
+
+def introduction(parts: Figures) -> list[str]:
+    if "environment" not in parts:
+        return ["# Benchmarks", ""]
+    environment = parts["environment"]
+    cores, memory = f"{environment['cores']} cores ({environment['cpu']})", f"{environment['memory_gb']} GB of memory"
+    return [
+        "# Benchmarks",
+        "",
+        f"Measured on {environment['date']} with Python {environment['python']} on {cores} and {memory}. The clients",
+        'ran on the same machine. `make benchmark ARGS="--all"` repeats everything in about ten minutes.',
+        "",
+        "- **CPU** is the CPU time of the web server, the database and the cache together, per successful request.",
+        "- **Target** is the worst value that we accept.",
+        "- Each operation is measured several times. The tables show the run with the least CPU, because other users",
+        "  of the hardware can only add to it. **Median CPU** is the median of all runs.",
+        "- **Reference** is the CPU time of a fixed piece of Python, measured before and after on the idle machine.",
+        "  Compare two measurements only if their references are similar.",
+        "",
+    ]
+
+
+def postgresql_section(parts: Figures) -> list[str]:
+    if "postgresql" not in parts:
+        return []
+    lines = [
+        f"## PostgreSQL, 1,000 agents, {CLIENTS} clients",
+        "",
+        "| operation | CPU ms | target | median CPU ms | requests/s | target | p95 ms | reference ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for m in with_default_clients(parts["postgresql"]):
+        cpu, per_second = TARGETS[m["operation"]]
+        cpu_columns = f"{m['cpu']:.2f} | {cpu} | {m['median_cpu']:.2f}"
+        other_columns = f"{m['per_second']:.0f} | {per_second} | {m['p95']:.1f} | {m['reference_ms']:.0f}"
+        lines.append(f"| {m['operation']} | {cpu_columns} | {other_columns} |")
+    return [*lines, "", "[All figures](postgresql.md)", "", "![CPU per request](postgresql-cpu.svg)", ""]
+
+
+def profile_section(parts: Figures) -> list[str]:
+    """Return the packages and functions that use most of the CPU of a web process."""
+    if "profile" not in parts:
+        return []
+    lines = [
+        "## CPU profile",
+        "",
+        "CPU time of a web process with one client, without the web server and the database. The columns on the right",
+        "list the packages and functions that use most of it, in per cent.",
+        "",
+        "| operation | CPU ms | packages | functions |",
+        "| --- | ---: | --- | --- |",
+    ]
+    for operation, figures in parts["profile"].items():
+        packages = ", ".join(f"{name} {share:.0f}" for name, share in figures["packages"].items())
+        top = list(figures["functions"].items())[:TOP_FUNCTIONS]
+        functions = ", ".join(f"`{name.partition(',')[0]}` {share:.0f}" for name, share in top)
+        lines.append(f"| {operation} | {figures['cpu']:.2f} | {packages} | {functions} |")
+    return [*lines, ""]
+
+
+def growth_section(parts: Figures) -> list[str]:
+    if not {"postgresql", "postgresql-grown"} <= parts.keys():
+        return []
+    small = {measurement["operation"]: measurement for measurement in with_default_clients(parts["postgresql"])}
+    lines = [
+        "## Growth: 100,000 agents and 1,000,000 versions",
+        "",
+        "The factor compares the CPU time in multiples of the reference.",
+        "",
+        "| operation | CPU ms with 1,000 agents | with 100,000 agents | factor | target |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for large in with_default_clients(parts["postgresql-grown"]):
+        before = small[large["operation"]]
+        factor = large["cpu"] / large["reference_ms"] / (before["cpu"] / before["reference_ms"])
+        figures = f"{before['cpu']:.2f} | {large['cpu']:.2f} | {factor:.2f} | {MAX_GROWTH}"
+        lines.append(f"| {large['operation']} | {figures} |")
+    return [*lines, "", "[All figures](postgresql-grown.md)", ""]
+
+
+def sqlite_section(parts: Figures) -> list[str]:
+    if "sqlite" not in parts:
+        return []
+    edit = next(m for m in with_default_clients(parts["sqlite"]) if m["operation"] == load.EDIT_SPREAD)
+    return [
+        "## SQLite, the embedded default",
+        "",
+        f"With {CLIENTS} concurrent writers the p95 of an edit is {edit['p95']:.0f} ms, and {edit['errors']} edits",
+        f"failed. The target is {MAX_SQLITE_EDIT_P95} ms.",
+        "",
+        "[All figures](sqlite.md)",
+        "",
+    ]
+
+
+def figures_section(parts: Figures, part: str) -> list[str]:
+    if part not in parts:
+        return []
+    figures = {
+        name: f"{value:,}" if isinstance(value, int) else f"{value:,.1f}" for name, value in parts[part].items()
+    }
+    rows = [f"| {name} | {value} |" for name, value in figures.items()]
+    return [f"## {FIGURE_TITLES[part]}", "", "| figure | value |", "| --- | ---: |", *rows, ""]
+
+
+def with_default_clients(measurements: list[Figures]) -> list[Figures]:
+    return [measurement for measurement in measurements if measurement["clients"] == CLIENTS]
+
+
+if __name__ == "__main__":
+    render()
