@@ -16,12 +16,12 @@ OURS = [(app, migration) for (app, _), migration in FOUND if app in APPS]
 
 
 @pytest.mark.django_db
-def test_every_change_of_a_model_has_its_migration():
+def test_every_model_change_has_a_migration():
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
 
 
 @pytest.mark.parametrize(("app", "migration"), OURS, ids=str)
-def test_a_migration_says_what_it_does_and_can_be_taken_back(app, migration):
+def test_a_migration_has_a_name_and_a_reverse(app, migration):
     assert "auto" not in migration.name
     assert [operation for operation in migration.operations if not operation.reversible] == []
 
@@ -45,7 +45,7 @@ def renames_storage(app, migration):
 
 
 @pytest.mark.parametrize(("app", "migration"), OURS, ids=str)
-def test_what_still_serves_outlives_a_migration(app, migration):
+def test_migrations_are_compatible_with_the_previous_release(app, migration):
     """Old code inserts rows without a new column, and asks for tables and columns by the names it knows."""
     added = [each for each in migration.operations if isinstance(each, operations.AddField)]
 
@@ -53,7 +53,7 @@ def test_what_still_serves_outlives_a_migration(app, migration):
     assert [each.name for each in added if not (each.field.null or each.field.has_db_default())] == []
 
 
-def test_every_application_of_ours_was_looked_at():
+def test_every_app_is_checked():
     with_models = {model._meta.app_label for model in apps.get_models()} & {*APPS}
 
     assert {app for app, _ in OURS} == with_models

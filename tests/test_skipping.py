@@ -13,7 +13,7 @@ SKIPPING = "import pytest\n\n\ndef test_something():\n    pytest.skip('There is 
 
 @pytest.mark.parametrize(("is_ci", "code"), [("true", 1), ("", 0)])
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_skipped_test_fails_a_run_of_ci(tmp_path, is_ci, code, workers):
+def test_a_skipped_test_fails_ci(tmp_path, is_ci, code, workers):
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "TEST_"))}

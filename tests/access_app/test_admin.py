@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 ADD_MEMBER = "admin:access_app_membership_add"
 
 
-def test_a_manager_grants_within_the_own_owner_alone(client):
+def test_a_manager_grants_roles_for_the_own_owner_only(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
 
@@ -25,7 +25,7 @@ def test_a_manager_grants_within_the_own_owner_alone(client):
     assert list(user.memberships.values_list("owner_id", flat=True)) == ["north"]
 
 
-def test_a_manager_neither_sees_nor_moves_memberships_elsewhere(client):
+def test_a_manager_cannot_see_or_move_memberships_of_other_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     other = Membership.objects.create(user=UserFactory(), owner_id="south", role="viewer")
     address = reverse("admin:access_app_membership_change", args=[other.pk])
@@ -49,7 +49,7 @@ def test_staff_cannot_make_themselves_superusers(client):
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_staff_cannot_set_the_password_of_anybody(client, method):
+def test_staff_cannot_set_passwords(client, method):
     client.force_login(member("manager", "north", is_staff=True))
     root = UserFactory(is_superuser=True)
     before = root.password
@@ -73,7 +73,7 @@ def test_a_superuser_sets_a_password(client):
     assert user.check_password("given-anew-77")
 
 
-def test_the_inline_of_a_user_grants_within_the_own_owner_alone(client):
+def test_the_membership_inline_grants_roles_for_the_own_owner_only(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
     row = {"memberships-0-owner_id": "south", "memberships-0-role": "manager", "memberships-0-user": user.pk}
@@ -92,7 +92,7 @@ def inline(user, owner_id, role, row=""):
     return {"memberships-TOTAL_FORMS": "1", "memberships-INITIAL_FORMS": count, "memberships-0-user": user.pk, **row}
 
 
-def test_the_inline_of_a_user_grants_and_changes_roles_of_the_own_owner(client):
+def test_the_membership_inline_grants_and_changes_roles_of_the_own_owner(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
     address = reverse("admin:auth_user_change", args=[user.pk])
@@ -103,7 +103,7 @@ def test_the_inline_of_a_user_grants_and_changes_roles_of_the_own_owner(client):
     assert list(user.memberships.values_list("owner_id", "role")) == [("north", "viewer")]
 
 
-def test_the_inline_of_a_user_moves_no_role_to_or_from_another_owner(client):
+def test_the_membership_inline_moves_no_role_between_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
     mine, other = [Membership.objects.create(user=user, owner_id=each, role="viewer") for each in ("north", "south")]
@@ -116,7 +116,7 @@ def test_the_inline_of_a_user_moves_no_role_to_or_from_another_owner(client):
     assert sorted(user.memberships.values_list("owner_id", "role")) == [("north", "viewer"), ("south", "viewer")]
 
 
-def test_a_key_is_shown_once_and_its_secret_never_again(client):
+def test_the_secret_of_a_key_is_displayed_once(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
     client.force_login(staff)
     form = {"user": staff.pk, "name": "ci", "role": "viewer"}
@@ -131,7 +131,7 @@ def test_a_key_is_shown_once_and_its_secret_never_again(client):
     assert key.secret_hash not in later
 
 
-def test_staff_see_and_make_only_their_own_keys(client):
+def test_staff_see_and_create_only_their_own_keys(client):
     staff, other = member("viewer", is_staff=True), UserFactory()
     api_key(other, name="theirs")
     client.force_login(staff)

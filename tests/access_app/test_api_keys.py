@@ -17,7 +17,7 @@ def user():
     return UserFactory()
 
 
-def test_a_key_is_found_by_its_secret_text(user):
+def test_a_key_is_found_by_its_secret(user):
     key, token = ApiKey.objects.issue(user, name="deploy")
 
     found = ApiKey.objects.find(token)
@@ -25,14 +25,14 @@ def test_a_key_is_found_by_its_secret_text(user):
     assert (found, found.user, found.name) == (key, user, "deploy")
 
 
-def test_finding_a_key_asks_the_database_once(user, django_assert_num_queries):
+def test_finding_a_key_takes_one_query(user, django_assert_num_queries):
     token = api_key(user)
 
     with django_assert_num_queries(1):
         assert ApiKey.objects.find(token).user.is_active
 
 
-def test_the_secret_text_is_not_stored(user):
+def test_the_secret_is_not_stored(user):
     key, token = ApiKey.objects.issue(user)
 
     stored = ApiKey.objects.filter(pk=key.pk).values().get()
@@ -40,7 +40,7 @@ def test_the_secret_text_is_not_stored(user):
     assert not any(token in str(value) or token[len(key.prefix) + 1 :] in str(value) for value in stored.values())
 
 
-def test_no_two_keys_are_the_same(user):
+def test_keys_are_unique(user):
     tokens = [api_key(user) for _ in range(20)]
 
     assert len({token[20:] for token in tokens}) == 20
@@ -64,29 +64,29 @@ def test_no_two_keys_are_the_same(user):
         lambda token: "x" * 100_000,
     ],
 )
-def test_what_is_not_the_secret_text_finds_nothing(user, spoil):
+def test_a_wrong_secret_finds_no_key(user, spoil):
     token = api_key(user)
 
     assert ApiKey.objects.find(spoil(token)) is None
 
 
-def test_the_prefix_of_one_key_with_the_secret_of_another_finds_nothing(user):
+def test_the_prefix_of_one_key_with_the_secret_of_another_finds_no_key(user):
     first, second = api_key(user), api_key(user)
 
     assert ApiKey.objects.find(first[:13] + second[13:]) is None
 
 
-def test_an_expired_key_finds_nothing(user):
+def test_an_expired_key_is_not_found(user):
     token = api_key(user, expires_at=timezone.now())
 
     assert ApiKey.objects.find(token) is None
 
 
-def test_a_key_that_expires_later_is_good(user):
+def test_a_key_that_expires_later_is_valid(user):
     assert ApiKey.objects.find(api_key(user, expires_at=timezone.now() + timedelta(minutes=1)))
 
 
-def test_a_revoked_key_finds_nothing_and_keeps_the_time_it_was_revoked(user):
+def test_a_revoked_key_is_not_found_and_stores_the_time(user):
     key, token = ApiKey.objects.issue(user)
     key.revoke()
     revoked_at = key.revoked_at
@@ -97,7 +97,7 @@ def test_a_revoked_key_finds_nothing_and_keeps_the_time_it_was_revoked(user):
     assert key.revoked_at == revoked_at
 
 
-def test_the_key_of_an_inactive_user_finds_nothing(user):
+def test_the_key_of_an_inactive_user_is_not_found(user):
     token = api_key(user)
 
     user.is_active = False
@@ -106,7 +106,7 @@ def test_the_key_of_an_inactive_user_finds_nothing(user):
     assert ApiKey.objects.find(token) is None
 
 
-def test_the_key_of_a_deleted_user_is_gone(user):
+def test_deleting_a_user_deletes_the_keys(user):
     token = api_key(user)
 
     user.delete()
@@ -114,14 +114,14 @@ def test_the_key_of_a_deleted_user_is_gone(user):
     assert ApiKey.objects.find(token) is None
 
 
-def test_a_key_cut_to_a_role_that_nobody_knows_finds_nothing(user):
+def test_a_key_with_an_unknown_role_is_not_found(user):
     key, token = ApiKey.objects.issue(user, role=Role.VIEWER)
     ApiKey.objects.filter(pk=key.pk).update(role="owner")
 
     assert ApiKey.objects.find(token) is None
 
 
-def test_a_key_notes_its_use_at_most_once_a_minute(user, django_assert_num_queries):
+def test_the_last_use_of_a_key_is_updated_at_most_once_a_minute(user, django_assert_num_queries):
     token = api_key(user)
     ApiKey.objects.find(token).touch()
     key = ApiKey.objects.find(token)
@@ -132,7 +132,7 @@ def test_a_key_notes_its_use_at_most_once_a_minute(user, django_assert_num_queri
     assert key.last_used_at is not None
 
 
-def test_a_key_notes_its_use_again_after_a_minute(user):
+def test_the_last_use_of_a_key_is_updated_again_after_a_minute(user):
     key, token = ApiKey.objects.issue(user)
     long_ago = timezone.now() - 2 * LAST_USED_RESOLUTION
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=long_ago)

@@ -12,7 +12,7 @@ from tests.factories import PASSWORD, UserFactory
 pytestmark = pytest.mark.django_db
 
 
-def test_a_user_is_created_with_the_password_of_the_environment(monkeypatch):
+def test_create_user_takes_the_password_from_the_environment(monkeypatch):
     monkeypatch.setenv("AGENTCMS_PASSWORD", PASSWORD)
 
     call_command("create_user", "iris", "--superuser", stderr=StringIO())
@@ -20,7 +20,7 @@ def test_a_user_is_created_with_the_password_of_the_environment(monkeypatch):
     assert authenticate(username="iris", password=PASSWORD).is_superuser
 
 
-def test_the_password_is_asked_for_where_the_environment_has_none(monkeypatch):
+def test_create_user_prompts_for_a_password_without_the_variable(monkeypatch):
     monkeypatch.delenv("AGENTCMS_PASSWORD", raising=False)
     typed = iter([PASSWORD, PASSWORD, PASSWORD, "another password"])
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))  # the keyboard
@@ -33,7 +33,7 @@ def test_the_password_is_asked_for_where_the_environment_has_none(monkeypatch):
     assert not get_user_model().objects.filter(username="ida").exists()
 
 
-def test_a_user_is_created_as_a_member(monkeypatch):
+def test_create_user_creates_a_membership(monkeypatch):
     monkeypatch.setenv("AGENTCMS_PASSWORD", PASSWORD)
 
     call_command("create_user", "iris", "--owner", "", "--role", "editor", stderr=StringIO())
@@ -51,7 +51,7 @@ def test_a_user_is_created_as_a_member(monkeypatch):
         (["taken"], PASSWORD, "already"),
     ],
 )
-def test_what_cannot_be_a_user_is_refused_with_the_reason(monkeypatch, arguments, password, says):
+def test_create_user_refuses_invalid_users_with_a_reason(monkeypatch, arguments, password, says):
     monkeypatch.setenv("AGENTCMS_PASSWORD", password)
     UserFactory(username="taken")
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_a_user_is_refused_with_the_reason(monkeypatch, arguments
     assert Membership.objects.count() == 0
 
 
-def test_a_key_is_printed_and_nothing_else():
+def test_create_api_key_prints_only_the_key():
     user = UserFactory(username="iris")
     printed = StringIO()
 
@@ -72,6 +72,6 @@ def test_a_key_is_printed_and_nothing_else():
     assert printed.getvalue().count("\n") == 1
 
 
-def test_a_key_for_nobody_is_refused():
+def test_create_api_key_refuses_an_unknown_user():
     with pytest.raises(CommandError, match="no user nobody"):
         call_command("create_api_key", "nobody")

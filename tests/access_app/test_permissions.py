@@ -39,7 +39,7 @@ def seen(user, role=Role.VIEWER):
 
 
 @pytest.mark.parametrize("granted", ROLES)
-def test_each_role_may_do_what_stands_before_it_and_no_more(granted):
+def test_each_role_includes_the_lower_roles_only(granted):
     user = member(granted, "bar")
 
     allowed = [role for role in ROLES if has_role(user, role, "bar")]
@@ -48,13 +48,13 @@ def test_each_role_may_do_what_stands_before_it_and_no_more(granted):
 
 
 @pytest.mark.parametrize("granted", ROLES)
-def test_the_agents_of_a_caller_are_those_of_owners_that_granted_the_role(agents, granted):
+def test_a_user_sees_agents_of_owners_that_granted_the_role(agents, granted):
     user = member(granted, "bar")
 
     assert [seen(user, role) for role in ROLES] == [["bar"] if granted.covers(role) else [] for role in ROLES]
 
 
-def test_a_membership_is_for_its_owner_alone(agents):
+def test_a_membership_applies_to_its_owner_only(agents):
     user = member(Role.MANAGER, "bar")
 
     assert [role_for(user, owner) for owner in ("bar", "kitchen", "", "BAR", "bar ")] == [
@@ -71,7 +71,7 @@ def test_the_shared_space_is_an_owner_like_any_other(agents):
     assert seen(member(Role.VIEWER, "bar")) == ["bar"]
 
 
-def test_several_memberships_each_count_for_their_owner(agents):
+def test_each_membership_applies_to_its_own_owner(agents):
     user = member(Role.EDITOR, "bar")
     MembershipFactory(user=user, owner_id="", role=Role.VIEWER)
 
@@ -84,21 +84,21 @@ def test_a_user_without_a_membership_sees_nothing(agents):
     assert role_for(UserFactory(), "") is None
 
 
-def test_somebody_who_is_not_signed_in_sees_nothing(agents):
+def test_an_anonymous_user_sees_nothing(agents):
     nobody = AnonymousUser()
 
     assert seen(nobody) == []
     assert not any(has_role(nobody, role, "") for role in ROLES)
 
 
-def test_an_inactive_user_may_nothing(agents):
+def test_an_inactive_user_has_no_role(agents):
     user = member(Role.MANAGER, "bar", is_active=False)
 
     assert seen(user) == []
     assert role_for(user, "bar") is None
 
 
-def test_a_membership_that_ended_grants_nothing(agents):
+def test_a_deleted_membership_grants_nothing(agents):
     user = member(Role.MANAGER, "bar")
 
     user.memberships.all().delete()
@@ -106,16 +106,16 @@ def test_a_membership_that_ended_grants_nothing(agents):
     assert seen(user) == []
 
 
-def test_what_is_refused_names_the_role_and_the_owner():
+def test_the_error_names_the_required_role_and_the_owner():
     with pytest.raises(RoleRequired, match=r"This needs the role publisher for owner bar\. Save a draft\."):
         require_role(member(Role.EDITOR, "bar"), Role.PUBLISHER, "bar", "Save a draft.")
 
 
-def test_what_is_granted_is_not_refused():
+def test_a_granted_role_raises_no_error():
     require_role(member(Role.PUBLISHER, "bar"), Role.PUBLISHER, "bar")
 
 
-def test_the_role_a_row_carries_is_the_role_that_is_asked_for(agents):
+def test_the_annotated_role_of_a_row_equals_the_role_of_the_user(agents):
     user = member(Role.EDITOR, "bar")
 
     rows = Agent.objects.annotate(granted=granted_role(user, "owner_id")).values_list("owner_id", "granted")
@@ -126,18 +126,18 @@ def test_the_role_a_row_carries_is_the_role_that_is_asked_for(agents):
 # --- Superusers
 
 
-def test_a_superuser_may_all(agents):
+def test_a_superuser_has_every_role(agents):
     root = UserFactory(is_superuser=True)
 
     assert seen(root, Role.MANAGER) == ["", "bar", "kitchen"]
     assert role_for(root, "an owner nobody knows") is Role.MANAGER
 
 
-def test_staff_who_are_no_superusers_may_no_more_than_others(agents):
+def test_staff_status_grants_no_role(agents):
     assert seen(UserFactory(is_staff=True)) == []
 
 
-def test_an_inactive_superuser_may_nothing(agents):
+def test_an_inactive_superuser_has_no_role(agents):
     root = UserFactory(is_superuser=True, is_active=False)
 
     assert seen(root) == []
@@ -146,7 +146,7 @@ def test_an_inactive_superuser_may_nothing(agents):
 
 
 @pytest.mark.parametrize("cut", ROLES)
-def test_a_superuser_with_a_cut_key_may_no_more_than_the_key(agents, cut):
+def test_the_role_of_a_key_limits_a_superuser(agents, cut):
     root = with_key(UserFactory(is_superuser=True), cut)
     MembershipFactory(user=root, owner_id="bar", role=Role.MANAGER)
 
@@ -159,7 +159,7 @@ def test_a_superuser_with_a_cut_key_may_no_more_than_the_key(agents, cut):
 
 @pytest.mark.parametrize("cut", ROLES)
 @pytest.mark.parametrize("granted", ROLES)
-def test_a_key_acts_with_the_lower_of_its_own_and_its_users_role(agents, granted, cut):
+def test_a_key_has_the_lower_of_its_own_and_its_users_role(agents, granted, cut):
     user = with_key(member(granted, "bar"), cut)
 
     lower = min(granted, cut, key=lambda role: role.rank)
@@ -168,20 +168,20 @@ def test_a_key_acts_with_the_lower_of_its_own_and_its_users_role(agents, granted
     assert [seen(user, role) for role in ROLES] == [["bar"] if lower.covers(role) else [] for role in ROLES]
 
 
-def test_a_key_that_is_not_cut_acts_as_its_user(agents):
+def test_a_key_without_a_role_acts_as_its_user(agents):
     user = with_key(member(Role.EDITOR, "bar"))
 
     assert role_for(user, "bar") is Role.EDITOR
 
 
-def test_a_key_gives_no_owner_that_its_user_lacks(agents):
+def test_a_key_grants_no_owner_that_its_user_lacks(agents):
     user = with_key(member(Role.VIEWER, "bar"), Role.MANAGER)
 
     assert seen(user) == ["bar"]
     assert role_for(user, "kitchen") is None
 
 
-def test_owners_are_those_of_the_role_and_of_the_key():
+def test_owners_respect_the_role_and_the_key():
     user = with_key(member(Role.MANAGER, "bar"), Role.VIEWER)
 
     assert list(owner_ids_for(user)) == ["bar"]
@@ -198,18 +198,18 @@ def test_a_user_has_one_role_for_an_owner():
         MembershipFactory(user=user, owner_id="bar", role=Role.MANAGER)
 
 
-def test_a_role_that_nobody_knows_cannot_be_granted():
+def test_an_unknown_role_cannot_be_granted():
     with pytest.raises(IntegrityError), transaction.atomic():
         MembershipFactory(role="owner")
 
 
 @pytest.mark.parametrize("owner", [" ", "a/b", ".", "..", "a\0b", "x" * 129])
-def test_an_owner_that_cannot_be_an_id_is_refused(owner):
+def test_an_invalid_owner_id_is_refused(owner):
     with pytest.raises(ValidationError):
         Membership(user=UserFactory(), owner_id=owner, role=Role.VIEWER).full_clean()
 
 
-def test_time_does_not_end_a_membership_but_a_key():
+def test_keys_expire_and_memberships_do_not():
     user = member(Role.VIEWER, "bar")
 
     key, _ = ApiKey.objects.issue(user, expires_at=timezone.now() - timedelta(seconds=1))

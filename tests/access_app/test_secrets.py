@@ -82,7 +82,7 @@ def test_issuing_using_and_refusing_a_key_logs_no_secret(logged, staff, settings
     assert_hidden(token, logged(), *(each.content.decode() for each in (used, expired, revoked, wrong)))
 
 
-def test_no_page_shows_a_secret_again(staff):
+def test_no_page_displays_a_secret_again(staff):
     client, user = staff
     token = TOKEN.search(issued_in_the_admin(client, user).content.decode())[0]
     key = ApiKey.objects.get()
@@ -103,7 +103,7 @@ def test_no_page_shows_a_secret_again(staff):
         assert_hidden(token, answer.content.decode())
 
 
-def test_the_real_processes_write_no_secret_at_debug(tmp_path):
+def test_a_running_copy_logs_no_secret_at_level_debug(tmp_path):
     environment = {"LOG_LEVEL": "debug", "LOG_REQUESTS": "yes", "WEB_WORKERS": "1"}
     with serving_with_accounts(tmp_path / "var", **environment) as copy:
         token = copy.keys["root"]

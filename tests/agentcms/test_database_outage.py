@@ -76,7 +76,7 @@ def asked(client, method, address, questions):
 
 @pytest.mark.parametrize("questions", [0, 1, 2, 4])
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_every_address_says_to_come_back(callers, method, questions):
+def test_every_url_answers_503_when_the_database_fails(callers, method, questions):
     run = RunFactory(agent=AgentFactory(id="1"))
     found = {}
     for route in ROUTES:

@@ -10,7 +10,7 @@ def milliseconds():
     return time.time_ns() // 1_000_000
 
 
-def test_an_id_says_when_it_was_made():
+def test_an_id_contains_its_creation_time():
     before = milliseconds()
     made = uuid7()
     after = milliseconds()
@@ -19,7 +19,7 @@ def test_an_id_says_when_it_was_made():
     assert before <= made.int >> 80 <= after
 
 
-def test_ids_stand_in_the_order_of_time():
+def test_ids_sort_by_creation_time():
     first = uuid7()
     now = milliseconds()
     while milliseconds() == now:
@@ -29,5 +29,5 @@ def test_ids_stand_in_the_order_of_time():
     assert str(first) < str(uuid7())
 
 
-def test_no_two_ids_are_the_same():
+def test_ids_are_unique():
     assert len({uuid7() for _ in range(10_000)}) == 10_000

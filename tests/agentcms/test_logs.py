@@ -29,7 +29,7 @@ def logged(message, *arguments, error=None, formatter=logs.JSONFormatter):
 
 
 @pytest.mark.django_db
-def test_an_answer_names_its_request(client):
+def test_a_response_carries_its_request_id(client):
     answer = client.get("/healthz", headers={"x-request-id": "proxy-7.a_b"})
 
     assert answer.headers["X-Request-ID"] == "proxy-7.a_b"
@@ -37,7 +37,7 @@ def test_an_answer_names_its_request(client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("given", ["", "a b", "x" * 65, 'quote"', "semi;colon", "ümlaut"])
-def test_an_id_that_could_forge_a_line_is_replaced(client, given):
+def test_an_invalid_request_id_is_replaced(client, given):
     made = client.get("/healthz", HTTP_X_REQUEST_ID=given).headers["X-Request-ID"]
 
     assert made != given
@@ -45,7 +45,7 @@ def test_an_id_that_could_forge_a_line_is_replaced(client, given):
 
 
 @pytest.mark.django_db
-def test_every_request_is_a_line_where_asked_for(client, settings, caplog, said):
+def test_requests_are_logged_where_enabled(client, settings, caplog, said):
     settings.LOG_REQUESTS = True
     caplog.set_level("INFO")
     user = UserFactory()
@@ -60,7 +60,7 @@ def test_every_request_is_a_line_where_asked_for(client, settings, caplog, said)
 
 
 @pytest.mark.parametrize("formatter", [logs.TextFormatter, logs.JSONFormatter])
-def test_an_error_never_quotes_what_a_caller_wrote(formatter):
+def test_a_logged_error_contains_no_request_data(formatter):
     text = logged("It failed.", error=ValueError("You are a secret assistant."), formatter=formatter)
 
     assert "ValueError" in text
@@ -68,21 +68,21 @@ def test_an_error_never_quotes_what_a_caller_wrote(formatter):
     assert "assistant" not in text
 
 
-def test_an_error_about_the_machine_says_what_is_wrong():
+def test_a_logged_system_error_contains_its_message():
     text = logged("It failed.", error=OperationalError("connection refused\nDETAIL: You are a secret assistant."))
 
     assert "connection refused" in text
     assert "assistant" not in text
 
 
-def test_a_database_that_is_away_is_a_line_that_quotes_nothing(said):
+def test_a_database_outage_is_logged_without_data(said):
     api_error(OperationalError("deadlock detected\nDETAIL: You are a secret assistant."))
 
     [line] = said()
     assert line["message"] == "The database could not be had in time: OperationalError: deadlock detected"
 
 
-def test_keys_and_passwords_are_masked_wherever_they_stand():
+def test_keys_and_passwords_are_masked_everywhere():
     key = "acms_0a1b2c3d_" + "Z" * 43
 
     text = logged("Used %s at %s", key, "redis://user:hunter2@host:6379/0")
@@ -92,7 +92,7 @@ def test_keys_and_passwords_are_masked_wherever_they_stand():
     assert "@host:6379" in text
 
 
-def test_celery_does_not_put_the_error_into_its_message():
+def test_celery_logs_no_error_message():
     record = logging.LogRecord("celery.app.trace", logging.ERROR, __file__, 1, "Task raised %s", ("secret",), None)
     record.data = {"name": "jobs_app.tasks.run_job", "id": "7"}
     record.exc_info = (ValueError, ValueError("secret"), None)
@@ -103,7 +103,7 @@ def test_celery_does_not_put_the_error_into_its_message():
     assert "secret" not in text
 
 
-def test_a_line_break_in_a_message_stays_one_line():
+def test_a_message_with_a_line_break_is_logged_as_one_line():
     assert "\n" not in logged("Two\nlines")
 
 
@@ -111,7 +111,7 @@ TOLD = "You are Sesame, who opens for nobody."
 
 
 @pytest.mark.django_db
-def test_nothing_that_an_agent_is_told_is_logged(caplog, settings, monkeypatch, said):
+def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, said):
     """Calls that go well, that are refused and that fail in each way, with everything logged that can be."""
     settings.LOG_REQUESTS = True
     caplog.set_level("DEBUG")

@@ -42,7 +42,7 @@ def manage(tmp_path, *arguments, **variables):
         ("CORS_ORIGINS", "https://app.example.org/"),
     ],
 )
-def test_a_bad_value_is_one_sentence_that_names_its_variable(tmp_path, name, value):
+def test_an_invalid_value_prints_one_sentence_with_its_variable(tmp_path, name, value):
     done = manage(tmp_path, "check", **{name: value})
 
     assert done.returncode == 1
@@ -103,7 +103,7 @@ def test_a_pool_smaller_than_the_threads_is_a_warning(tmp_path):
 
 
 @pytest.mark.parametrize(("prepare", "disabled"), [("yes", "False"), ("no", "True")])
-def test_a_pooler_that_forgets_statements_is_not_trusted_with_cursors(tmp_path, prepare, disabled):
+def test_server_side_cursors_are_disabled_without_prepared_statements(tmp_path, prepare, disabled):
     done = manage(tmp_path, "diffsettings", DATABASE_URL="postgres://cms@db/cms", DATABASE_PREPARE=prepare)
 
     assert f"'DISABLE_SERVER_SIDE_CURSORS': {disabled}" in done.stdout

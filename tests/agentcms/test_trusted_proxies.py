@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
         ("198.51.100.7", "203.0.113.9", "198.51.100.7"),
     ],
 )
-def test_only_a_known_proxy_is_believed(rf, settings, proxy, said, caller):
+def test_only_a_trusted_proxy_sets_the_client_address(rf, settings, proxy, said, caller):
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1"), ip_network("10.0.0.0/8")]
     environ = rf.get("/healthz", REMOTE_ADDR=proxy, HTTP_X_FORWARDED_FOR=said).environ
 

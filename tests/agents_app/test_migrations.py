@@ -32,7 +32,7 @@ def test_a_migration_imports_nothing_that_may_change(path):
 
 
 @pytest.mark.django_db
-def test_agents_from_before_the_index_are_indexed_as_all_others_are():
+def test_the_migration_indexes_existing_agents():
     agent = AgentFactory(
         id="Ünï 1", instructions="Grüße die Gäste. 客人 สวัสดี don't_stop", metadata={"team": [1, None]}
     )

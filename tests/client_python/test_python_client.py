@@ -112,7 +112,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters():
     assert methods(Client) == methods(AsyncClient)
 
 
-def test_every_version_and_agent_comes_page_by_page(client):
+def test_all_versions_and_agents_are_read_page_by_page(client):
     cms, script = client(
         answer(200, {"versions": [{"versionNumber": 2}], "hasMore": True}),
         answer(200, {"versions": [{"versionNumber": 1}], "hasMore": False}),
@@ -130,7 +130,7 @@ def test_every_version_and_agent_comes_page_by_page(client):
     ]
 
 
-def test_a_lost_answer_is_asked_for_again_under_the_same_key(client):
+def test_a_lost_response_is_retried_with_the_same_idempotency_key(client):
     cms, script = client(httpx.ReadError("lost"), answer(201, {"id": "a"}))
 
     assert cms.create_agent("a")["id"] == "a"
@@ -145,7 +145,7 @@ def test_retry_after_is_respected(client, naps):
     assert naps == [7, 2]
 
 
-def test_what_is_refused_is_not_tried_again(client):
+def test_a_refused_request_is_not_retried(client):
     issues = [{"field": "name", "message": "No."}]
     cms, script = client(answer(400, {"error": "Invalid request body", "code": "invalid_body", "issues": issues}))
 
@@ -156,13 +156,13 @@ def test_what_is_refused_is_not_tried_again(client):
     assert len(script.asked) == 1
 
 
-def test_a_delete_that_finds_nothing_on_its_second_try_has_succeeded(client):
+def test_a_retried_delete_that_gets_404_has_succeeded(client):
     cms, _ = client(httpx.ReadError("lost"), answer(404, {"error": "gone"}))
 
     assert cms.send(CALLS.delete_agent("a"))["success"] is True
 
 
-def test_tries_end(client):
+def test_the_number_of_retries_is_limited(client):
     cms, script = client(*(answer(503) for _ in range(9)))
 
     with pytest.raises(ApiError):
@@ -171,7 +171,7 @@ def test_tries_end(client):
     assert len(script.asked) == 5
 
 
-def test_an_overtaken_edit_reads_again(client):
+def test_a_conflicting_edit_reads_the_agent_again(client):
     cms, script = client(
         answer(200, {"n": 1}, ETag='"1"'), answer(412), answer(200, {"n": 2}, ETag='"2"'), answer(200, {"id": "a"})
     )
@@ -182,14 +182,14 @@ def test_an_overtaken_edit_reads_again(client):
     assert b'"n":2' in script.asked[-1].content.replace(b" ", b"")
 
 
-def test_a_stale_update_says_so(client):
+def test_a_stale_update_raises(client):
     cms, _ = client(answer(412, {"error": "Ann saved version 2."}))
 
     with pytest.raises(Stale, match="Ann saved"):
         cms.update_agent("a", '"1"', name="x")
 
 
-def test_a_request_in_progress_is_waited_for_under_its_key(client, naps):
+def test_a_request_in_progress_is_retried_with_its_key(client, naps):
     cms, script = client(answer(409, {"code": "in_progress"}, Retry_After="1"), answer(201, {"id": "a"}))
 
     cms.create_agent("a")
@@ -198,7 +198,7 @@ def test_a_request_in_progress_is_waited_for_under_its_key(client, naps):
     assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
 
 
-def test_an_id_that_is_taken_is_not_tried_again(client):
+def test_a_taken_id_is_not_retried(client):
     cms, script = client(answer(409, {"error": "Agent with id a already exists", "code": "already_exists"}))
 
     with pytest.raises(ApiError, match="already exists"):

@@ -9,7 +9,7 @@ from tests.served_accounts import serving_with_accounts
 @pytest.mark.parametrize(
     ("variable", "scheme"), [("REDIS_URL", "unix"), ("CELERY_BROKER_URL", "redis+socket")], ids=["both", "broker"]
 )
-def test_jobs_go_through_the_broker_that_is_named_and_no_other_is_started(tmp_path, valkey, variable, scheme):
+def test_jobs_use_the_configured_broker_and_no_other_is_started(tmp_path, valkey, variable, scheme):
     named = {variable: valkey.replace("unix://", f"{scheme}://")}
 
     with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1", **named) as copy:

@@ -43,7 +43,7 @@ def press_ctrl_c(process):
 @pytest.mark.parametrize(
     "end", [press_ctrl_c, subprocess.Popen.terminate, subprocess.Popen.kill], ids=["Ctrl-C", "TERM", "KILL"]
 )
-def test_however_make_run_ends_nothing_is_left(made, end):
+def test_every_end_of_make_run_leaves_no_process(made, end):
     everybody = made.processes()
 
     end(made.process)
@@ -53,7 +53,7 @@ def test_however_make_run_ends_nothing_is_left(made, end):
     assert len(everybody) > 5
 
 
-def test_make_alone_lists_every_command():
+def test_make_lists_every_command():
     commands = set(re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)[1].split())
 
     said = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, timeout=30).stdout

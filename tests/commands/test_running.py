@@ -20,14 +20,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield copy
 
 
-def test_it_answers_where_it_says(running):
+def test_it_responds_at_the_printed_url(running):
     answer = httpx.get(running.base_url, timeout=60)
 
     assert answer.status_code < 500
     assert f"Agent CMS is at {running.base_url}/" in running.log_text()
 
 
-def test_it_listens_on_this_machine_alone(running):
+def test_it_listens_on_localhost_only(running):
     listening = {
         line.laddr.ip
         for process in running.processes()
@@ -38,7 +38,7 @@ def test_it_listens_on_this_machine_alone(running):
     assert listening == {"127.0.0.1"}
 
 
-def test_a_second_start_on_the_same_data_says_who_has_it(running):
+def test_a_second_start_on_the_same_data_names_the_running_process(running):
     second = Served(running.data_dir)
     environment = {**second.environment, "DATA_DIR": str(running.data_dir)}
 
@@ -56,7 +56,7 @@ def test_a_second_start_on_the_same_data_says_who_has_it(running):
     wait_until(running.responds, what="an answer")
 
 
-def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
+def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
     environment = {**running.environment, "DATA_DIR": str(tmp_path / "var")}
 
     said = subprocess.run(
@@ -74,7 +74,7 @@ def test_a_port_in_use_is_a_clear_sentence(running, tmp_path):
 
 
 @pytest.mark.parametrize("part", ["granian", "agentcms.server.worker", "valkey-server"])
-def test_a_child_that_dies_is_started_again(running, part):
+def test_a_dead_child_process_is_restarted(running, part):
     before = {process.pid for process in running.processes_matching(part)}
 
     wait_until(lambda: running.processes_matching(part), what=part)
@@ -84,7 +84,7 @@ def test_a_child_that_dies_is_started_again(running, part):
     wait_until(running.responds, what="an answer")
 
 
-def test_a_web_process_that_dies_is_replaced(running):
+def test_a_dead_web_process_is_replaced(running):
     main, *workers = sorted(running.processes_matching("granian"), key=lambda process: process.create_time())
 
     workers[0].kill()

@@ -45,7 +45,7 @@ def test_a_signal_stops_every_process(started, number):
     assert not (started.data_dir / "valkey.url").exists()
 
 
-def test_a_killed_supervisor_takes_everybody_along(started):
+def test_killing_the_supervisor_ends_every_process(started):
     processes, sockets = started.processes(), socket_folder(started)
 
     started.process.kill()
@@ -54,7 +54,7 @@ def test_a_killed_supervisor_takes_everybody_along(started):
     wait_until(lambda: not sockets.exists(), what="socket folder removed")
 
 
-def test_it_starts_again_right_after_everything_was_killed(started):
+def test_it_starts_again_after_everything_was_killed(started):
     sockets = socket_folder(started)
     started.kill()
 
@@ -64,7 +64,7 @@ def test_it_starts_again_right_after_everything_was_killed(started):
     assert not sockets.exists()
 
 
-def test_the_logins_that_it_prints_work(started):
+def test_the_printed_logins_work(started):
     logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started.log_text()))
 
     assert {role for _, role, _ in logins} == {"superuser", "manager", "editor"}

@@ -96,7 +96,7 @@ def missing(client, answered):
     ]
 
 
-def test_every_answered_edit_survives_the_death_of_the_server(copy):
+def test_every_answered_edit_survives_killing_the_server(copy):
     key = copy.keys["root"]
     answered = {"one": {}, "two": {}}
     for kill in range(KILLS):

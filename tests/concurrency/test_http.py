@@ -52,7 +52,7 @@ def whole(client, path):
     return live, sorted(versions.values(), key=lambda each: each["versionNumber"])
 
 
-def test_each_of_many_edits_succeeds_and_is_answered_with_its_own_version(served, key, client, path):
+def test_each_concurrent_edit_returns_its_own_version(served, key, client, path):
     def edit_often(number):
         with served.client(key) as own:
             answers = [own.patch(path, json={"description": f"{number}/{n}"}) for n in range(EDITS)]
@@ -70,7 +70,7 @@ def test_each_of_many_edits_succeeds_and_is_answered_with_its_own_version(served
     assert live["description"] == said[641]
 
 
-def test_edits_of_different_fields_are_all_kept(client, path):
+def test_concurrent_edits_of_different_fields_are_all_kept(client, path):
     edits = {"name": "N", "description": "D", "instructions": "I", "memory": "m", "tools": ["t"], "metadata": {"k": 1}}
 
     answers = at_once([partial(client.patch, path, json={name: value}) for name, value in edits.items()])
@@ -80,7 +80,7 @@ def test_edits_of_different_fields_are_all_kept(client, path):
     assert {name: live[name] for name in edits} == edits
 
 
-def test_ten_creates_of_one_id_make_one_agent(client):
+def test_concurrent_creates_of_one_id_create_one_agent(client):
     agent_id = f"agent-{uuid4().hex[:8]}"
 
     answers = at_once([partial(create, client, agent_id, f"Agent {number}") for number in range(10)])
@@ -91,7 +91,7 @@ def test_ten_creates_of_one_id_make_one_agent(client):
     assert len(versions) == 1
 
 
-def test_everything_at_once_leaves_valid_pointers_and_no_server_error(served, key, client, path):
+def test_concurrent_actions_leave_valid_pointers_and_no_server_error(served, key, client, path):
     def some(own, number):
         versions = own.get(f"{path}/versions").json().get("versions", [])
         return versions[number % len(versions)]["id"] if versions else "gone"

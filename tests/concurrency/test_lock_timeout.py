@@ -33,7 +33,7 @@ def held(copy):
         connection.execute("ROLLBACK")
 
 
-def test_who_waits_too_long_for_an_agent_is_told_to_come_again(copy):
+def test_a_write_that_waits_too_long_for_a_lock_is_a_503(copy):
     with copy.client(copy.keys["root"]) as client:
         assert client.post(AGENTS, json=AGENT).status_code == 201
 

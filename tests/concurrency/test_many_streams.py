@@ -39,7 +39,7 @@ async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]
         return await streams, statuses
 
 
-def test_fifty_streams_are_read_while_other_requests_go_on(tmp_path):
+def test_fifty_streams_are_read_beside_other_requests(tmp_path):
     # Room for all in either process: nothing shares them out evenly.
     room = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "60")
     with serving_with_accounts(tmp_path / "var", **room) as copy:

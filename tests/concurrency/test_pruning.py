@@ -50,7 +50,7 @@ def oldest_first(agent_id, verb, times=15):
     return sum(tolerated(act) for _ in range(times))
 
 
-def test_a_sweep_breaks_no_activation_and_no_save(crowd):
+def test_pruning_breaks_no_activation_and_no_save(crowd):
     acts = [partial(edit_often, "a0", 20), partial(edit_often, "a1", 20), sweep_often]
     acts += [partial(oldest_first, f"a{number}", "activate") for number in (0, 2, 3)]
     acts += [partial(oldest_first, f"a{number}", "restore") for number in (1, 4)]

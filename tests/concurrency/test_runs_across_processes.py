@@ -104,7 +104,7 @@ def first(followed: Iterator[tuple[int, dict]], count: int) -> list[tuple[int, d
     return [next(followed) for _ in range(count)]
 
 
-def test_a_stream_goes_on_in_another_process_without_gap_or_repeat(one, other):
+def test_a_stream_continues_in_another_process_without_gap_or_repeat(one, other):
     run_id = begin(one, "word " * 60)
 
     read = []
@@ -123,7 +123,7 @@ def test_a_stream_goes_on_in_another_process_without_gap_or_repeat(one, other):
     assert "".join(data["payload"]["text"] for _, data in read if data["type"] == "text-delta") == run["output"]
 
 
-def test_a_reader_elsewhere_is_told_while_it_goes_on(one, other):
+def test_a_reader_in_another_process_gets_events_during_the_run(one, other):
     run_id = begin(one)
 
     with following(other, run_id) as followed:
@@ -133,7 +133,7 @@ def test_a_reader_elsewhere_is_told_while_it_goes_on(one, other):
     assert other.post(f"/api/runs/{run_id}/cancel").status_code == 200
 
 
-def test_a_run_is_stopped_from_another_process(one, other, drilled):
+def test_a_run_is_cancelled_from_another_process(one, other, drilled):
     from agentcms.wire.timestamps import parse_timestamp
 
     run_id = begin(one)
@@ -150,7 +150,7 @@ def test_a_run_is_stopped_from_another_process(one, other, drilled):
     assert seconds < (1 if drilled else 10)
 
 
-def test_a_version_that_one_process_makes_live_is_what_the_next_run_of_another_uses(one, other):
+def test_a_version_published_in_one_process_runs_next_in_another(one, other):
     made = one.post("/api/stored/agents", json={"id": "moved", "name": "First", **NEW}).json()
     ask = {"messages": "Hello"}
     assert other.post("/api/agents/moved/generate", json=ask).json()["versionNumber"] == 1
@@ -162,7 +162,7 @@ def test_a_version_that_one_process_makes_live_is_what_the_next_run_of_another_u
     assert other.post("/api/agents/moved/generate", json=ask).json()["versionNumber"] == 1
 
 
-def test_a_run_whose_process_is_killed_fails_with_a_reason_and_stays_readable(copy, one):
+def test_a_run_of_a_killed_process_fails_with_a_reason_and_stays_readable(copy, one):
     with beside(copy) as (client, process):
         run_id = begin(client)
         with following(one, run_id) as followed:
@@ -186,7 +186,7 @@ def kill(process: subprocess.Popen) -> None:
     process.wait(10)
 
 
-def test_a_process_that_is_asked_to_stop_ends_its_runs_and_lets_its_readers_go(copy, one):
+def test_a_stopping_process_ends_its_runs_and_its_streams(copy, one):
     with beside(copy) as (client, process):
         run_id, elsewhere = begin(client), begin(one)
         with following(client, run_id) as followed, following(client, elsewhere) as other_run:

@@ -58,7 +58,7 @@ def edit_often(client):
 
 
 @pytest.mark.usefixtures("roomy")
-def test_each_of_many_edits_of_one_agent_is_answered_with_its_own_version():
+def test_each_concurrent_edit_returns_its_own_version():
     AgentFactory(id="shared")
 
     answers = together([partial(edit_often, client) for client in range(CLIENTS)])
@@ -73,7 +73,7 @@ def test_each_of_many_edits_of_one_agent_is_answered_with_its_own_version():
 
 
 @pytest.mark.usefixtures("roomy")
-def test_edits_of_different_fields_are_all_kept():
+def test_concurrent_edits_of_different_fields_are_all_kept():
     AgentFactory(id="shared")
     values = {
         "name": "N",
@@ -95,7 +95,7 @@ def test_edits_of_different_fields_are_all_kept():
 
 
 @pytest.mark.usefixtures("roomy")
-def test_every_restore_in_a_crowd_is_based_on_the_head_it_replaced():
+def test_each_concurrent_restore_is_based_on_the_head_it_replaced():
     first = AgentFactory(id="shared").versions.get()
 
     answers = together([AgentVersion.objects.get(pk=first.pk).restore for _ in range(16)])
@@ -125,7 +125,7 @@ def lock_awaited():
 
 
 @pytest.mark.parametrize("act", ["activate", "publishing edit", "discard"])
-def test_who_waited_for_a_draft_to_be_saved_knows_of_the_draft(act):
+def test_a_writer_that_waited_for_a_draft_sees_the_draft(act):
     agent = AgentFactory(id="shared")
     agent.edit({"name": "Live"})
     locked, begun = Event(), Event()
@@ -155,7 +155,7 @@ def test_who_waited_for_a_draft_to_be_saved_knows_of_the_draft(act):
     assert whole().active_version.snapshot["description"] == ""
 
 
-def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
+def test_a_writer_that_waited_for_an_activation_sees_the_live_version():
     user, agent = UserFactory(is_superuser=True), AgentFactory(id="shared")
     locked, begun = Event(), Event()
 
@@ -180,7 +180,7 @@ def test_who_waited_while_something_went_live_has_the_live_version_in_hand():
     assert waited.active_version.name == "Release"
 
 
-def test_ten_creates_of_one_id_make_one_agent():
+def test_concurrent_creates_of_one_id_create_one_agent():
     def create(name):
         return AgentFactory(id="shared", name=name).name
 
@@ -235,7 +235,7 @@ def draft(number):
         Agent.objects.get(pk="shared").edit({"name": f"Draft {number}"})
 
 
-def test_everything_at_once_leaves_valid_pointers_and_no_failure(settings):
+def test_concurrent_actions_leave_valid_pointers_and_no_failure(settings):
     settings.AGENT_VERSION_LIMIT = 5  # every new version prunes
     AgentFactory(id="shared")
 
@@ -252,7 +252,7 @@ def delete(number):
     AgentFactory(id="shared")
 
 
-def test_an_agent_deleted_and_made_again_under_everything_is_whole(settings):
+def test_an_agent_recreated_during_concurrent_actions_is_consistent(settings):
     settings.AGENT_VERSION_LIMIT = 5
     AgentFactory(id="shared")
 
@@ -263,7 +263,7 @@ def test_an_agent_deleted_and_made_again_under_everything_is_whole(settings):
     assert not AgentVersion.objects.exclude(agent="shared").exists()
 
 
-def test_agents_deleted_in_bulk_take_along_what_is_edited_meanwhile():
+def test_deleting_agents_in_bulk_deletes_concurrent_edits():
     for number in range(8):
         AgentFactory(id=f"a{number}")
 
@@ -277,7 +277,7 @@ def test_agents_deleted_in_bulk_take_along_what_is_edited_meanwhile():
     assert not AgentVersion.objects.exists()
 
 
-def test_writers_of_different_agents_do_not_fail_each_other():
+def test_writers_of_different_agents_do_not_fail():
     for number in range(8):
         AgentFactory(id=f"a{number}")
 
@@ -289,7 +289,7 @@ def test_writers_of_different_agents_do_not_fail_each_other():
     assert [whole(f"a{number}").last_version_number for number in range(8)] == [11] * 8
 
 
-def test_a_thread_leaves_no_connection_behind():
+def test_a_thread_leaves_no_connection_open():
     AgentFactory(id="shared")
 
     together([partial(Agent(pk="shared").edit, {"name": "A"})])

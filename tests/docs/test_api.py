@@ -14,7 +14,7 @@ DOCS = (PROJECT / "docs" / "api.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
 
 
-def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
+def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     key = own_served.keys["root"]
     script = "\n".join(["set -e", f"KEY={key} CMS={own_served.base_url}", *EXAMPLES])
 
@@ -32,7 +32,7 @@ def test_the_examples_of_the_api_work_as_written(own_served: Served, tmp_path):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("accepts", ["text/html,application/xhtml+xml,*/*;q=0.8", "text/html"])
-def test_a_browser_is_led_to_sign_in_and_back(client, accepts):
+def test_a_browser_is_redirected_to_sign_in_and_back(client, accepts):
     answer = client.get("/api/docs?x=1", headers={"Accept": accepts})
 
     assert (answer.status_code, answer.url) == (302, "/sign-in?next=/api/docs%3Fx%3D1")
@@ -43,7 +43,7 @@ def test_a_browser_is_led_to_sign_in_and_back(client, accepts):
 @pytest.mark.django_db
 @pytest.mark.parametrize("accepts", ["", "application/json", "*/*"])
 @pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer x"}], ids=["no key", "a wrong key"])
-def test_a_program_without_a_key_gets_the_401(client, credentials, accepts):
+def test_a_client_without_a_key_gets_a_401(client, credentials, accepts):
     answer = client.get("/api/docs", headers={"Accept": accepts, **credentials})
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")

@@ -26,7 +26,7 @@ def examples():
     return defined
 
 
-def test_what_they_register_is_there_for_agents(examples, ask):
+def test_the_examples_register_entries_for_agents(examples, ask):
     agent = {
         "name": "Clerk",
         "model": DEMO,
@@ -45,7 +45,7 @@ def test_what_they_register_is_there_for_agents(examples, ask):
     assert "Order A is on its way." in ask(built, 'Use orders.status {"order": "A"}')
 
 
-def test_arguments_are_described_as_in_the_docstring(examples):
+def test_arguments_are_described_by_the_docstring(examples):
     built = build({"model": DEMO, "tools": ["order-status"]})
 
     (tool,) = built.agent.toolsets[-1].tools.values()
@@ -57,12 +57,12 @@ def test_a_provider_in_code_answers(examples, ask):
     assert ask(build({"model": {"provider": "attic", "name": "small"}}), "Hi") == "success (no tool calls)"
 
 
-def test_code_takes_agents_from_what_is_stored(examples):
+def test_code_can_run_stored_agents(examples):
     assert examples["built"].warnings == ()
     assert examples["configuration"]["name"] == "Concierge"
 
 
-def test_every_setting_that_it_names_is_one():
+def test_every_named_setting_exists():
     settings = (PROJECT / "agentcms" / "settings.py").read_text()
     named = {name for name in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", DOCS) if name != "HTTPS_PROXY"}
 

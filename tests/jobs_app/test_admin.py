@@ -26,7 +26,7 @@ def start(client, name):
     return client.post(reverse("admin:jobs_app_job_start", args=[name]))
 
 
-def test_a_dry_run_of_pruning_is_started_and_read_in_the_admin(client, staff, settings):
+def test_staff_start_a_dry_run_of_pruning_and_read_its_result(client, staff, settings):
     settings.AGENT_VERSION_LIMIT = 5
     agent = AgentFactory(id="porter")
     for number in range(4):
@@ -42,7 +42,7 @@ def test_a_dry_run_of_pruning_is_started_and_read_in_the_admin(client, staff, se
     assert agent.versions.count() == 5
 
 
-def test_every_job_on_offer_has_its_button_and_runs(client, staff):
+def test_every_offered_job_has_a_button_and_runs(client, staff):
     page = client.get(LIST).content.decode()
 
     for name in runner.staff_jobs:
@@ -52,7 +52,7 @@ def test_every_job_on_offer_has_its_button_and_runs(client, staff):
     assert {job.state for job in done} == {"done"}
 
 
-def test_agents_are_exported_from_their_list_and_downloaded_from_the_job(client, staff):
+def test_selected_agents_are_exported_and_downloaded(client, staff):
     AgentFactory(id="porter")
     assert reverse("admin:jobs_app_job_start", args=["export-agents"]) in client.get(AGENTS).content.decode()
 
@@ -67,7 +67,7 @@ def export(client, *chosen):
     return client.post(AGENTS, {"action": "export", "_selected_action": chosen})
 
 
-def test_staff_export_the_agents_they_select_of_those_they_see(client):
+def test_staff_export_only_selected_agents_they_can_see(client):
     client.force_login(member("viewer", "north", is_staff=True))
     for agent_id, owner_id in (("porter", "north"), ("clerk", "north"), ("theirs", "south")):
         AgentFactory(id=agent_id, owner_id=owner_id)
@@ -80,7 +80,7 @@ def test_staff_export_the_agents_they_select_of_those_they_see(client):
     assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
 
 
-def test_more_agents_than_an_export_names_are_refused(client, staff, monkeypatch):
+def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MOST", 1)
     agents = AgentFactory.create_batch(2)
 
@@ -90,7 +90,7 @@ def test_more_agents_than_an_export_names_are_refused(client, staff, monkeypatch
     assert Job.objects.count() == 0
 
 
-def test_only_superusers_start_jobs_and_only_by_post(client, staff):
+def test_only_superusers_start_jobs_by_post(client, staff):
     assert client.get(reverse("admin:jobs_app_job_start", args=["prune-dry-run"])).status_code == 405
     assert start(client, "drop-everything").status_code == 404
 
@@ -99,13 +99,13 @@ def test_only_superusers_start_jobs_and_only_by_post(client, staff):
     assert "Dry run" not in client.get(LIST).content.decode()
 
 
-def test_progress_is_a_bar(client, staff):
+def test_progress_is_displayed_as_a_bar(client, staff):
     Job.objects.create(kind="prune_versions", state="running", done=3, total=4, lease_until=timezone.now())
 
     assert '<progress value="3" max="4"></progress> 3 of 4' in client.get(LIST).content.decode()
 
 
-def test_late_jobs_can_be_listed_alone(client, staff):
+def test_the_list_filters_late_jobs(client, staff):
     Job.objects.create(kind="late_one", created_at=timezone.now() - timedelta(hours=1))
     Job.objects.create(kind="new_one")
 
@@ -114,7 +114,7 @@ def test_late_jobs_can_be_listed_alone(client, staff):
     assert ("1 job" in page, "2 jobs" in page) == (True, False)
 
 
-def test_a_failed_job_is_queued_again(client, staff):
+def test_a_failed_job_can_be_requeued(client, staff):
     failed = Job.objects.create(kind="prune_versions", state="failed", error="Gone.")
     done = Job.objects.create(kind="prune_versions", state="done")
 
@@ -123,7 +123,7 @@ def test_a_failed_job_is_queued_again(client, staff):
     assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
 
 
-def test_markup_in_a_result_stays_text(client, staff):
+def test_markup_in_a_result_is_escaped(client, staff):
     job = Job.objects.create(kind="x", state="done", result={"faults": [{"message": "<script>"}], "<b>": "<i>"})
 
     page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
@@ -133,7 +133,7 @@ def test_markup_in_a_result_stays_text(client, staff):
     assert "<i>" not in page
 
 
-def test_staff_see_the_jobs_they_asked_for_alone(client):
+def test_staff_see_only_their_own_jobs(client):
     user = member("manager", is_staff=True)
     Job.objects.create(kind="mine_alone", requested_by=user)
     Job.objects.create(kind="somebody_elses")

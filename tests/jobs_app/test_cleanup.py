@@ -31,7 +31,7 @@ def session(key, ends):
     return Session.objects.create(session_key=key, session_data="", expire_date=ends)
 
 
-def test_sessions_that_ended_go():
+def test_expired_sessions_are_deleted():
     session("ended", days_ago(1))
     session("runs", days_ago(-1))
 
@@ -39,7 +39,7 @@ def test_sessions_that_ended_go():
     assert Session.objects.get().pk == "runs"
 
 
-def test_finished_jobs_go_after_their_days_and_others_stay(settings):
+def test_finished_jobs_are_deleted_after_their_days(settings):
     settings.JOB_DAYS = 30
     Job.objects.create(kind="old", state="done", finished_at=days_ago(31))
     kept = [
@@ -51,7 +51,7 @@ def test_finished_jobs_go_after_their_days_and_others_stay(settings):
     assert {job.kind for job in Job.objects.exclude(kind=cleanup.CLEAN_UP)} == {job.kind for job in kept}
 
 
-def test_old_moves_of_live_go_but_the_newest_of_each_agent_stays():
+def test_old_activations_are_deleted_except_the_newest_of_each_agent():
     often, once = AgentFactory(), AgentFactory()
     often.edit({"name": "Porter"})
     Activation.objects.update(created_at=days_ago(731))
@@ -61,7 +61,7 @@ def test_old_moves_of_live_go_but_the_newest_of_each_agent_stays():
     assert once.activations.get().to_version_number == 1
 
 
-def test_what_was_done_in_the_admin_long_ago_is_forgotten(settings):
+def test_old_admin_log_entries_are_deleted(settings):
     settings.ADMIN_LOG_DAYS = 30
     user = UserFactory()
     for _ in range(2):
@@ -80,14 +80,14 @@ FOLLOWS = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEv
 FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
 
 
-def test_every_table_that_grows_by_itself_has_an_age():
+def test_every_growing_table_has_a_cleanup():
     app.autodiscover_tasks(force=True)  # what a worker knows
     aged = {old().model._meta.label for old in cleanup._expired_rows.values()}
 
     assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
 
 
-def test_undo_still_has_its_target_after_a_clean_up(settings):
+def test_cleanup_keeps_the_target_of_undo(settings):
     settings.AGENT_VERSION_LIMIT = 5
     agent = AgentFactory()
     agent.edit({"name": "Porter"})
@@ -98,7 +98,7 @@ def test_undo_still_has_its_target_after_a_clean_up(settings):
     assert agent.activations.get().undo().version_number == 1
 
 
-def test_many_rows_go_a_few_at_a_time(monkeypatch):
+def test_rows_are_deleted_in_batches(monkeypatch):
     monkeypatch.setattr(cleanup, "BATCH", 2)
     for number in range(5):
         session(f"s{number}", days_ago(1))
@@ -106,7 +106,7 @@ def test_many_rows_go_a_few_at_a_time(monkeypatch):
     assert clean()["sessions"] == 5
 
 
-def test_files_of_old_exports_go(settings):
+def test_files_of_old_exports_are_deleted(settings):
     path = jobs.exchange_folder() / "old.jsonl"
     path.write_text("{}")
     os.utime(path, (0, 0))

@@ -37,13 +37,13 @@ def silent_for(seconds):
     return timezone.now() - timedelta(seconds=seconds)
 
 
-def test_a_job_is_done_and_keeps_its_result(counting):
+def test_a_finished_job_stores_its_result(counting):
     job = runner.run_claimed(str(stored().pk))
 
     assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
 
 
-def test_a_job_of_a_command_is_never_seen_waiting(counting):
+def test_a_job_run_by_a_command_is_never_queued(counting):
     states = []
 
     def look(instance, **_):
@@ -59,7 +59,7 @@ def test_a_job_of_a_command_is_never_seen_waiting(counting):
     assert (states, job.state, job.parameters, len(counting)) == (["running"], "done", {"fast": True}, 1)
 
 
-def test_a_second_message_for_a_job_does_nothing(counting):
+def test_a_second_message_for_a_job_has_no_effect(counting):
     job = stored()
 
     runner.run_claimed(str(job.pk))
@@ -68,19 +68,19 @@ def test_a_second_message_for_a_job_does_nothing(counting):
     assert (again, len(counting)) == (None, 1)
 
 
-def test_a_job_of_a_dead_worker_is_done_by_another(counting):
+def test_a_job_of_a_dead_worker_is_taken_over(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(1))
 
     assert runner.run_claimed(str(job.pk)).attempts == 2
 
 
-def test_a_job_of_a_living_worker_is_left_to_it(counting):
+def test_a_job_of_a_living_worker_is_not_taken_over(counting):
     job = stored(state="running", attempts=1, lease_until=silent_for(-60))
 
     assert runner.run_claimed(str(job.pk)) is None
 
 
-def test_a_worker_that_lost_its_job_writes_nothing(counting):
+def test_a_worker_that_lost_its_lease_writes_nothing(counting):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(attempts=2)
 
@@ -89,7 +89,7 @@ def test_a_worker_that_lost_its_job_writes_nothing(counting):
     assert Job.objects.get().result is None
 
 
-def test_a_job_that_raises_says_why():
+def test_a_job_that_raises_stores_the_error():
     @runner.job_handler("raising")
     def fail(job):
         raise ValueError("No such file.")
@@ -99,7 +99,7 @@ def test_a_job_that_raises_says_why():
     assert (job.state, job.error) == ("failed", "ValueError: No such file.")
 
 
-def test_a_job_whose_file_is_gone_says_so_at_once():
+def test_a_job_without_its_file_fails_at_once():
     @runner.job_handler("reading")
     def read(job):
         Path("/nowhere/at-all").read_text()
@@ -109,7 +109,7 @@ def test_a_job_whose_file_is_gone_says_so_at_once():
     assert (job.state, job.error.split(":")[0]) == ("failed", "FileNotFoundError")
 
 
-def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monkeypatch):
+def test_a_job_of_an_unknown_kind_stays_queued(monkeypatch):
     monkeypatch.setattr(runner, "_handlers", {**runner._handlers})
     job = stored(kind="of_tomorrow")
 
@@ -124,7 +124,7 @@ def test_a_job_of_a_kind_that_this_release_does_not_know_waits_for_the_next(monk
     assert runner.run_claimed(str(job.pk)).attempts == 1
 
 
-def test_a_job_that_no_worker_survives_is_given_up(counting):
+def test_a_job_that_kills_every_worker_fails(counting):
     job = stored(state="running", attempts=MAX_ATTEMPTS, lease_until=silent_for(1))
 
     runner.send_due()
@@ -133,7 +133,7 @@ def test_a_job_that_no_worker_survives_is_given_up(counting):
     assert job.state == "failed"
 
 
-def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_capture_on_commit_callbacks):
+def test_an_unavailable_broker_delays_a_job(counting, django_capture_on_commit_callbacks):
     nobody_listens = "redis://127.0.0.1:1/0"
 
     with broker(nobody_listens), django_capture_on_commit_callbacks(execute=True):
@@ -142,19 +142,19 @@ def test_a_broker_that_is_away_delays_a_job_and_breaks_nothing(counting, django_
     assert list(Job.objects.due()) == [job]
 
 
-def test_two_beats_store_one_job_of_the_schedule(counting):
+def test_two_schedulers_create_one_job(counting):
     century = timedelta(days=36_500)  # which does not end between the two
     first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
 
     assert (first.kind, second) == ("counting", None)
 
 
-def test_a_job_that_waits_too_long_is_late(counting):
+def test_a_job_queued_too_long_is_late(counting):
     assert stored(created_at=silent_for(600)).is_late
     assert not stored().is_late
 
 
-def test_late_jobs_are_found_among_the_others(counting):
+def test_late_jobs_can_be_queried(counting):
     waits = stored(created_at=silent_for(600))
     died = stored(state="running", attempts=1, lease_until=silent_for(1))
     stored(state="running", attempts=1, lease_until=silent_for(-60))
@@ -163,7 +163,7 @@ def test_late_jobs_are_found_among_the_others(counting):
     assert set(Job.objects.late()) == {waits, died}
 
 
-def test_a_failed_job_goes_on_where_it_stopped(counting):
+def test_a_requeued_job_continues_at_its_cursor(counting):
     job = stored(state="failed", attempts=MAX_ATTEMPTS, cursor={"after": 7}, error="Gone.")
 
     job.requeue()
@@ -176,7 +176,7 @@ PASSING = [OperationalError("server closed the connection"), InterfaceError("clo
 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
-def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(error):
+def test_a_job_is_retried_after_a_database_outage_or_a_full_disk(error):
     @runner.job_handler("interrupted")
     def interrupt(job):
         raise error
@@ -189,7 +189,7 @@ def test_a_job_without_its_database_or_room_on_the_disk_is_done_again_later(erro
     assert list(Job.objects.due()) == [job]
 
 
-def test_a_worker_that_wakes_up_after_the_job_was_queued_again_writes_nothing(counting):
+def test_a_worker_that_resumes_after_a_requeue_writes_nothing(counting):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(state="failed")
     Job.objects.get().requeue()

@@ -23,12 +23,12 @@ def starts(tmp_path, monkeypatch, hour):
     return {task.__name__: (*clocks[task.__name__].hour, *clocks[task.__name__].minute) for task in NIGHTLY}
 
 
-def test_the_night_begins_at_three(tmp_path, monkeypatch):
+def test_nightly_jobs_start_at_three(tmp_path, monkeypatch):
     expected = {"prune_versions": (3, 0), "check_history": (3, 30), "clean_up": (4, 0)}
     assert starts(tmp_path, monkeypatch, "") == expected
 
 
-def test_the_night_begins_when_the_operator_says_and_may_go_past_midnight(tmp_path, monkeypatch):
+def test_nightly_jobs_start_at_the_configured_hour_and_may_pass_midnight(tmp_path, monkeypatch):
     expected = {"prune_versions": (23, 0), "check_history": (23, 30), "clean_up": (0, 0)}
     assert starts(tmp_path, monkeypatch, 23) == expected
 
@@ -37,7 +37,7 @@ def test_the_night_begins_when_the_operator_says_and_may_go_past_midnight(tmp_pa
 @pytest.mark.parametrize("task", NIGHTLY, ids=lambda task: task.__name__)
 @pytest.mark.parametrize("hour", [0, 3, 12])
 @pytest.mark.parametrize("minute", [0, 30])
-def test_two_beats_whose_clocks_differ_start_one_job(monkeypatch, task, hour, minute):
+def test_two_schedulers_with_different_clocks_create_one_job(monkeypatch, task, hour, minute):
     on_time = datetime(2026, 1, 31, hour, minute, tzinfo=UTC)
     for at in (on_time - timedelta(seconds=1), on_time, on_time + timedelta(seconds=1)):
         monkeypatch.setattr(timezone, "now", lambda at=at: at)
@@ -48,7 +48,7 @@ def test_two_beats_whose_clocks_differ_start_one_job(monkeypatch, task, hour, mi
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("task", NIGHTLY, ids=lambda task: task.__name__)
-def test_the_next_night_starts_another_job(monkeypatch, task):
+def test_the_next_night_creates_another_job(monkeypatch, task):
     for day in (30, 31):
         monkeypatch.setattr(timezone, "now", lambda day=day: datetime(2026, 1, day, 3, tzinfo=UTC))
         task()

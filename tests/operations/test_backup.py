@@ -60,7 +60,7 @@ def export_digest(copy):
     return run_inside(copy, "print_export_digest()")
 
 
-def test_a_restored_database_is_the_original(tmp_path, programs, original):
+def test_a_restored_database_equals_the_original(tmp_path, programs, original):
     with own_database() as database:
         second = Served(tmp_path / "second", **database)
         file = tmp_path / f"{uuid.uuid4()}.backup"
@@ -80,7 +80,7 @@ def test_a_restored_database_is_the_original(tmp_path, programs, original):
 
 
 @pytest.mark.postgres_only
-def test_what_the_address_asks_of_the_connection_holds_for_a_backup_too(tmp_path, programs, original, monkeypatch):
+def test_a_backup_uses_the_connection_options_of_the_url(tmp_path, programs, original, monkeypatch):
     url = original.environment["DATABASE_URL"]
     monkeypatch.setitem(
         original.environment, "DATABASE_URL", f"{url}?sslmode=require"
@@ -92,7 +92,7 @@ def test_what_the_address_asks_of_the_connection_holds_for_a_backup_too(tmp_path
     assert "SSL" in done.stderr
 
 
-def test_nothing_is_restored_over_what_is_there(tmp_path, programs, original):
+def test_a_backup_is_not_restored_over_existing_data(tmp_path, programs, original):
     before = everything(original)
     file = tmp_path / "file.backup"
     backup(original, programs, "save", file)
@@ -104,7 +104,7 @@ def test_nothing_is_restored_over_what_is_there(tmp_path, programs, original):
     assert everything(original) == before
 
 
-def test_half_a_backup_restores_nothing(tmp_path, programs, original):
+def test_a_truncated_backup_restores_nothing(tmp_path, programs, original):
     with own_database() as database:
         second = Served(tmp_path / "second", **database)
         file = tmp_path / "file.backup"

@@ -43,7 +43,7 @@ def test_systemd_and_compose_start_every_part_and_nothing_else():
 
 
 @pytest.mark.parametrize("missing", NEEDED)
-def test_a_part_says_what_it_cannot_do_without(missing):
+def test_a_missing_variable_is_named(missing):
     environment = {name: value for name, value in NEEDED.items() if name != missing}
 
     done = subprocess.run(
@@ -55,7 +55,7 @@ def test_a_part_says_what_it_cannot_do_without(missing):
 
 
 @pytest.mark.parametrize("name", ["PORT", "WEB_WORKERS", "WEB_THREADS", "RUN_STREAMS", "WORKER_THREADS"])
-def test_a_part_says_which_number_is_none(name):
+def test_an_invalid_number_is_named(name):
     environment = {"PATH": os.environ["PATH"], **NEEDED, name: "many"}
 
     done = subprocess.run([START, "web"], env=environment, capture_output=True, text=True)
@@ -64,14 +64,14 @@ def test_a_part_says_which_number_is_none(name):
     assert done.stderr == f"{name} must be a whole number, not 'many'.\n"
 
 
-def test_every_variable_that_a_part_reads_stands_in_the_table():
+def test_every_variable_is_documented():
     read = set(re.findall(r"\$\{([A-Z_]+):?-", START.read_text()))
     readme = (PROJECT / "README.md").read_text()
 
     assert {name for name in read if f"`{name}`" not in readme} == {"PYTHON"}
 
 
-def test_the_example_of_an_environment_passes_the_deployment_check(tmp_path):
+def test_the_example_environment_passes_the_deployment_check(tmp_path):
     environment = {"PATH": os.environ["PATH"], **example(), "DATA_DIR": str(tmp_path)}
     command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
 
@@ -107,7 +107,7 @@ def copy(tmp_path, valkey) -> Iterator[Served]:
 
 
 @pytest.mark.postgres_only
-def test_the_parts_of_production_serve_work_and_do_without_beat(copy):
+def test_production_services_work_without_the_scheduler(copy):
     prepared = subprocess.run([START, "prepare"], env=copy.environment, capture_output=True, text=True, timeout=120)
     assert prepared.returncode == 0, prepared.stderr
     copy.create_user("ann", "--superuser")

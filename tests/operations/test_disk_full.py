@@ -166,7 +166,7 @@ def long_text() -> dict[str, str]:
 
 @pytest.mark.sqlite_only
 @pytest.mark.django_db(transaction=True)
-def test_a_read_needs_no_room_to_note_that_its_key_was_used():
+def test_a_read_succeeds_where_the_last_use_of_its_key_cannot_be_written():
     client = Client(headers={"Authorization": f"Bearer {api_key(UserFactory(is_superuser=True))}"})
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA query_only = ON")
@@ -178,7 +178,7 @@ def test_a_read_needs_no_room_to_note_that_its_key_was_used():
     assert answer.status_code == 200
 
 
-def test_a_process_without_room_for_its_figures_counts_in_memory(tmp_path, monkeypatch):
+def test_a_process_without_space_for_metrics_counts_in_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path / "gone")
 
@@ -190,7 +190,7 @@ def test_a_process_without_room_for_its_figures_counts_in_memory(tmp_path, monke
     elsewhere.rmdir()
 
 
-def test_a_process_takes_the_room_for_its_figures_before_it_needs_it(tmp_path, monkeypatch):
+def test_a_process_reserves_space_for_its_metrics(tmp_path, monkeypatch):
     monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
 
     metrics.reserve_files()

@@ -92,7 +92,7 @@ def copy(shared_copy: Served) -> Served:
 
 
 @pytest.mark.postgres_only
-def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_path, drilled):
+def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, drilled):
     with own_postgres() as server:
         copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=EVERYTHING)
         with running(copy):
@@ -109,7 +109,7 @@ def test_postgres_stopped_under_load_loses_nothing_that_was_acknowledged(tmp_pat
             assert_sound(copy)
 
 
-def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
+def test_killing_valkey_fails_no_edit(copy, drilled):
     with Editors(copy) as editors:
         for _ in range(20 if drilled else 2):
             copy.processes_matching("valkey-server")[0].kill()
@@ -122,7 +122,7 @@ def test_a_killed_valkey_is_missed_by_no_edit(copy, drilled):
     assert_sound(copy)
 
 
-def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, drilled):
+def test_killing_web_processes_loses_no_acknowledged_edit(copy, drilled):
     with Editors(copy) as editors:
         # The hundred kills are those of the server alone: here each one lengthens the pause before the next start.
         for _ in range(12 if drilled else 3):
@@ -134,7 +134,7 @@ def test_web_processes_that_are_killed_lose_nothing_that_was_acknowledged(copy, 
     assert_sound(copy)
 
 
-def test_beat_stopped_for_an_hour_loses_no_job(copy):
+def test_stopping_the_scheduler_for_an_hour_loses_no_job(copy):
     copy.stop()
     run_inside(copy, "create_missed_jobs()")
     let_time_pass(copy.data_dir / "beat-schedule", timedelta(hours=1))
@@ -146,7 +146,7 @@ def test_beat_stopped_for_an_hour_loses_no_job(copy):
     wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
 
 
-def test_a_night_without_beat_is_made_up_for(copy):
+def test_a_night_without_the_scheduler_is_caught_up(copy):
     copy.stop()
     let_time_pass(copy.data_dir / "beat-schedule", timedelta(days=1))
 
@@ -163,7 +163,7 @@ def let_time_pass(schedule: Path, time: timedelta) -> None:
             entry.last_run_at -= time
 
 
-def test_readiness_tells_that_the_worker_and_its_beat_are_gone(copy):
+def test_readiness_reports_a_stopped_worker_and_scheduler(copy):
     with suspended(copy, "agentcms.server.worker"):
         long_ago = "now() - interval '1 hour'" if copy.environment.get("DATABASE_URL") else "'2020-01-01 00:00:00'"
         execute(copy, f"UPDATE jobs_app_heartbeat SET at = {long_ago}")

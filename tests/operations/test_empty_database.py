@@ -27,7 +27,7 @@ def empty(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_command_says_to_make_the_tables_first(empty, command):
+def test_a_command_without_tables_asks_to_migrate_first(empty, command):
     environment = {**empty.environment, "AGENTCMS_PASSWORD": "a-long-enough-password-7"}
     arguments = [sys.executable, "manage.py", *command]
 

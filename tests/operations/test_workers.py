@@ -79,7 +79,7 @@ def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
         assert (state, done > 0) == ("running", True)
 
 
-def test_two_workers_never_do_one_job_twice(own_served):
+def test_two_workers_run_each_job_once(own_served):
     with another_worker(own_served):
         run_inside(own_served, "send_dry_runs_repeatedly()")
         found = wait_for_jobs(own_served, "prune_versions", DRY_RUNS)
@@ -87,7 +87,7 @@ def test_two_workers_never_do_one_job_twice(own_served):
     assert {(state, attempts) for state, attempts, *_ in found} == {("done", 1)}
 
 
-def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
+def test_pruning_continues_after_its_worker_is_killed(copy):
     run_inside(copy, f"fill({AGENTS}, {VERSIONS})")
 
     with killed_half_way(copy, "prune_versions"):
@@ -102,7 +102,7 @@ def test_a_worker_killed_in_the_middle_of_a_prune_loses_nothing(copy):
     assert_sound(copy)
 
 
-def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy, client):
+def test_a_hanging_broker_delays_jobs_and_fails_no_edit(copy, client):
     path = create_agent(client, "porter")
     valkey = copy.processes_matching("valkey-server")[0]
 
@@ -120,7 +120,7 @@ def test_a_broker_that_hangs_delays_a_job_and_breaks_no_edit(copy, client):
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
 
 
-def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy, client):
+def test_a_killed_broker_restarts_and_runs_its_jobs(copy, client):
     path = create_agent(client, "waiter")
 
     copy.processes_matching("valkey-server")[0].kill()
@@ -133,7 +133,7 @@ def test_a_broker_that_is_killed_comes_back_with_its_jobs(copy, client):
     assert json.loads(rows(copy, "SELECT snapshot FROM versions_app_agentversion WHERE version_number = 2")[0][0])
 
 
-def test_a_worker_killed_in_the_middle_of_an_import_takes_every_record_in_once(copy, client):
+def test_an_import_continues_after_its_worker_is_killed(copy, client):
     model = {"provider": "demo", "name": "echo"}
     agent = {"name": "Taken in", "instructions": "", "model": model}
     records = [json.dumps({"id": f"in-{number:04d}", "ownerId": "", "agent": agent}) for number in range(RECORDS)]

@@ -27,7 +27,7 @@ def run(agent, days, **columns):
     return made
 
 
-def test_old_runs_go_with_their_events_and_children(settings):
+def test_old_runs_are_deleted_with_events_and_sub_runs(settings):
     settings.RUN_DAYS = 30
     agent = AgentFactory()
     old = run(agent, 31)
@@ -40,7 +40,7 @@ def test_old_runs_go_with_their_events_and_children(settings):
     assert RunEvent.objects.count() == 2
 
 
-def test_old_conversations_go_and_the_runs_stay(settings):
+def test_old_threads_are_deleted_and_their_runs_kept(settings):
     settings.THREAD_DAYS = 365
     agent, user = AgentFactory(), UserFactory()
     old = Thread.objects.create(key="a", user=user, agent_key=agent.pk)

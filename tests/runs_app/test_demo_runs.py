@@ -17,7 +17,7 @@ def seed():
     return said.getvalue()
 
 
-def test_the_demo_agent_answered_questions_with_a_tool_and_a_sub_agent():
+def test_demo_runs_use_a_tool_and_a_sub_agent():
     said = seed()
 
     runs = AgentRun.objects.filter(parent=None)
@@ -29,7 +29,7 @@ def test_the_demo_agent_answered_questions_with_a_tool_and_a_sub_agent():
     assert sorted(called) == ["agent-proofreader", "word-count"]
 
 
-def test_seeding_again_asks_nothing():
+def test_seeding_again_creates_no_runs():
     seed()
     before = AgentRun.objects.count()
 
@@ -37,7 +37,7 @@ def test_seeding_again_asks_nothing():
     assert AgentRun.objects.count() == before
 
 
-def test_without_the_demo_nothing_is_asked():
+def test_without_demo_agents_no_runs_are_created():
     call_command("seed_demo_runs")
 
     assert not AgentRun.objects.exists()

@@ -17,9 +17,9 @@ def printed(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_web_server_starts_without_it():
+def test_the_web_server_starts_without_model_libraries():
     assert printed(START + LOADED) == "False"
 
 
-def test_the_page_that_runs_agents_loads_it_meanwhile():
+def test_the_playground_loads_model_libraries_in_the_background():
     assert printed(START + "engine.preload(); " + WAIT + LOADED) == "True"

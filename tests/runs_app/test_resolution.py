@@ -32,33 +32,33 @@ def said(**asked):
     return found.configuration["instructions"], found.target, found.version_number
 
 
-def test_live_is_what_runs(agent):
+def test_the_live_version_runs(agent):
     assert said() == ("Greet guests.", "live", 1)
 
 
-def test_a_draft_runs_when_it_is_asked_for(agent):
+def test_the_draft_runs_on_request(agent):
     assert said(status="draft") == ("Greet guests by name.", "draft", 2)
 
 
-def test_a_version_runs_by_its_number_or_its_id(agent):
+def test_a_version_runs_by_number_or_id(agent):
     version = agent.versions.get(version_number=2)
 
     assert said(version_number=2) == said(version_id=version.pk) == said(version_id=str(version.pk))
     assert said(version_number=2) == ("Greet guests by name.", "version", 2)
 
 
-def test_raw_is_the_configuration_alone(agent):
+def test_raw_returns_the_configuration(agent):
     assert stored_agents.get("concierge", raw=True) == agent.active_version.snapshot
 
 
-def test_what_comes_out_says_where_it_is_from(agent):
+def test_the_result_names_its_version(agent):
     found = stored_agents.get("concierge")
 
     assert (found.id, found.name, found.owner_id, found.source) == ("concierge", "Concierge", "", "stored")
     assert found.version_id == agent.active_version_id
 
 
-def test_the_text_of_an_editor_runs_too(agent):
+def test_unsaved_text_can_run(agent):
     configuration = {**agent.active_version.snapshot, "name": "Porter", "instructions": "Carry bags."}
 
     found = ResolvedAgent.unsaved(agent, configuration)
@@ -67,20 +67,20 @@ def test_the_text_of_an_editor_runs_too(agent):
     assert found.build().agent.name == "Porter"
 
 
-def test_an_agent_in_code_is_found_by_its_key():
+def test_an_agent_in_code_is_found_by_key():
     found = stored_agents.get("proofreader")
 
     assert (found.source, found.target, found.version_id) == ("code", "code", None)
     assert found.configuration["model"] == {"provider": "demo", "name": "echo"}
 
 
-def test_a_stored_agent_comes_before_one_in_code():
+def test_a_stored_agent_takes_precedence_over_one_in_code():
     AgentFactory(id="proofreader", name="Our own")
 
     assert stored_agents.get("proofreader").source == "stored"
 
 
-def test_the_version_of_another_agent_is_none_of_this_one(agent):
+def test_a_version_of_another_agent_is_not_found(agent):
     other = AgentFactory(id="porter")
 
     with pytest.raises(AgentVersion.DoesNotExist):
@@ -92,7 +92,7 @@ def test_the_version_of_another_agent_is_none_of_this_one(agent):
     [{"version_number": 9}, {"version_number": 10**30}, {"version_id": "no id"}, {"version_id": "0"}],
     ids=["number", "huge number", "text", "digit"],
 )
-def test_a_version_that_is_not_there_is_told_so(agent, asked):
+def test_a_missing_version_raises(agent, asked):
     with pytest.raises(AgentVersion.DoesNotExist):
         stored_agents.get("concierge", **asked)
 
@@ -102,12 +102,12 @@ def test_an_agent_in_code_has_no_versions():
         stored_agents.get("proofreader", version_id=uuid4())
 
 
-def test_an_agent_that_is_not_there_is_told_so():
+def test_a_missing_agent_raises():
     with pytest.raises(Agent.DoesNotExist):
         stored_agents.get("nobody")
 
 
-def test_a_user_finds_what_it_may_see(agent):
+def test_a_user_finds_visible_agents_only(agent):
     AgentFactory(id="secret", owner_id="press")
     viewer = member(Role.VIEWER)
 
@@ -117,14 +117,14 @@ def test_a_user_finds_what_it_may_see(agent):
     assert [each.id for each in stored_agents.list(viewer)] == ["concierge", "proofreader"]
 
 
-def test_code_finds_everything(agent):
+def test_code_finds_every_agent(agent):
     AgentFactory(id="secret", owner_id="press")
 
     assert {each.id for each in stored_agents.list()} == {"concierge", "secret", "proofreader"}
     assert {each.version_number for each in stored_agents.list(status="draft")} == {1, 2, None}
 
 
-def test_a_sub_agent_means_one_of_the_owner_or_of_the_shared_space(agent):
+def test_sub_agents_belong_to_the_owner_or_the_shared_space(agent):
     AgentFactory(id="clerk", owner_id="press")
 
     assert stored_agents.sub_agent("concierge", "press").id == "concierge"
@@ -137,12 +137,12 @@ def test_a_sub_agent_means_one_of_the_owner_or_of_the_shared_space(agent):
 # --- What is kept
 
 
-def test_a_built_agent_is_kept_for_the_next_run(agent):
+def test_a_built_agent_is_cached_for_the_next_run(agent):
     assert stored_agents.get("concierge").build() is stored_agents.get("concierge").build()
     assert stored_agents.get("concierge", status="draft").build() is not stored_agents.get("concierge").build()
 
 
-def test_what_is_made_live_runs_at_once(agent):
+def test_a_published_version_runs_at_once(agent):
     before = stored_agents.get("concierge").build()
 
     agent.versions.get(version_number=2).activate()
@@ -151,14 +151,14 @@ def test_what_is_made_live_runs_at_once(agent):
     assert said()[2] == 2
 
 
-def test_a_given_version_and_an_unsaved_text_are_built_anew(agent):
+def test_given_versions_and_unsaved_text_are_not_cached(agent):
     by_version = [stored_agents.get("concierge", version_number=1).build() for _ in range(2)]
     unsaved = [ResolvedAgent.unsaved(agent, agent.active_version.snapshot).build() for _ in range(2)]
 
     assert len({id(built) for built in (*by_version, *unsaved)}) == 4
 
 
-def test_what_is_registered_makes_another_agent(agent):
+def test_registering_an_entry_invalidates_the_cached_agent(agent):
     before = stored_agents.get("concierge").build()
 
     registry.add(Entry(Kind.TOOL, "new-tool", "New"))
@@ -166,7 +166,7 @@ def test_what_is_registered_makes_another_agent(agent):
     assert stored_agents.get("concierge").build() is not before
 
 
-def test_another_provider_makes_another_agent(agent):
+def test_changing_a_provider_invalidates_the_cached_agent(agent):
     before = stored_agents.get("concierge").build()
 
     ModelProvider.objects.create(key="house", title="House", base_url="https://models.example.org")
@@ -174,7 +174,7 @@ def test_another_provider_makes_another_agent(agent):
     assert stored_agents.get("concierge").build() is not before
 
 
-def test_a_sub_agent_that_comes_or_goes_makes_another_agent():
+def test_adding_or_removing_a_sub_agent_invalidates_the_cached_agent():
     AgentFactory(id="boss", agents=["clerk"])
     alone = stored_agents.get("boss").build()
 
@@ -187,7 +187,7 @@ def test_a_sub_agent_that_comes_or_goes_makes_another_agent():
     assert stored_agents.get("boss").build() is alone
 
 
-def test_what_is_kept_asks_the_database_nothing(agent):
+def test_a_cached_agent_takes_no_query(agent):
     stored = stored_agents.get("concierge")
     stored.build()
 

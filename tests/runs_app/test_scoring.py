@@ -43,7 +43,7 @@ def test_an_answer_is_scored_by_a_job():
     assert Job.objects.get(kind=scoring.SCORE).state == Job.State.DONE
 
 
-def test_a_scorer_with_a_count_sees_one_of_so_many():
+def test_a_scorer_with_a_count_scores_every_nth_run():
     agent = AgentFactory(model=DEMO, scorers={"answer-length": {"sampling": {"type": "count", "count": 2}}})
 
     scored(agent, times=4)
@@ -54,7 +54,7 @@ def test_a_scorer_with_a_count_sees_one_of_so_many():
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(0, 0, 0), (1, 1000, 1000), (0.25, 180, 320)])
-def test_a_ratio_is_a_share_of_the_runs_and_always_the_same(rate, least, most):
+def test_a_scorer_with_a_ratio_scores_a_stable_share_of_runs(rate, least, most):
     runs = [AgentRun(pk=uuid4()) for _ in range(1000)]
     sampling = {"type": "ratio", "rate": rate}
 
@@ -64,7 +64,7 @@ def test_a_ratio_is_a_share_of_the_runs_and_always_the_same(rate, least, most):
     assert chosen == [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
 
 
-def test_a_scorer_that_fails_or_is_missing_says_so():
+def test_a_failed_or_missing_scorer_stores_an_error():
     def broken(answer):
         raise ValueError("No idea.")
 
@@ -79,7 +79,7 @@ def test_a_scorer_that_fails_or_is_missing_says_so():
     }
 
 
-def test_a_scorer_may_ask_for_the_question():
+def test_a_scorer_can_get_the_input():
     registry.add(Entry(Kind.SCORER, "echoes", "Echoes", target=lambda answer, question: float(question in answer)))
 
     run = scored(AgentFactory(model=DEMO, scorers={"echoes": {}}))[0]
@@ -88,7 +88,7 @@ def test_a_scorer_may_ask_for_the_question():
     assert run.scores.get().score == 1.0
 
 
-def test_what_failed_is_not_scored():
+def test_failed_runs_are_not_scored():
     scored(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
 
     assert Job.objects.count() == 0

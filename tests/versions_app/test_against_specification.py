@@ -206,7 +206,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_any_sequence_of_acts_leaves_what_the_specification_says():
+def test_any_sequence_of_actions_matches_the_reference_model():
     profile = settings(
         max_examples=400 if DRILL else 25,
         stateful_step_count=60 if DRILL else 25,

@@ -45,7 +45,7 @@ DOORS = {"code": by_save, "page": by_page, "api": by_api, "admin": by_admin, "im
 
 
 @pytest.mark.parametrize("source", DOORS)
-def test_an_edit_leaves_one_version_that_says_all_of_it(source):
+def test_an_edit_creates_one_version_with_author_source_and_message(source):
     ann = UserFactory(username="ann", is_staff=True, is_superuser=True)
     agent = AgentFactory()
 

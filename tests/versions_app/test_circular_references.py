@@ -57,7 +57,7 @@ SAVING = {
 
 
 @pytest.mark.parametrize("act", SAVING.values(), ids=SAVING)
-def test_a_save_that_closes_a_circle_is_refused_whole(agent, ann, act):
+def test_a_save_with_circular_sub_agents_is_refused(agent, ann, act):
     before = everything()
 
     with pytest.raises(CircularReference) as refused:
@@ -67,7 +67,7 @@ def test_a_save_that_closes_a_circle_is_refused_whole(agent, ann, act):
     assert everything() == before
 
 
-def test_a_new_agent_is_not_its_own_sub_agent(ann):
+def test_a_new_agent_cannot_be_its_own_sub_agent(ann):
     with pytest.raises(CircularReference, match="cannot be its own sub-agent"):
         AgentFactory(id="a", agents=["a"])
 
@@ -94,7 +94,7 @@ RELEASING = {
 
 
 @pytest.mark.parametrize("act", RELEASING.values(), ids=RELEASING)
-def test_a_draft_that_closes_a_circle_does_not_go_live(closed, ann, act):
+def test_a_draft_with_circular_sub_agents_is_not_published(closed, ann, act):
     before = everything()
 
     with pytest.raises(CircularReference, match=WAY):
@@ -103,7 +103,7 @@ def test_a_draft_that_closes_a_circle_does_not_go_live(closed, ann, act):
     assert everything() == before
 
 
-def test_an_agent_in_a_circle_may_be_changed_otherwise(closed, ann):
+def test_other_fields_of_an_agent_with_circular_sub_agents_can_be_changed(closed, ann):
     with change(publish=False):
         closed.edit({"name": "Porter"})
         closed.edit({"agents": []})
@@ -111,7 +111,7 @@ def test_an_agent_in_a_circle_may_be_changed_otherwise(closed, ann):
     assert closed.versions.count() == 4
 
 
-def test_a_draft_may_be_discarded_where_live_is_in_a_circle(agent, ann):
+def test_a_draft_can_be_discarded_where_live_has_circular_sub_agents(agent, ann):
     with change(actor=member("viewer", "elsewhere")):  # who sees no circle
         agent.edit({"agents": ["b"]})
     with change(publish=False):
@@ -120,14 +120,14 @@ def test_a_draft_may_be_discarded_where_live_is_in_a_circle(agent, ann):
     assert AgentVersion.objects.discard_draft(agent)
 
 
-def test_a_circle_that_one_cannot_see_stops_nobody(agent):
+def test_a_circular_reference_the_user_cannot_see_is_allowed(agent):
     with change(actor=member("manager", "elsewhere")):
         agent.edit({"agents": ["b"]})
 
     assert agent.active_version.version_number == 2
 
 
-def test_where_nobody_makes_the_change_history_takes_what_is_there(agent):
+def test_changes_without_a_user_may_have_circular_sub_agents(agent):
     agent.edit({"agents": ["b"]})
 
     assert agent.versions.count() == 2

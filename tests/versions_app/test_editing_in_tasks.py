@@ -29,7 +29,7 @@ def worker(valkey):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_edit_in_a_task_leaves_one_version_that_says_so(worker):
+def test_an_edit_in_a_task_creates_one_version_with_its_source(worker):
     agent = AgentFactory()
 
     rename.delay(agent.pk)
@@ -41,7 +41,7 @@ def test_an_edit_in_a_task_leaves_one_version_that_says_so(worker):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_says_for_whom_and_why(worker):
+def test_a_task_records_author_and_message(worker):
     agent, ann = AgentFactory(), UserFactory(username="ann")
 
     rename.delay(agent.pk, ann.pk, message="A better name")

@@ -60,7 +60,7 @@ def record_versions():
     return out.getvalue().strip()
 
 
-def test_a_dump_brings_agents_back_with_their_whole_history(agent, tmp_path):
+def test_loading_a_dump_restores_agents_with_their_history(agent, tmp_path):
     before, text = everything(), dumped("auth.user", "agents_app", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
     assert everything() == [[], [], []]
@@ -71,7 +71,7 @@ def test_a_dump_brings_agents_back_with_their_whole_history(agent, tmp_path):
     assert record_versions() == "Recorded 0 versions."
 
 
-def test_history_goes_on_after_a_dump_came_back(agent, tmp_path):
+def test_versions_continue_after_loading_a_dump(agent, tmp_path):
     text = dumped("auth.user", "agents_app", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
     load(text, tmp_path)
@@ -82,7 +82,7 @@ def test_history_goes_on_after_a_dump_came_back(agent, tmp_path):
     assert (newest.version_number, newest.based_on, newest.changed_fields) == (6, 5, ["name"])
 
 
-def test_a_dump_loaded_twice_changes_nothing(agent, tmp_path):
+def test_loading_a_dump_twice_changes_nothing(agent, tmp_path):
     text = dumped("auth.user", "agents_app", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
     load(text, tmp_path)
@@ -93,7 +93,7 @@ def test_a_dump_loaded_twice_changes_nothing(agent, tmp_path):
     assert everything() == before
 
 
-def test_agents_without_a_history_get_one(agent, tmp_path):
+def test_agents_without_versions_get_their_first(agent, tmp_path):
     rows = json.loads(dumped("agents_app.agent"))
     for row in rows:
         row["fields"] |= {"active_version": None, "head_version": None, "last_version_number": 0}
@@ -109,7 +109,7 @@ def test_agents_without_a_history_get_one(agent, tmp_path):
     assert version.snapshot["description"] == "Draft"
 
 
-def test_an_agent_whose_fixture_lacks_the_index_is_found_again(agent, tmp_path):
+def test_an_agent_loaded_without_index_is_indexed(agent, tmp_path):
     text = dumped("auth.user", "agents_app.agent", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
     load(text, tmp_path)
@@ -125,7 +125,7 @@ def test_an_agent_whose_fixture_lacks_the_index_is_found_again(agent, tmp_path):
     [{"model": {}}, {"model": ["x"]}, {"tools": 7}, {"input_processors": ["x", {}]}, {"scorers": "x", "memory": ""}],
     ids=json.dumps,
 )
-def test_a_row_that_is_no_agent_gets_a_history_all_the_same(agent, tmp_path, fields):
+def test_an_invalid_row_gets_a_version_too(agent, tmp_path, fields):
     AgentVersion.objects.discard_draft(agent)
     rows = json.loads(dumped("agents_app.agent"))
     rows[0]["fields"] |= fields
@@ -136,7 +136,7 @@ def test_a_row_that_is_no_agent_gets_a_history_all_the_same(agent, tmp_path, fie
     assert AgentVersion.objects.filter(agent="a").first().snapshot != {}
 
 
-def test_a_change_by_sql_is_caught_up_with_once(agent):
+def test_a_change_by_sql_gets_one_version(agent):
     AgentVersion.objects.discard_draft(agent)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agents_app_agent SET name = 'Changed by SQL' WHERE id = 'a'")
@@ -148,7 +148,7 @@ def test_a_change_by_sql_is_caught_up_with_once(agent):
     assert Agent.objects.get(pk="a").active_version == newest
 
 
-def test_a_change_by_sql_beside_a_draft_stays_a_draft(agent):
+def test_a_change_by_sql_on_a_draft_stays_a_draft(agent):
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agents_app_agent SET name = 'Changed by SQL' WHERE id = 'a'")
 
@@ -158,7 +158,7 @@ def test_a_change_by_sql_beside_a_draft_stays_a_draft(agent):
     assert (caught_up.head_version.version_number, caught_up.active_version.version_number) == (6, 2)
 
 
-def test_a_raw_load_sets_off_nothing(agent, tmp_path):
+def test_a_raw_save_creates_no_version(agent, tmp_path):
     rows = json.loads(dumped("agents_app.agent"))
     rows[0]["fields"]["name"] = "From a fixture"
 

@@ -56,7 +56,7 @@ def live(agent):
 
 
 @pytest.mark.parametrize("publish", [None, True, False])
-def test_creating_goes_live(publish):
+def test_creating_publishes_version_1(publish):
     with change(publish=publish):
         agent = AgentFactory()
 
@@ -64,7 +64,7 @@ def test_creating_goes_live(publish):
 
 
 @pytest.mark.parametrize("publish", [None, True])
-def test_a_save_goes_live_where_no_draft_is_ahead(agent, publish):
+def test_a_save_without_a_draft_is_published(agent, publish):
     with change(publish=publish):
         save(agent, name="Porter")
 
@@ -72,7 +72,7 @@ def test_a_save_goes_live_where_no_draft_is_ahead(agent, publish):
     assert version(agent, 4).based_on == 3
 
 
-def test_a_save_that_is_not_to_be_published_becomes_a_draft(agent):
+def test_a_save_without_publishing_creates_a_draft(agent):
     with change(publish=False):
         save(agent, name="Porter")
 
@@ -82,7 +82,7 @@ def test_a_save_that_is_not_to_be_published_becomes_a_draft(agent):
 
 
 @pytest.mark.parametrize("publish", [None, False])
-def test_a_save_while_a_draft_is_ahead_stays_a_draft(drafted, publish):
+def test_a_save_on_a_draft_stays_a_draft(drafted, publish):
     with change(publish=publish):
         save(drafted, name="Porter")
 
@@ -91,7 +91,7 @@ def test_a_save_while_a_draft_is_ahead_stays_a_draft(drafted, publish):
     assert version(drafted, 5).changed_fields == ["name"]
 
 
-def test_a_publishing_save_while_a_draft_is_ahead_releases_both(drafted):
+def test_a_publishing_save_publishes_the_draft_too(drafted):
     with change(publish=True):
         save(drafted, name="Porter")
 
@@ -99,14 +99,14 @@ def test_a_publishing_save_while_a_draft_is_ahead_releases_both(drafted):
     assert (live(drafted)["name"], live(drafted)["description"]) == ("Porter", "draft")
 
 
-def test_a_draft_saved_back_to_what_is_live_is_no_draft(drafted):
+def test_a_draft_saved_back_to_live_is_no_draft(drafted):
     save(drafted, description="3")
 
     assert stands(drafted) == (5, 3, 5)
     assert not Agent.objects.get(pk=drafted.pk).has_draft
 
 
-def test_after_a_draft_was_saved_back_the_next_save_goes_live(drafted):
+def test_the_save_after_a_draft_was_saved_back_is_published(drafted):
     save(drafted, description="3")
 
     save(drafted, name="Porter")
@@ -117,7 +117,7 @@ def test_after_a_draft_was_saved_back_the_next_save_goes_live(drafted):
 # --- Publish an unchanged head
 
 
-def test_publishing_an_unchanged_draft_by_saving_it_makes_it_live(drafted):
+def test_saving_an_unchanged_draft_publishes_it(drafted):
     with change(publish=True):
         save(drafted)
 
@@ -125,13 +125,13 @@ def test_publishing_an_unchanged_draft_by_saving_it_makes_it_live(drafted):
     assert drafted.activations.first().to_version_number == 4
 
 
-def test_publishing_an_unchanged_draft_by_activating_it_makes_it_live(drafted):
+def test_activating_an_unchanged_draft_publishes_it(drafted):
     assert version(drafted, 4).activate()
 
     assert stands(drafted) == (4, 4, 4)
 
 
-def test_publishing_what_is_live_already_writes_nothing(agent):
+def test_publishing_the_live_version_writes_nothing(agent):
     before = Agent.objects.filter(pk=agent.pk).values().get()
 
     with change(publish=True):
@@ -144,7 +144,7 @@ def test_publishing_what_is_live_already_writes_nothing(agent):
 # --- A publishing edit while a draft is ahead
 
 
-def test_a_publishing_edit_leaves_the_draft_ahead_alone(drafted):
+def test_a_publishing_edit_keeps_the_draft(drafted):
     with change(publish=True):
         made = drafted.edit({"name": "Porter"})
 
@@ -154,7 +154,7 @@ def test_a_publishing_edit_leaves_the_draft_ahead_alone(drafted):
     assert (drafted.name, drafted.description) == ("Concierge", "draft")
 
 
-def test_a_publishing_edit_equal_to_live_writes_nothing_though_the_draft_differs(drafted):
+def test_a_publishing_edit_equal_to_live_writes_nothing(drafted):
     before = Agent.objects.filter(pk=drafted.pk).values().get()
 
     with change(publish=True):
@@ -163,14 +163,14 @@ def test_a_publishing_edit_equal_to_live_writes_nothing_though_the_draft_differs
     assert Agent.objects.filter(pk=drafted.pk).values().get() == before
 
 
-def test_a_publishing_edit_while_a_draft_is_ahead_is_checked(drafted):
+def test_a_publishing_edit_beside_a_draft_is_validated(drafted):
     with pytest.raises(ValidationError, match="blank"), change(publish=True):
         drafted.edit({"name": " "})
 
     assert stands(drafted) == (4, 3, 4)
 
 
-def test_an_edit_equal_to_the_draft_it_starts_from_writes_nothing(drafted):
+def test_an_edit_equal_to_the_draft_writes_nothing(drafted):
     with change(publish=False):
         assert drafted.edit({"description": "draft"}) is None
 
@@ -180,21 +180,21 @@ def test_an_edit_equal_to_the_draft_it_starts_from_writes_nothing(drafted):
 # --- Activate
 
 
-def test_activating_without_a_draft_takes_the_head_along(agent):
+def test_activating_without_a_draft_moves_the_head(agent):
     assert version(agent, 1).activate()
 
     assert stands(agent) == (1, 1, 3)
     assert Agent.objects.get(pk=agent.pk).description == "1"
 
 
-def test_activating_with_a_draft_ahead_leaves_the_draft(drafted):
+def test_activating_keeps_the_draft(drafted):
     assert version(drafted, 1).activate()
 
     assert stands(drafted) == (4, 1, 4)
     assert Agent.objects.get(pk=drafted.pk).description == "draft"
 
 
-def test_activating_the_live_version_again_moves_nothing(drafted):
+def test_activating_the_live_version_again_does_nothing(drafted):
     before = Agent.objects.filter(pk=drafted.pk).values().get()
 
     assert not version(drafted, 3).activate()
@@ -202,7 +202,7 @@ def test_activating_the_live_version_again_moves_nothing(drafted):
     assert Agent.objects.filter(pk=drafted.pk).values().get() == before
 
 
-def test_a_stale_copy_saved_by_name_after_a_roll_back_keeps_the_roll_back(agent):
+def test_saving_one_field_of_a_stale_instance_keeps_a_roll_back(agent):
     stale = Agent.objects.get(pk=agent.pk)
     version(agent, 1).activate()
 
@@ -216,7 +216,7 @@ def test_a_stale_copy_saved_by_name_after_a_roll_back_keeps_the_roll_back(agent)
 
 
 @pytest.mark.parametrize("publish", [None, True])
-def test_restoring_makes_a_new_live_version_with_the_same_picture(agent, publish):
+def test_restore_creates_a_new_live_version(agent, publish):
     with change(publish=publish):
         restored = version(agent, 1).restore()
 
@@ -226,7 +226,7 @@ def test_restoring_makes_a_new_live_version_with_the_same_picture(agent, publish
     assert restored.based_on == 3
 
 
-def test_restoring_with_a_draft_ahead_keeps_the_draft_in_the_history(drafted):
+def test_restore_keeps_a_draft_in_the_history(drafted):
     version(drafted, 1).restore()
 
     assert stands(drafted) == (5, 5, 5)
@@ -234,21 +234,21 @@ def test_restoring_with_a_draft_ahead_keeps_the_draft_in_the_history(drafted):
     assert version(drafted, 4).snapshot["description"] == "draft"
 
 
-def test_restoring_as_a_draft_leaves_live_alone(agent):
+def test_restore_as_a_draft_keeps_the_live_version(agent):
     with change(publish=False):
         version(agent, 1).restore()
 
     assert stands(agent) == (4, 3, 4)
 
 
-def test_restoring_the_live_version_makes_a_version_too(agent):
+def test_restoring_the_live_version_creates_a_version(agent):
     restored = version(agent, 3).restore()
 
     assert stands(agent) == (4, 4, 4)
     assert restored.changed_fields == []
 
 
-def test_restoring_a_named_version_says_its_name(agent):
+def test_restoring_a_named_version_records_its_name(agent):
     version(agent, 2).update_description(name="Summer menu")
 
     assert version(agent, 2).restore().change_message == "Restored from version 2 (Summer menu)"
@@ -257,7 +257,7 @@ def test_restoring_a_named_version_says_its_name(agent):
 # --- A snapshot by hand
 
 
-def test_a_snapshot_by_hand_equals_the_head_and_stays_behind_live(drafted):
+def test_a_manual_snapshot_equals_the_head_and_is_not_published(drafted):
     with change(name="Before the fair", message="For safety"):
         made = AgentVersion.objects.snapshot(drafted, pinned=True)
 
@@ -267,7 +267,7 @@ def test_a_snapshot_by_hand_equals_the_head_and_stays_behind_live(drafted):
     assert (made.based_on, made.changed_fields) == (4, [])
 
 
-def test_a_snapshot_by_hand_of_what_is_live_is_no_draft(agent):
+def test_a_manual_snapshot_of_the_live_version_is_no_draft(agent):
     AgentVersion.objects.snapshot(agent)
 
     save(agent, name="Porter")
@@ -278,14 +278,14 @@ def test_a_snapshot_by_hand_of_what_is_live_is_no_draft(agent):
 # --- Discard and delete
 
 
-def test_discarding_the_draft_returns_the_head_to_live(drafted):
+def test_discarding_the_draft_moves_the_head_to_live(drafted):
     assert AgentVersion.objects.discard_draft(drafted)
 
     assert stands(drafted) == (3, 3, 4)
     assert drafted.description == Agent.objects.get(pk=drafted.pk).description == "3"
 
 
-def test_there_is_nothing_to_discard_where_no_draft_is_ahead(agent):
+def test_discarding_without_a_draft_is_refused(agent):
     AgentVersion.objects.snapshot(agent)
     before = Agent.objects.filter(pk=agent.pk).values().get()
 
@@ -294,14 +294,14 @@ def test_there_is_nothing_to_discard_where_no_draft_is_ahead(agent):
     assert Agent.objects.filter(pk=agent.pk).values().get() == before
 
 
-def test_deleting_the_head_returns_it_to_live(drafted):
+def test_deleting_the_head_version_moves_the_head_to_live(drafted):
     version(drafted, 4).remove()
 
     assert stands(drafted) == (3, 3, 3)
     assert Agent.objects.get(pk=drafted.pk).description == "3"
 
 
-def test_deleting_another_version_moves_nothing(drafted):
+def test_deleting_another_version_moves_no_pointer(drafted):
     version(drafted, 2).remove()
 
     assert stands(drafted) == (4, 3, 4)
@@ -315,7 +315,7 @@ def test_the_live_version_cannot_be_deleted(drafted):
 
 
 @pytest.mark.parametrize("number", [3, 4])
-def test_the_orm_deletes_neither_live_nor_head_either(drafted, number):
+def test_the_orm_cannot_delete_the_live_or_head_version(drafted, number):
     with pytest.raises(RestrictedError):
         version(drafted, number).delete()
     with pytest.raises(RestrictedError):
@@ -324,7 +324,7 @@ def test_the_orm_deletes_neither_live_nor_head_either(drafted, number):
     assert stands(drafted) == (4, 3, 4)
 
 
-def test_a_version_deleted_by_somebody_else_is_not_described(agent):
+def test_a_deleted_version_cannot_be_described(agent):
     gone = version(agent, 1)
     version(agent, 1).remove()
 
@@ -332,7 +332,7 @@ def test_a_version_deleted_by_somebody_else_is_not_described(agent):
         gone.update_description(pinned=True)
 
 
-def test_a_version_deleted_by_somebody_else_can_be_neither_activated_nor_restored(agent):
+def test_a_deleted_version_cannot_be_activated_or_restored(agent):
     gone = version(agent, 1)
     version(agent, 1).remove()
 

@@ -66,40 +66,40 @@ def agent(saves):
     return agent
 
 
-def test_creating_an_agent(saves):
+def test_creating_an_agent_sends_post_save(saves):
     AgentFactory(id="a", name="Concierge", owner_id="bar")
 
     assert saves == [(True, "Concierge", "bar", 1, 1, 1)]
 
 
-def test_saving_an_agent(agent, saves):
+def test_saving_an_agent_sends_post_save(agent, saves):
     agent.name = "Porter"
     agent.save()
 
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
 
-def test_saving_a_value_that_the_database_computes(agent, saves):
+def test_saving_a_database_expression_sends_post_save(agent, saves):
     agent.name = Concat(F("name"), Value(" at night"))
     agent.save()
 
     assert saves == [(False, "Concierge at night", "bar", 2, 2, 2)]
 
 
-def test_saving_without_a_change(agent, saves):
+def test_saving_without_a_change_sends_post_save(agent, saves):
     agent.save()
 
     assert saves == [(False, "Concierge", "bar", 1, 1, 1)]
 
 
-def test_saving_an_agent_with_another_owner(agent, saves):
+def test_changing_the_owner_sends_post_save(agent, saves):
     agent.name, agent.owner_id = "Porter", "kitchen"
     agent.save()
 
     assert [row[:-1] for row in saves] == [(False, "Porter", "kitchen", 2, 2)]
 
 
-def test_saving_a_draft(agent, saves):
+def test_saving_a_draft_sends_post_save(agent, saves):
     with change(publish=False):
         agent.edit({"name": "Porter"})
         agent.name = "Butler"
@@ -108,19 +108,19 @@ def test_saving_a_draft(agent, saves):
     assert saves == [(False, "Porter", "bar", 2, 1, 2), (False, "Butler", "bar", 3, 1, 3)]
 
 
-def test_editing_an_agent(agent, saves):
+def test_editing_an_agent_sends_post_save(agent, saves):
     agent.edit({"name": "Porter"})
 
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
 
-def test_patching_an_agent(agent, saves):
+def test_patching_an_agent_sends_post_save(agent, saves):
     Caller(api_key(member("publisher", "bar"))).patch(agent_path("a"), {"name": "Porter"})
 
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
 
-def test_saving_the_editor(agent, saves):
+def test_saving_the_editor_sends_post_save(agent, saves):
     publisher = browser(member("publisher", "bar"))
 
     publisher.post(reverse("agents:edit", args=["a"]), typed(agent, name="Porter", publish="yes"))
@@ -128,7 +128,7 @@ def test_saving_the_editor(agent, saves):
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
 
-def test_saving_in_the_admin(agent, saves):
+def test_saving_in_the_admin_sends_post_save(agent, saves):
     staff = browser(UserFactory(is_staff=True, is_superuser=True))
 
     staff.post(reverse("admin:agents_app_agent_change", args=["a"]), form_of(agent, name="Porter"))
@@ -136,7 +136,7 @@ def test_saving_in_the_admin(agent, saves):
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
 
-def test_importing_an_agent(agent, saves):
+def test_importing_an_agent_sends_post_save(agent, saves):
     live = {**agent.active_version.snapshot, "name": "Porter"}
     record = Record("a", {"id": "a", "agent": live})
 
@@ -146,7 +146,7 @@ def test_importing_an_agent(agent, saves):
 
 
 @pytest.mark.parametrize("sender", [AgentVersion, Activation])
-def test_restoring_and_activating_a_version(agent, listen, sender):
+def test_restoring_and_activating_send_post_save(agent, listen, sender):
     agent.edit({"name": "Porter"})
     first, rows = agent.versions.last(), []
     listen(lambda **kwargs: rows.append(Agent.objects.values_list(*STORED).get(pk="a")), sender)
@@ -160,7 +160,7 @@ def test_restoring_and_activating_a_version(agent, listen, sender):
 
 
 @pytest.mark.parametrize("save", ["save", "edit", "create"])
-def test_a_receiver_that_raises_undoes_the_save(agent, listen, save):
+def test_a_receiver_that_raises_rolls_back_the_save(agent, listen, save):
     def refuse(**kwargs):
         raise RuntimeError
 
@@ -179,7 +179,7 @@ def test_a_receiver_that_raises_undoes_the_save(agent, listen, save):
     assert (row.pk, row.name, row.revision, row.versions.count()) == ("a", "Concierge", 1, 1)
 
 
-def test_a_change_that_pre_save_makes_is_in_the_version(agent, listen, saves):
+def test_a_change_by_pre_save_is_in_the_version(agent, listen, saves):
     def shout(instance, **kwargs):
         instance.name = instance.name.upper()
 

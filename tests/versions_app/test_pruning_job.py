@@ -29,7 +29,7 @@ def numbers(agent):
     return sorted(agent.versions.values_list("version_number", flat=True))
 
 
-def test_the_oldest_versions_over_the_limit_go():
+def test_the_oldest_versions_over_the_limit_are_deleted():
     many, few = agent_with(8), agent_with(3)
 
     job = prune(limit=5)
@@ -38,7 +38,7 @@ def test_the_oldest_versions_over_the_limit_go():
     assert (job.result, job.done, job.total) == ({"removed": 3, "limit": 5}, 2, 2)
 
 
-def test_pinned_live_head_and_previously_live_versions_stay():
+def test_pinned_live_head_and_previously_live_versions_are_kept():
     agent = agent_with(8)
     agent.versions.filter(version_number=2).update(pinned=True)
     agent.versions.get(version_number=3).activate()
@@ -48,7 +48,7 @@ def test_pinned_live_head_and_previously_live_versions_stay():
     assert numbers(agent) == [2, 3, 8]
 
 
-def test_a_dry_run_names_what_would_go_and_why_the_rest_stays():
+def test_a_dry_run_reports_deletions_and_reasons_to_keep():
     agent = agent_with(5)
     agent.versions.filter(version_number=1).update(pinned=True)
 
@@ -59,7 +59,7 @@ def test_a_dry_run_names_what_would_go_and_why_the_rest_stays():
     assert len(numbers(agent)) == 5
 
 
-def test_a_dry_run_says_exactly_what_the_sweep_then_does():
+def test_a_dry_run_reports_exactly_what_pruning_deletes():
     agents = [agent_with(count) for count in (1, 4, 7)]
     agents[2].versions.get(version_number=2).activate()
 
@@ -68,7 +68,7 @@ def test_a_dry_run_says_exactly_what_the_sweep_then_does():
     assert prune(limit=4).result["removed"] == foretold == 3
 
 
-def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
+def test_pruning_continues_where_a_dead_worker_stopped(monkeypatch):
     monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 1)
     agents = sorted([agent_with(3) for _ in range(3)], key=lambda agent: agent.pk)
     job = Job.objects.create(
@@ -81,7 +81,7 @@ def test_the_sweep_goes_on_where_a_dead_worker_stopped(monkeypatch):
     assert (job.result["removed"], job.done) == (3, 3)
 
 
-def test_a_dry_run_whose_worker_died_counts_from_the_start():
+def test_a_dry_run_whose_worker_died_starts_again():
     agent_with(5)
     job = Job.objects.create(kind=tasks.PRUNE, parameters={"limit": 3, "dryRun": True}, done=1, total=1)
 
@@ -90,7 +90,7 @@ def test_a_dry_run_whose_worker_died_counts_from_the_start():
     assert (job.result["surplus"], job.done, job.total) == (2, 1, 1)
 
 
-def test_pruning_can_be_asked_for_on_the_command_line():
+def test_pruning_can_be_started_by_a_command():
     agent_with(6)
     said = StringIO()
 

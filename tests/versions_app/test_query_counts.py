@@ -35,28 +35,28 @@ def asked(act):
     return [f"{match[1].split()[0]} {match[2]}" for match in queries if match]
 
 
-def test_a_save_with_a_change(agent):
+def test_queries_of_a_save_with_a_change(agent):
     agent.name = "Butler"
 
     # The configuration and the pointers are written at once.
     assert asked(agent.save) == [*LOCK, *VERSIONS, *RECORD, *LIVE, *VERSION]
 
 
-def test_a_save_without_a_change(agent):
+def test_queries_of_a_save_without_a_change(agent):
     assert asked(agent.save) == [*LOCK, *VERSIONS, "UPDATE agent"]
 
 
-def test_an_edit_with_a_change(agent):
+def test_queries_of_an_edit_with_a_change(agent):
     edit = asked(lambda: agent.edit({"name": "Butler"}))
 
     assert edit == [*LOCK, *VERSIONS, *RECORD, *LIVE, *VERSION]
 
 
-def test_an_edit_without_a_change(agent):
+def test_queries_of_an_edit_without_a_change(agent):
     assert asked(lambda: agent.edit({"name": "Porter"})) == [*LOCK, *VERSIONS]
 
 
-def test_a_draft(agent):
+def test_queries_of_saving_a_draft(agent):
     with change(publish=False):
         edit = asked(lambda: agent.edit({"name": "Butler"}))
 
@@ -64,31 +64,31 @@ def test_a_draft(agent):
     assert len(edit) <= 7
 
 
-def test_activating(agent):
+def test_queries_of_activating(agent):
     version = agent.versions.last()
 
     assert asked(version.activate) == [*LOCK, *VERSIONS, "SELECT agentversion", *RECORD, *LIVE]
 
 
-def test_activating_what_is_live(agent):
+def test_queries_of_activating_the_live_version(agent):
     version = agent.versions.first()
 
     assert asked(version.activate) == [*LOCK, *VERSIONS, "SELECT agentversion"]
 
 
-def test_restoring(agent):
+def test_queries_of_restoring(agent):
     version = agent.versions.last()
 
     assert asked(version.restore) == [*LOCK, *VERSIONS, "SELECT agentversion", *RECORD, *LIVE, *VERSION]
 
 
-def test_a_snapshot_by_hand(agent):
+def test_queries_of_a_manual_snapshot(agent):
     snapshot = asked(lambda: AgentVersion.objects.snapshot(agent))
 
     assert snapshot == [*LOCK, *VERSIONS, "UPDATE agent", *VERSION]
 
 
-def test_creating():
+def test_queries_of_creating():
     create = asked(lambda: AgentFactory(id="b"))
 
     assert create[:3] == ["INSERT agent", "DELETE agentindex", "UPDATE agent"]
@@ -96,7 +96,7 @@ def test_creating():
     assert len(create) <= 6
 
 
-def test_pruning_is_one_more_query_and_only_over_the_limit(agent, settings):
+def test_pruning_takes_one_more_query_only_over_the_limit(agent, settings):
     settings.AGENT_VERSION_LIMIT = 5
     for name in ("3", "4"):
         agent.edit({"name": name})
@@ -107,14 +107,14 @@ def test_pruning_is_one_more_query_and_only_over_the_limit(agent, settings):
     assert over == [*within, "DELETE agentversion"]
 
 
-def test_reading_agents_with_their_versions_is_one_query(agent, django_assert_num_queries):
+def test_reading_agents_with_versions_takes_one_query(agent, django_assert_num_queries):
     AgentFactory()
 
     with django_assert_num_queries(1):
         assert [each.resolved()["name"] for each in Agent.objects.with_versions()]
 
 
-def test_the_number_of_versions_does_not_matter(agent):
+def test_the_number_of_versions_does_not_change_the_queries(agent):
     few = asked(lambda: agent.edit({"name": "few"}))
     for number in range(20):
         agent.edit({"name": f"{number}"})

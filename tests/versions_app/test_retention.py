@@ -44,19 +44,19 @@ def version(agent, number):
     return agent.versions.get(version_number=number)
 
 
-def test_up_to_the_limit_every_version_stays(agent):
+def test_every_version_up_to_the_limit_is_kept(agent):
     edit(agent, LIMIT - 1)
 
     assert numbers(agent) == [1, 2, 3, 4, 5]
 
 
-def test_over_the_limit_the_oldest_goes(agent):
+def test_the_oldest_version_over_the_limit_is_deleted(agent):
     edit(agent, LIMIT)
 
     assert numbers(agent) == [2, 3, 4, 5, 6]
 
 
-def test_a_pinned_version_stays(agent):
+def test_a_pinned_version_is_kept(agent):
     version(agent, 1).update_description(pinned=True)
 
     edit(agent, 2 * LIMIT)
@@ -64,7 +64,7 @@ def test_a_pinned_version_stays(agent):
     assert numbers(agent) == [1, 8, 9, 10, 11]
 
 
-def test_a_version_that_is_no_longer_pinned_goes(agent):
+def test_an_unpinned_version_is_deleted(agent):
     version(agent, 1).update_description(pinned=True)
     edit(agent, LIMIT)
     version(agent, 1).update_description(pinned=False)
@@ -74,14 +74,14 @@ def test_a_version_that_is_no_longer_pinned_goes(agent):
     assert numbers(agent) == [3, 4, 5, 6, 7]
 
 
-def test_the_live_version_stays_under_any_number_of_drafts(agent):
+def test_the_live_version_is_kept_under_any_number_of_drafts(agent):
     with change(publish=False):
         edit(agent, 2 * LIMIT)
 
     assert numbers(agent) == [1, 8, 9, 10, 11]
 
 
-def test_what_was_live_before_stays_so_that_undo_has_a_target(agent):
+def test_the_previous_live_version_is_kept_for_undo(agent):
     edit(agent)
 
     with change(publish=False):
@@ -92,7 +92,7 @@ def test_what_was_live_before_stays_so_that_undo_has_a_target(agent):
     assert Agent.objects.get(pk=agent.pk).active_version.version_number == 1
 
 
-def test_a_head_behind_newer_versions_stays(agent):
+def test_a_head_behind_newer_versions_is_kept(agent):
     with change(publish=False):
         edit(agent)
     with change(publish=True):
@@ -103,7 +103,7 @@ def test_a_head_behind_newer_versions_stays(agent):
     assert Agent.objects.get(pk=agent.pk).head_version.version_number == 2
 
 
-def test_more_pins_than_the_limit_all_stay(agent):
+def test_all_pinned_versions_over_the_limit_are_kept(agent):
     for _ in range(2 * LIMIT):
         edit(agent)
         agent.versions.first().update_description(pinned=True)
@@ -124,7 +124,7 @@ def test_a_smaller_limit_takes_effect_with_the_next_version(agent, settings):
     assert numbers(agent) == [12, 13, 14, 15, 16]
 
 
-def test_pruning_is_part_of_the_save_and_rolls_back_with_it(agent):
+def test_pruning_is_rolled_back_with_the_save(agent):
     edit(agent, LIMIT - 1)
 
     with transaction.atomic():
@@ -195,7 +195,7 @@ def build(agent_id, state):
 
 @hypothesis_settings(max_examples=400 if DRILL else 60, deadline=None)
 @given(states(), states(), st.integers(1, 12))
-def test_exactly_what_the_specification_says_is_kept(first, second, keep):
+def test_retention_matches_the_reference_model(first, second, keep):
     with transaction.atomic(), override_settings(AGENT_VERSION_LIMIT=100):
         agents = [build("first", first), build("second", second), build("other", first)]
         said = [

@@ -44,7 +44,7 @@ def grow_old(agent, up_to, days):
     triggers.install("default")
 
 
-def test_the_sweep_keeps_what_each_owners_rule_allows(settings):
+def test_pruning_follows_the_rule_of_each_owner(settings):
     settings.AGENT_VERSION_LIMIT = 8
     RetentionRule.objects.create(owner_id="north", versions=5)
     RetentionRule.objects.create(owner_id="south", versions=100)
@@ -57,7 +57,7 @@ def test_the_sweep_keeps_what_each_owners_rule_allows(settings):
     assert numbers(others) == list(range(1, 9))
 
 
-def test_a_save_never_removes_more_than_the_rule_allows(settings):
+def test_a_save_deletes_no_more_than_the_rule_allows(settings):
     settings.AGENT_VERSION_LIMIT = 5
     RetentionRule.objects.create(owner_id="south", versions=10)
 
@@ -65,7 +65,7 @@ def test_a_save_never_removes_more_than_the_rule_allows(settings):
     assert len(numbers(agent_with(12))) == 5
 
 
-def test_versions_past_their_owners_age_go_and_spared_ones_stay(settings):
+def test_old_versions_are_deleted_except_protected_ones(settings):
     RetentionRule.objects.create(owner_id="north", days=30)
     north, others = agent_with(6, "north"), agent_with(6)
     north.versions.filter(version_number=2).update(pinned=True)
@@ -80,7 +80,7 @@ def test_versions_past_their_owners_age_go_and_spared_ones_stay(settings):
     assert foretold["surplus"] == result["removed"] == 3
 
 
-def test_an_age_for_all_leaves_alone_who_has_one_of_their_own(settings):
+def test_the_rule_of_an_owner_replaces_the_global_age(settings):
     settings.AGENT_VERSION_DAYS = 10
     RetentionRule.objects.create(owner_id="north", days=90)
     north, others = agent_with(6, "north"), agent_with(6)
@@ -93,7 +93,7 @@ def test_an_age_for_all_leaves_alone_who_has_one_of_their_own(settings):
     assert numbers(others) == [4, 5, 6]
 
 
-def test_a_rule_of_more_days_than_the_calendar_has_keeps_everything_and_stops_no_sweep():
+def test_a_rule_with_too_many_days_keeps_everything():
     RetentionRule.objects.create(owner_id="north", days=2_000_000)
     RetentionRule.objects.create(owner_id="south", days=30)
     north, south = agent_with(6, "north"), agent_with(6, "south")
@@ -105,7 +105,7 @@ def test_a_rule_of_more_days_than_the_calendar_has_keeps_everything_and_stops_no
     assert (numbers(north), numbers(south)) == ([1, 2, 3, 4, 5, 6], [4, 5, 6])
 
 
-def test_a_rule_cannot_ask_for_less_than_undo_needs():
+def test_a_rule_has_a_minimum_number_of_versions():
     with pytest.raises(ValidationError):
         RetentionRule(owner_id="north", versions=4).full_clean()
 
@@ -117,7 +117,7 @@ def test_an_owner_has_one_rule():
         RetentionRule.objects.create(owner_id="north", versions=20)
 
 
-def test_the_trigger_is_back_after_time_was_moved():
+def test_the_trigger_exists_after_changing_times():
     agent = agent_with(2)
     grow_old(agent, 1, 1)
 

@@ -68,7 +68,7 @@ DOORS = [BySave, ByAPI, ByForm, ByAdmin]
 
 
 @pytest.mark.parametrize("by_door", DOORS)
-def test_a_roll_back_is_not_undone_by_the_next_small_edit(by_door):
+def test_the_next_edit_keeps_a_roll_back(by_door):
     door = by_door()
     agent = AgentFactory(description="1", instructions="Greet guests.")
     for number in range(2, 8):

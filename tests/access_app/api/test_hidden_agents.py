@@ -61,7 +61,7 @@ def steps(caller, case, agent_id, version):
 
 
 @pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
-def test_an_agent_of_others_asks_the_database_what_a_missing_one_does(caller, version, case):
+def test_a_hidden_agent_runs_the_same_queries_as_a_missing_one(caller, version, case):
     theirs, missing = (steps(caller, case, agent_id, version) for agent_id in (THEIRS, NOBODYS))
 
     assert theirs[0] == 404
@@ -80,7 +80,7 @@ def test_an_agent_that_others_just_read_asks_the_database_what_a_missing_one_doe
 
 
 @pytest.mark.parametrize("case", [case for case in AGENT_CASES if "{version}" in case.path], ids=by_case)
-def test_a_version_of_others_asks_the_database_what_a_missing_one_does(caller, version, case):
+def test_a_hidden_version_runs_the_same_queries_as_a_missing_one(caller, version, case):
     theirs, missing = (steps(caller, case, YOURS, each) for each in (version, str(uuid.uuid4())))
 
     assert theirs[0] == 404
@@ -98,7 +98,7 @@ def undisturbed():
 
 @pytest.mark.drill
 @pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
-def test_neither_takes_longer(caller, version, case, undisturbed):
+def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, undisturbed):
     seconds = {THEIRS: [], NOBODYS: []}
     for number in range(WARM_UP + ROUNDS):
         # By turns, and each first as often as second: whatever the machine does besides, it does to both.
@@ -132,7 +132,7 @@ def every_route(patterns=None, prefix=""):
 THEIR_WORDS = "Two doors"  # with a space, which no random token of a page has
 
 
-def test_two_users_hammering_each_others_ids_through_every_route_get_nowhere(client):
+def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     ann, bob = member("manager", "ann", username="ann"), member("manager", "bob", username="bob")
     agent = AgentFactory(id="bobs", owner_id="bob")
     agent.edit({"name": THEIR_WORDS})

@@ -99,7 +99,7 @@ def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any, s
     return found
 
 
-def test_every_route_has_a_case_for_each_of_its_methods():
+def test_every_method_of_every_route_has_a_case():
     wanted = {
         (name, method.upper())
         for name, view, _ in api_routes()
@@ -186,7 +186,7 @@ def everything() -> Any:
 
 
 @pytest.mark.parametrize("who", CALLERS)
-def test_each_caller_may_do_what_the_role_says_and_nothing_else(agent, who):
+def test_each_role_is_allowed_exactly_its_actions(agent, who):
     make, acts_as = CALLERS[who]
     version = str(agent.versions.get(version_number=2).pk)
     before = everything()
@@ -211,7 +211,7 @@ def test_each_caller_may_do_what_the_role_says_and_nothing_else(agent, who):
 
 
 @pytest.mark.parametrize("case", AGENT_CASES, ids=lambda case: f"{case.method} {case.path} {case.role}")
-def test_the_lowest_role_that_may_is_let_in(agent, case):
+def test_the_lowest_allowed_role_is_accepted(agent, case):
     version = str(agent.versions.get(version_number=2).pk)
     path = f"{agent_path('it')}/{case.path.format(version=version)}".rstrip("/")
 
@@ -219,7 +219,7 @@ def test_the_lowest_role_that_may_is_let_in(agent, case):
 
 
 @pytest.mark.parametrize("case", AGENT_CASES, ids=lambda case: f"{case.method} {case.path} {case.role}")
-def test_not_yours_looks_exactly_like_not_there(agent, case):
+def test_a_hidden_agent_answers_exactly_like_a_missing_one(agent, case):
     version = str(agent.versions.get(version_number=2).pk)
     caller = Caller(api_key(member("manager", "elsewhere")))
 
@@ -238,7 +238,7 @@ def test_not_yours_looks_exactly_like_not_there(agent, case):
 
 
 @pytest.mark.parametrize("who", CALLERS)
-def test_a_list_shows_and_counts_what_the_caller_may_see(agent, who):
+def test_a_list_contains_and_counts_only_visible_agents(agent, who):
     make, acts_as = CALLERS[who]
 
     answer = Caller(make()).get(AGENTS)
@@ -253,7 +253,7 @@ def test_a_list_shows_and_counts_what_the_caller_may_see(agent, who):
 
 
 @pytest.mark.parametrize("who", CALLERS)
-def test_an_editor_creates(agent, who):
+def test_an_editor_creates_agents(agent, who):
     make, acts_as = CALLERS[who]
 
     answer = Caller(make()).post(AGENTS, {**NEW, "ownerId": ""})
@@ -263,14 +263,14 @@ def test_an_editor_creates(agent, who):
     assert Agent.objects.count() == (2 if status == 200 else 1)
 
 
-def test_the_owner_of_a_new_agent_is_the_only_one_the_caller_may_create_for():
+def test_a_new_agent_belongs_to_the_only_owner_of_the_caller():
     user = member("viewer", "seen")
     user.memberships.create(owner_id="acme", role="editor")
 
     assert Caller(api_key(user)).post(AGENTS, NEW).body["ownerId"] == "acme"
 
 
-def test_with_several_owners_naming_one_is_required():
+def test_a_caller_with_several_owners_must_name_one():
     user = member("editor", "one")
     user.memberships.create(owner_id="two", role="publisher")
     caller = Caller(api_key(user))
@@ -280,7 +280,7 @@ def test_with_several_owners_naming_one_is_required():
     assert caller.post(AGENTS, {**NEW, "id": "x", "ownerId": "three"}).status_code == 403
 
 
-def test_a_superuser_creates_in_the_shared_space_and_for_owners_without_members():
+def test_a_superuser_creates_shared_agents_and_agents_of_owners_without_members():
     caller = Caller(api_key(UserFactory(is_superuser=True)))
 
     assert caller.post(AGENTS, NEW).body["ownerId"] == ""
@@ -299,7 +299,7 @@ def test_a_superuser_creates_in_the_shared_space_and_for_owners_without_members(
         ("publisher", None, 403),
     ],
 )
-def test_handing_an_agent_over_needs_publisher_on_both_sides(agent, here, there, status):
+def test_changing_the_owner_needs_publisher_for_both_owners(agent, here, there, status):
     user = member(here)
     if there:
         user.memberships.create(owner_id="acme", role=there)
@@ -311,7 +311,7 @@ def test_handing_an_agent_over_needs_publisher_on_both_sides(agent, here, there,
     assert agent.versions.count() == 3
 
 
-def test_handing_over_makes_no_version_and_another_tag(agent):
+def test_changing_the_owner_creates_no_version_and_changes_the_etag(agent):
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     before = caller.get(agent_path("it"))
 
@@ -322,11 +322,11 @@ def test_handing_over_makes_no_version_and_another_tag(agent):
     assert after.headers["ETag"] != before.headers["ETag"]
 
 
-def test_a_publishing_edit_of_an_editor_is_refused_with_the_way_out(agent, editor):
+def test_an_editor_who_publishes_is_told_to_save_a_draft(agent, editor):
     assert "autoPublish: false" in editor.patch(agent_path("it"), {"name": "New"}).body["error"]
 
 
-def test_a_duplicate_needs_the_role_of_the_owner_it_goes_to(agent):
+def test_duplicating_needs_a_role_for_the_target_owner(agent):
     user = member("viewer")
     user.memberships.create(owner_id="acme", role="editor")
     caller = Caller(api_key(user))
@@ -335,7 +335,7 @@ def test_a_duplicate_needs_the_role_of_the_owner_it_goes_to(agent):
     assert caller.post(agent_path("it", "duplicate"), {"id": "copy", "ownerId": "acme"}).body["ownerId"] == "acme"
 
 
-def test_two_users_hammering_each_others_agents_see_and_change_nothing():
+def test_concurrent_users_cannot_read_or_change_agents_of_each_other():
     ann, bob = (Caller(api_key(member("manager", owner))) for owner in ("ann", "bob"))
     for caller, agent_id in ((ann, "anns"), (bob, "bobs")):
         caller.post(AGENTS, {**NEW, "id": agent_id})

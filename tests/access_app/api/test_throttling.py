@@ -14,7 +14,7 @@ from tests.factories import api_key, member
 LONG = 10**9  # seconds; the next such window begins in 2033
 
 
-def test_a_key_that_calls_too_often_waits_and_others_do_not(api, editor, settings):
+def test_a_key_over_its_rate_is_throttled_and_other_keys_are_not(api, editor, settings):
     settings.API_THROTTLE = Rate(3, LONG)
 
     statuses = [api.get(AGENTS).status_code for _ in range(5)]
@@ -26,14 +26,14 @@ def test_a_key_that_calls_too_often_waits_and_others_do_not(api, editor, setting
     assert editor.get(AGENTS).status_code == 200
 
 
-def test_off_switches_throttles_off(api, settings):
+def test_the_rate_off_disables_throttling(api, settings):
     settings.API_THROTTLE = None
 
     assert {api.get(AGENTS).status_code for _ in range(5)} == {200}
     assert {Caller("wrong").get(AGENTS).status_code for _ in range(70)} == {401}
 
 
-def test_wrong_keys_are_401_before_429_and_never_lock_out_a_good_one(api, settings):
+def test_wrong_keys_are_401_before_429_and_never_block_a_valid_key(api, settings):
     settings.API_WRONG_KEYS = Rate(3, LONG)
 
     statuses = [Caller(f"acms_{n:08}_x").get(AGENTS).status_code for n in range(5)]
@@ -43,7 +43,7 @@ def test_wrong_keys_are_401_before_429_and_never_lock_out_a_good_one(api, settin
     assert Caller(api_key(member())).get(AGENTS).status_code == 200
 
 
-def test_calls_are_counted_over_all_processes(settings):
+def test_requests_are_counted_over_all_processes(settings):
     settings.API_THROTTLE = Rate(10, LONG)
 
     for _ in range(8):
@@ -53,7 +53,7 @@ def test_calls_are_counted_over_all_processes(settings):
     assert [bool(calls.hit("somebody")) for _ in range(4)] == [False, False, True, True]
 
 
-def test_a_cache_that_is_away_stops_nobody(api, settings, monkeypatch):
+def test_requests_pass_without_the_cache(api, settings, monkeypatch):
     settings.API_THROTTLE = Rate(1000, LONG)
 
     def away(*args, **kwargs):
@@ -68,17 +68,17 @@ def test_a_cache_that_is_away_stops_nobody(api, settings, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "rate"), [("200/s", (200, 1)), ("5/min", (5, 60)), ("1/10s", (1, 10)), ("off", None)]
 )
-def test_a_rate_is_written_as_calls_in_a_time(text, rate):
+def test_a_rate_is_a_number_of_calls_per_period(text, rate):
     assert Rate.read(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "0/s", "x", "5", "5/week", "-1/s"])
-def test_another_rate_is_a_mistake(text):
+def test_an_invalid_rate_is_an_error(text):
     with pytest.raises(ValueError):
         Rate.read(text)
 
 
-def test_a_page_of_an_allowed_origin_may_call(api, settings):
+def test_an_allowed_origin_may_call_the_api(api, settings):
     settings.CORS_ORIGINS = ["https://app.example"]
 
     asked = api.client.options(
@@ -96,5 +96,5 @@ def test_a_page_of_an_allowed_origin_may_call(api, settings):
     assert "Origin" in other.headers["Vary"]
 
 
-def test_without_the_setting_no_origin_may_call(api):
+def test_no_origin_is_allowed_by_default(api):
     assert "Access-Control-Allow-Origin" not in api.get(AGENTS, Origin="https://app.example").headers

@@ -19,7 +19,7 @@ def ann():
     return member(Role.PUBLISHER, username="ann")
 
 
-def test_a_key_is_shown_once(ann):
+def test_a_new_key_is_displayed_once(ann):
     client = browser(ann)
 
     shown = client.post(reverse("account:keys"), {"name": "Export", "role": "viewer", "expires_at": "30"})
@@ -31,13 +31,13 @@ def test_a_key_is_shown_once(ann):
     assert token not in client.get(reverse("account:keys")).content.decode()
 
 
-def test_a_key_that_expires_never_says_so(ann):
+def test_a_key_without_expiry_says_never(ann):
     browser(ann).post(reverse("account:keys"), {"name": "Export", "role": "", "expires_at": ""})
 
     assert ApiKey.objects.get().expires_at is None
 
 
-def test_a_revoked_key_opens_nothing(ann):
+def test_a_revoked_key_is_refused(ann):
     key, token = ApiKey.objects.issue(ann, name="Export")
 
     browser(ann).post(reverse("account:revoke_key", args=[key.pk]))
@@ -45,7 +45,7 @@ def test_a_revoked_key_opens_nothing(ann):
     assert ApiKey.objects.find(token) is None
 
 
-def test_the_keys_of_others_do_not_exist(ann):
+def test_keys_of_other_users_are_not_found(ann):
     key, token = ApiKey.objects.issue(UserFactory(), name="Theirs")
     client = browser(ann)
 
@@ -54,7 +54,7 @@ def test_the_keys_of_others_do_not_exist(ann):
     assert ApiKey.objects.find(token)
 
 
-def test_a_new_password_signs_other_browsers_out(ann):
+def test_changing_the_password_signs_out_other_browsers(ann):
     here, elsewhere = browser(ann), browser(ann)
     new = "another long password"
 
@@ -91,7 +91,7 @@ def test_a_manager_adds_changes_and_removes_members(manager, ann):
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR, Role.PUBLISHER])
-def test_only_managers_keep_members(role):
+def test_only_managers_change_members(role):
     person = member(role, "support")
     other = MembershipFactory(owner_id="support")
     client = browser(person)
@@ -100,7 +100,7 @@ def test_only_managers_keep_members(role):
     assert client.post(reverse("account:member", args=[other.pk]), {"role": "manager"}).status_code == 404
 
 
-def test_a_manager_keeps_no_other_team(manager):
+def test_a_manager_cannot_change_another_team(manager):
     other = MembershipFactory(owner_id="newsroom")
     client = browser(manager)
 
@@ -109,7 +109,7 @@ def test_a_manager_keeps_no_other_team(manager):
     assert client.post(reverse("account:member", args=[other.pk]), {"remove": "yes"}).status_code == 404
 
 
-def test_a_team_keeps_its_last_manager(manager):
+def test_the_last_manager_cannot_be_removed(manager):
     membership = manager.memberships.get()
     client = browser(manager)
 
@@ -120,14 +120,14 @@ def test_a_team_keeps_its_last_manager(manager):
     assert membership.role == "manager"
 
 
-def test_nobody_of_that_name(manager):
+def test_adding_an_unknown_user_is_an_error(manager):
     answer = browser(manager).post(team(), {"username": "nobody", "role": "editor"})
 
     assert answer.status_code == 422
     assert "Nobody has this username." in answer.content.decode()
 
 
-def test_who_manages_no_team_sees_where_they_are_members(ann):
+def test_a_member_without_a_managed_team_sees_the_own_teams(ann):
     answer = browser(ann).get(reverse("account:team"))
 
     assert "Shared space" in answer.content.decode()
@@ -140,7 +140,7 @@ def offered(client, address):
     return re.findall(r'<option value="([^"]*)"', text.partition('id="team"')[2].partition("</select>")[0])
 
 
-def test_a_manager_of_several_teams_finds_each_and_reads_the_own_roles_elsewhere(manager):
+def test_a_manager_sees_each_managed_team_and_the_own_roles_in_others(manager):
     MembershipFactory(user=manager, owner_id="newsroom", role=Role.MANAGER)
     MembershipFactory(user=manager, owner_id="lab", role=Role.EDITOR)
     client = browser(manager)
@@ -153,7 +153,7 @@ def test_a_manager_of_several_teams_finds_each_and_reads_the_own_roles_elsewhere
     assert 'id="team"' not in browser(member(Role.MANAGER, "lab")).get(team("lab")).content.decode()
 
 
-def test_a_superuser_finds_every_team_and_begins_a_new_one(manager, ann):
+def test_a_superuser_sees_every_team_and_creates_a_new_one(manager, ann):
     MembershipFactory(owner_id="newsroom")
     client = browser(UserFactory(is_superuser=True))
 
@@ -164,7 +164,7 @@ def test_a_superuser_finds_every_team_and_begins_a_new_one(manager, ann):
 
 
 @pytest.mark.parametrize("owner_id", ["a%00b", "x" * 129, "%20"])
-def test_what_cannot_be_an_owner_has_no_team(owner_id, ann):
+def test_an_invalid_owner_has_no_team_page(owner_id, ann):
     client = browser(UserFactory(is_superuser=True))
 
     assert client.get(team(owner_id)).status_code == 404

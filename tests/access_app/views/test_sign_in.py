@@ -29,11 +29,11 @@ def sign_in(client, username="ann", password=PASSWORD, **more):
 
 
 @pytest.mark.parametrize(("asked", "told"), [("/", False), ("/agents/a", True)])
-def test_only_who_was_on_a_page_is_told_of_unsaved_text(client, asked, told):
+def test_only_an_expired_session_mentions_unsaved_text(client, asked, told):
     assert (b"Unsaved text" in client.get(reverse("login"), {"next": asked}).content) is told
 
 
-def test_the_session_is_another_one_after_signing_in(client, user):
+def test_signing_in_creates_a_new_session(client, user):
     client.get(reverse("login"))
     client.session["seen"] = 1
     client.session.save()
@@ -47,22 +47,22 @@ def test_the_session_is_another_one_after_signing_in(client, user):
 
 
 @pytest.mark.parametrize("address", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
-def test_only_addresses_of_our_own_are_followed(client, user, address):
+def test_next_redirects_to_this_site_only(client, user, address):
     assert sign_in(client, next=address).url == "/"
 
 
-def test_the_page_that_was_asked_for_comes_after_signing_in(client, user):
+def test_signing_in_returns_to_the_requested_page(client, user):
     assert client.get("/new-agent").url == "/sign-in?next=/new-agent"
     assert sign_in(client, next="/new-agent").url == "/new-agent"
 
 
-def test_the_admin_has_no_door_of_its_own(client):
+def test_the_admin_uses_the_same_sign_in_page(client):
     answer = client.get("/admin/login/?next=/admin/")
 
     assert (answer.status_code, answer.url) == (302, "/sign-in?next=/admin/")
 
 
-def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeypatch):
+def test_too_many_attempts_are_refused_before_the_password_is_hashed(client, user, monkeypatch):
     for _ in range(throttling_sign_in.MAX_PER_PAIR):
         assert sign_in(client, password="wrong").status_code == 422
     monkeypatch.setattr(get_user_model(), "check_password", lambda *args: pytest.fail("hashed"))
@@ -74,7 +74,7 @@ def test_too_many_tries_wait_before_the_password_is_hashed(client, user, monkeyp
     assert int(answer["Retry-After"]) <= throttling_sign_in.WINDOW
 
 
-def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
+def test_attempts_are_counted_per_name_until_the_address_limit(client, user):
     for number in range(throttling_sign_in.MAX_PER_ADDRESS):
         sign_in(client, username=f"name{number}", password="wrong")
 
@@ -82,7 +82,7 @@ def test_other_names_are_counted_apart_until_the_address_is_known(client, user):
     assert sign_in(Client(REMOTE_ADDR="10.0.0.9")).status_code == 302
 
 
-def test_guessing_a_name_keeps_nobody_out_elsewhere(client, user):
+def test_failed_attempts_do_not_lock_the_user_out_at_other_addresses(client, user):
     for _ in range(throttling_sign_in.MAX_PER_PAIR + throttling_sign_in.MAX_PER_USERNAME):
         sign_in(client, password="wrong")
 
@@ -90,7 +90,7 @@ def test_guessing_a_name_keeps_nobody_out_elsewhere(client, user):
     assert sign_in(Client(REMOTE_ADDR="10.0.0.9")).status_code == 302
 
 
-def test_many_places_that_guess_together_come_to_an_end(client, user, monkeypatch):
+def test_attempts_from_many_addresses_reach_a_limit(client, user, monkeypatch):
     monkeypatch.setattr(throttling_sign_in, "MAX_PER_USERNAME", 20)
     for number in range(20):
         assert sign_in(Client(REMOTE_ADDR=f"10.0.{number}.1"), password="wrong").status_code == 422
@@ -101,7 +101,7 @@ def test_many_places_that_guess_together_come_to_an_end(client, user, monkeypatc
     assert int(answer["Retry-After"]) <= throttling_sign_in.WINDOW
 
 
-def test_a_subscriber_of_ipv6_is_one_place_however_many_addresses_it_has(client, user):
+def test_addresses_of_one_ipv6_network_count_together(client, user):
     for number in range(throttling_sign_in.MAX_PER_PAIR):
         sign_in(Client(REMOTE_ADDR=f"2001:db8::{number:x}"), password="wrong")
 
@@ -110,7 +110,7 @@ def test_a_subscriber_of_ipv6_is_one_place_however_many_addresses_it_has(client,
     assert sign_in(Client(REMOTE_ADDR="::ffff:10.0.0.1")).status_code == 302
 
 
-def test_a_right_password_forgives_the_tries_before_it(client, user):
+def test_a_correct_password_resets_the_attempts(client, user):
     for _ in range(throttling_sign_in.MAX_PER_PAIR - 1):
         sign_in(client, password="wrong")
 
@@ -118,7 +118,7 @@ def test_a_right_password_forgives_the_tries_before_it(client, user):
     assert sign_in(Client()).status_code == 302
 
 
-def test_without_the_cache_tries_are_counted_in_the_database(client, user, monkeypatch):
+def test_without_the_cache_attempts_are_counted_in_the_database(client, user, monkeypatch):
     def away(*args):
         raise CacheIsAway
 
@@ -133,7 +133,7 @@ def test_without_the_cache_tries_are_counted_in_the_database(client, user, monke
     assert SignInAttempt.objects.filter(key__contains="pair").count() == 0
 
 
-def test_signing_out_takes_a_post(client, user):
+def test_signing_out_requires_post(client, user):
     sign_in(client)
 
     assert client.get(reverse("logout")).status_code == 405

@@ -43,7 +43,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("exception", "status", "code", "error"), CASES, ids=lambda case: type(case).__name__)
-def test_every_exception_has_one_body(raised, exception, status, code, error):
+def test_every_exception_has_the_same_error_format(raised, exception, status, code, error):
     response = raised(exception)
 
     assert response.status_code == status
@@ -53,22 +53,22 @@ def test_every_exception_has_one_body(raised, exception, status, code, error):
     assert set(response.json()) <= {"error", "code", "issues"}
 
 
-def test_a_refused_caller_is_told_how_to_authenticate(raised):
+def test_a_401_names_the_authentication_scheme(raised):
     assert raised(drf.NotAuthenticated())["WWW-Authenticate"] == 'Bearer realm="agentcms"'
 
 
-def test_a_wait_is_named_in_seconds(raised, http):
+def test_a_429_names_the_seconds_to_wait(raised, http):
     assert raised(errors.Unavailable(seconds=3))["Retry-After"] == "3"
     assert http.get("/api/throttled").status_code == 429
     assert http.get("/api/throttled")["Retry-After"] == "2"
     assert http.get("/api/throttled").json()["error"] == "Too many requests. Try again in 2 seconds."
 
 
-def test_a_stale_precondition_carries_the_present_tag(raised):
+def test_a_412_carries_the_current_etag(raised):
     assert raised(errors.PreconditionFailed("Ada saved.", '"5-x"'))["ETag"] == '"5-x"'
 
 
-def test_a_validation_error_has_wire_names_and_keeps_the_callers_own(raised):
+def test_a_validation_error_uses_wire_names_and_names_of_the_caller(raised):
     rule = django.ValidationError(
         {"change_message": ["Too long."], "metadata.my_key[0].a_b": "Bad.", "__all__": "No."}
     )
@@ -87,7 +87,7 @@ def test_a_validation_error_has_wire_names_and_keeps_the_callers_own(raised):
     }
 
 
-def test_the_details_of_drf_become_issues(raised):
+def test_drf_error_details_become_issues(raised):
     detail = {"per_page": ["Bad."], "rows": [{}, {"a": ["Worse."]}], "non_field_errors": ["No."]}
 
     issues = raised(drf.ValidationError(detail)).json()["issues"]
@@ -95,11 +95,11 @@ def test_the_details_of_drf_become_issues(raised):
     assert [issue["field"] for issue in issues] == ["perPage", "rows[1].a", ""]
 
 
-def test_a_hundred_issues_are_enough():
+def test_at_most_a_hundred_issues_are_reported():
     assert len(errors.BadRequest("request body", [("a", "Bad.")] * 1000).body["issues"]) == errors.MAX_ISSUES
 
 
-def test_an_error_that_quotes_half_a_surrogate_pair_is_still_json(raised):
+def test_an_error_with_a_lone_surrogate_is_valid_json(raised):
     response = raised(errors.NotFound("No \udc80 here."))
 
     assert response.status_code == 404
@@ -107,11 +107,11 @@ def test_an_error_that_quotes_half_a_surrogate_pair_is_still_json(raised):
 
 
 @pytest.mark.parametrize("exception", [ValueError("bug"), caused(OperationalError("no such table"), "SQLITE_ERROR")])
-def test_a_bug_rises(exception):
+def test_an_unexpected_exception_is_raised(exception):
     assert api_error(exception) is None
 
 
-def test_a_method_that_is_not_there_is_405_with_what_is(http):
+def test_an_unsupported_method_is_405_with_the_allowed_methods(http):
     response = http.delete("/api/echo")
 
     assert response.status_code == 405
@@ -119,7 +119,7 @@ def test_a_method_that_is_not_there_is_405_with_what_is(http):
     assert response["Allow"] == "GET, POST, PATCH, HEAD"
 
 
-def test_an_answer_in_another_format_is_406(http):
+def test_an_unsupported_format_is_406(http):
     response = http.get("/api/echo", HTTP_ACCEPT="text/html")
 
     assert response.status_code == 406
@@ -127,26 +127,26 @@ def test_an_answer_in_another_format_is_406(http):
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "///", ";;;", "", "application/json;q=0.1"])
-def test_odd_accept_headers_are_no_server_error(http, accept):
+def test_unusual_accept_headers_are_no_server_error(http, accept):
     assert http.get("/api/echo", HTTP_ACCEPT=accept).status_code in (200, 406)
 
 
-def test_head_answers_without_a_body(http):
+def test_head_responds_without_a_body(http):
     assert http.head("/api/echo").status_code == 200
     assert http.head("/api/echo").content == b""
 
 
-def test_options_names_the_methods_that_there_are(http):
+def test_options_names_the_allowed_methods(http):
     refused = http.options("/api/echo")
 
     assert refused.status_code == 405
     assert "GET" in refused["Allow"]
 
 
-def test_text_that_is_json_already_passes_as_it_is(http):
+def test_encoded_json_is_sent_unchanged(http):
     assert http.get("/api/echo").content == b'{"raw": true}'
 
 
-def test_what_has_no_form_in_json_is_a_bug():
+def test_a_value_without_json_form_raises():
     with pytest.raises(TypeError):
         encode_json({"a": object()})

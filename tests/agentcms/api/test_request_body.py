@@ -13,7 +13,7 @@ def send(http, body, content_type=JSON, **extra):
 @pytest.mark.parametrize(
     "content_type", [JSON, "application/json; charset=utf-8", 'Application/JSON; charset="UTF-8"']
 )
-def test_json_is_taken_and_given_back(http, content_type):
+def test_a_json_body_is_parsed(http, content_type):
     response = send(http, '{"é": [1, true, null, "👩‍👩‍👧"], "__proto__": {}}', content_type)
 
     assert response.status_code == 201
@@ -43,7 +43,7 @@ def test_another_content_type_is_415(http, content_type):
 
 
 @pytest.mark.parametrize("packing", ["gzip", "br", "deflate, gzip"])
-def test_a_packed_body_is_415(http, packing):
+def test_a_compressed_body_is_415(http, packing):
     assert send(http, "{}", HTTP_CONTENT_ENCODING=packing).status_code == 415
 
 
@@ -64,18 +64,18 @@ def test_a_body_over_the_limit_is_413(http, settings):
     assert response.json() == {"error": "Request body too large", "code": "too_large"}
 
 
-def test_a_body_at_the_limit_is_taken(http, settings):
+def test_a_body_at_the_limit_is_accepted(http, settings):
     body = json.dumps({"a": "x" * 100})
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = len(body)
 
     assert send(http, body).status_code == 201
 
 
-def test_a_declared_length_over_the_limit_is_413_unread(http):
+def test_a_content_length_over_the_limit_is_413_without_reading(http):
     assert send(http, "{}", CONTENT_LENGTH="99999999999").status_code == 413
 
 
-def test_a_body_that_ends_early_is_refused(http):
+def test_a_truncated_body_is_refused(http):
     response = send(http, "{}", CONTENT_LENGTH="100", **{"wsgi.input": BytesIO(b"{}")})
 
     assert response.status_code == 400
@@ -83,11 +83,11 @@ def test_a_body_that_ends_early_is_refused(http):
 
 
 @pytest.mark.parametrize("length", ["abc", "-1", ""])
-def test_a_length_that_is_none_is_no_server_error(http, length):
+def test_an_invalid_content_length_is_no_server_error(http, length):
     assert send(http, "{}", CONTENT_LENGTH=length).status_code < 500
 
 
-def test_a_bad_body_names_every_fault(http):
+def test_an_invalid_body_reports_every_error(http):
     response = send(http, '{"a": 1e400, "b": {"c": 1, "c": 2}, "d": "\\u0000"}')
 
     assert response.status_code == 400
@@ -96,7 +96,7 @@ def test_a_bad_body_names_every_fault(http):
     assert [issue["field"] for issue in response.json()["issues"]] == ["a", "b.c", "d"]
 
 
-def test_malformed_json_names_the_place(http):
+def test_malformed_json_names_line_and_column(http):
     response = send(http, '{"a":\n')
 
     assert response.status_code == 400
@@ -104,7 +104,7 @@ def test_malformed_json_names_the_place(http):
 
 
 @pytest.mark.parametrize("body", ["[]", "null", "1", '"x"', "true"])
-def test_a_body_that_is_no_object_is_400_where_one_is_needed(http, body):
+def test_a_body_that_is_not_an_object_is_400(http, body):
     response = http.generic("PATCH", "/api/echo", body, content_type=JSON)
 
     assert response.status_code == 400

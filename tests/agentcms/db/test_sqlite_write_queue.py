@@ -37,7 +37,7 @@ def waiting(path):
         return sum(inode in line and "->" in line for line in locks)
 
 
-def test_writers_get_their_turn_in_the_order_of_asking(path):
+def test_writers_proceed_in_the_order_of_their_requests(path):
     first = Turn(path)
     first.take(10)
     served = []
@@ -59,7 +59,7 @@ def test_writers_get_their_turn_in_the_order_of_asking(path):
     assert served == list(range(8))
 
 
-def test_who_waits_too_long_is_told_to_come_again(path):
+def test_a_writer_that_waits_too_long_gets_an_error(path):
     Turn(path).take(10)
 
     with pytest.raises(OperationalError) as refused:
@@ -68,7 +68,7 @@ def test_who_waits_too_long_is_told_to_come_again(path):
     assert api_error(refused.value).status == 503
 
 
-def test_who_gave_up_stands_in_nobodys_way(path):
+def test_a_writer_that_gave_up_blocks_no_other(path):
     first, second, third = Turn(path), Turn(path), Turn(path)
     first.take(10)
     with pytest.raises(OperationalError):
@@ -81,7 +81,7 @@ def test_who_gave_up_stands_in_nobodys_way(path):
     second.take(10)
 
 
-def test_the_turn_of_a_killed_process_is_free(path):
+def test_the_lock_of_a_killed_process_is_released(path):
     command = [sys.executable, "-c", HOLD, path]
     with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
@@ -95,7 +95,7 @@ def test_the_turn_of_a_killed_process_is_free(path):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
-def test_a_transaction_gives_its_turn_back_however_it_ends(tmp_path, end):
+def test_every_end_of_a_transaction_releases_the_lock(tmp_path, end):
     connection = ConnectionHandler({"default": sqlite_config(str(tmp_path / "agents.sqlite3"))})["default"]
 
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)

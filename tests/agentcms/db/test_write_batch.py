@@ -50,7 +50,7 @@ def stored(row):
     return {name: value for name, value in kept.items() if name not in ("id", "version_number", "author_id")}
 
 
-def test_an_inserted_row_is_the_saved_one(heard):
+def test_an_inserted_row_equals_a_saved_one(heard):
     agent = AgentFactory()
     mine, django = version(agent, 901), version(agent, 902)
     django.created_at = mine.created_at
@@ -67,7 +67,7 @@ def test_an_inserted_row_is_the_saved_one(heard):
     assert mine._state.db == django._state.db
 
 
-def test_a_number_from_the_database_is_shown():
+def test_a_value_computed_by_the_database_is_returned():
     agent = AgentFactory()
     moved = Activation(agent=agent, to_version_id=agent.active_version_id, to_version_number=1)
 
@@ -76,14 +76,14 @@ def test_a_number_from_the_database_is_shown():
     assert Activation.objects.get(pk=moved.pk).to_version_id == agent.active_version_id
 
 
-def test_a_row_that_is_there_already_is_refused():
+def test_inserting_an_existing_row_is_refused():
     agent = AgentFactory()
 
     with pytest.raises(IntegrityError), transaction.atomic():
         write_batch.insert_row(version(agent, 1))
 
 
-def test_an_update_writes_what_was_given_and_says_how_many_there_were():
+def test_an_update_writes_the_values_and_returns_the_row_count():
     agent = AgentFactory()
 
     assert write_batch.update_where(AgentIndex, "agent_id", agent.pk, {"metadata": ODD, "name": "New"}) == 1
@@ -93,7 +93,7 @@ def test_an_update_writes_what_was_given_and_says_how_many_there_were():
 
 
 @pytest.mark.postgres_only
-def test_a_statement_is_heard_by_who_watches_and_answered_alike_when_nobody_does():
+def test_statements_are_recorded_for_observers_and_return_the_same_rows_without():
     AgentFactory(id="a")
     asked = "SELECT id FROM agents_app_agent WHERE id = %s"
 
@@ -106,7 +106,7 @@ def test_a_statement_is_heard_by_who_watches_and_answered_alike_when_nobody_does
 
 
 @pytest.mark.postgres_only
-def test_a_statement_that_failed_can_be_asked_again():
+def test_a_failed_statement_can_run_again():
     asked = "SELECT 1 / %s::int"
 
     with pytest.raises(Exception, match="division by zero"), transaction.atomic():
@@ -115,7 +115,7 @@ def test_a_statement_that_failed_can_be_asked_again():
     assert connection.rows(asked, [1]) == [(1,)]
 
 
-def test_writes_at_once_are_all_made_before_anything_follows(heard):
+def test_signals_are_sent_after_all_writes_of_a_batch(heard):
     agent = AgentFactory()
     mine, counts = version(agent, 901), []
     heard.clear()
@@ -133,7 +133,7 @@ def test_writes_at_once_are_all_made_before_anything_follows(heard):
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_where_one_of_the_writes_is_refused_none_is_followed(heard, place):
+def test_a_refused_write_sends_no_signals(heard, place):
     agent = AgentFactory()
     versions = [version(agent, number) for number in (901, 902)]
     versions.insert(place, version(agent, 1))

@@ -20,13 +20,13 @@ COMMON = (
 )
 
 
-def test_a_call_with_a_key_opens_no_session(api):
+def test_a_request_with_a_key_loads_no_session(api):
     answer = api.get(AGENTS)
 
     assert not hasattr(answer.wsgi_request, "session")
 
 
-def test_a_call_with_a_cookie_goes_the_long_way():
+def test_a_request_with_a_cookie_takes_the_full_middleware():
     client = Client()
     client.force_login(UserFactory(is_superuser=True))
 
@@ -37,7 +37,7 @@ def test_a_call_with_a_cookie_goes_the_long_way():
 
 
 @pytest.mark.parametrize("header", COMMON)
-def test_both_ways_send_the_same_headers(api, header):
+def test_both_paths_send_the_same_headers(api, header):
     client = Client()
     client.force_login(UserFactory(is_superuser=True))
 
@@ -46,14 +46,14 @@ def test_both_ways_send_the_same_headers(api, header):
         assert api.get(AGENTS)[header] == client.get(AGENTS)[header]
 
 
-def test_a_host_that_is_not_served_here_is_refused(api):
+def test_an_unknown_host_is_refused(api):
     answer = api.get(AGENTS, Host="elsewhere.example")
 
     assert answer.status_code == 400
     assert answer.body["code"] == "bad_host"
 
 
-def test_plain_http_is_redirected_where_https_is_asked_for(api, settings):
+def test_http_redirects_to_https_where_it_is_required(api, settings):
     settings.SECURE_SSL_REDIRECT = True
 
     answer = Client(headers={"Authorization": api.authorization}).get(AGENTS)
@@ -61,14 +61,14 @@ def test_plain_http_is_redirected_where_https_is_asked_for(api, settings):
     assert answer.status_code == 301
 
 
-def test_who_brings_nothing_is_told_so():
+def test_a_request_without_credentials_is_401():
     assert Caller().get(AGENTS).status_code == 401
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "text/html, application/json;q=0.9", "application/*"])
-def test_who_takes_json_gets_it(api, accept):
+def test_an_accept_header_that_includes_json_is_served(api, accept):
     assert api.get(AGENTS, Accept=accept).status_code == 200
 
 
-def test_who_takes_no_json_is_told_so(api):
+def test_an_accept_header_without_json_is_406(api):
     assert api.get(AGENTS, Accept="text/html").status_code == 406

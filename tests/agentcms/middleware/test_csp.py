@@ -16,7 +16,7 @@ def policy(answer):
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/", "/new-agent", "/account/keys", "/no-such-page", "/api/docs"])
-def test_scripts_run_by_nonce_alone(path):
+def test_scripts_need_a_nonce(path):
     sent = policy(browser(UserFactory(is_superuser=True, is_staff=True)).get(path))
 
     assert re.fullmatch(r"'nonce-[\w-]{20,}'", sent["script-src"])
@@ -24,13 +24,13 @@ def test_scripts_run_by_nonce_alone(path):
     assert "unsafe" not in str(sent)
 
 
-def test_data_runs_nothing_at_all():
+def test_json_responses_allow_no_scripts():
     sent = policy(browser(UserFactory(is_superuser=True)).get("/api/stored/agents"))
 
     assert sent == {"default-src": "'none'", "frame-ancestors": "'none'"}
 
 
-def test_each_answer_has_a_nonce_of_its_own_and_its_scripts_carry_it(client):
+def test_each_response_has_its_own_nonce(client):
     first, second = client.get("/sign-in"), client.get("/sign-in")
 
     nonce = policy(first)["script-src"].removeprefix("'nonce-").removesuffix("'")
@@ -48,7 +48,7 @@ def test_no_page_has_inline_handlers_or_styles(path):
     assert not re.search(r"<script(?![^>]*\ssrc=)", shown)
 
 
-def test_the_admin_may_run_its_own_files():
+def test_the_admin_may_load_its_own_scripts():
     answer = Client().get("/admin/", follow=False)
 
     assert "'self'" in policy(answer)["script-src"]

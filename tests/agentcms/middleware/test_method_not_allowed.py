@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
         reverse("versions:undo", args=["any", 1]),
     ],
 )
-def test_opening_it_does_nothing_and_says_so(publisher, address):
+def test_get_of_a_post_view_is_a_405_page(publisher, address):
     answer = publisher.get(address)
 
     assert answer.status_code == 405
@@ -24,5 +24,5 @@ def test_opening_it_does_nothing_and_says_so(publisher, address):
     assert "Nothing was done" in answer.content.decode()
 
 
-def test_other_methods_are_answered_as_ever(publisher, agent):
+def test_other_methods_have_no_page(publisher, agent):
     assert publisher.put(reverse("versions:undo", args=[agent.pk, 1])).content == b""

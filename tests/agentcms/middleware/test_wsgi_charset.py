@@ -19,7 +19,7 @@ def http(served: Served):
 
 
 @pytest.mark.parametrize("kind", FORMS)
-def test_a_form_in_another_charset_is_refused_with_the_way_out(http, kind):
+def test_a_form_in_another_charset_is_refused(http, kind):
     for charset in ODD:
         for path in ("/sign-in", "/admin/access_app/membership/add/", "/api/stored/agents"):
             answer = http.post(path, content=FORMS[kind], headers={"Content-Type": f'{kind}; Charset="{charset}"'})
@@ -28,14 +28,14 @@ def test_a_form_in_another_charset_is_refused_with_the_way_out(http, kind):
 
 
 @pytest.mark.parametrize("kind", FORMS)
-def test_a_form_in_utf_8_is_read(http, kind):
+def test_a_form_in_utf_8_is_accepted(http, kind):
     for charset in ("utf-8", "UTF8"):
         answer = http.post("/sign-in", content=FORMS[kind], headers={"Content-Type": f"{kind}; charset={charset}"})
 
         assert answer.status_code == 403  # it brings no token
 
 
-def test_an_address_is_read_as_utf_8_whatever_the_body_is_said_to_be(http):
+def test_a_url_is_utf_8_whatever_charset_the_body_has(http):
     for charset in ODD:
         for path, status in (("/sign-in?next=/%ff+2AA-", 200), ("/api/stored/agents?search=%C3%BC", 401)):
             answer = http.get(path, headers={"Content-Type": f"text/plain; charset={charset}"})

@@ -21,7 +21,7 @@ def reach(body, **environ):
     return seen
 
 
-def test_a_chunked_body_gets_its_length():
+def test_a_chunked_body_gets_a_content_length():
     seen = reach(b'{"name": "Ada"}')
 
     assert seen["CONTENT_LENGTH"] == "15"
@@ -29,7 +29,7 @@ def test_a_chunked_body_gets_its_length():
     assert LENGTH_IS_UPPER_BOUND not in seen
 
 
-def test_a_body_over_the_limit_gets_a_bound_and_is_still_whole(settings):
+def test_a_chunked_body_over_the_limit_stays_complete(settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 20
     body = bytes(range(100))
 
@@ -40,12 +40,12 @@ def test_a_body_over_the_limit_gets_a_bound_and_is_still_whole(settings):
     assert b"".join(iter(lambda: seen["wsgi.input"].read(8), b"")) == body
 
 
-def test_a_request_with_a_length_is_left_alone():
+def test_a_request_with_content_length_is_unchanged():
     seen = reach(b"{}", HTTP_TRANSFER_ENCODING="", CONTENT_LENGTH="2")
 
     assert isinstance(seen["wsgi.input"], Trickle)
     assert seen["CONTENT_LENGTH"] == "2"
 
 
-def test_a_server_that_does_not_end_the_stream_is_not_waited_for():
+def test_reading_ends_where_the_server_does_not_end_the_stream():
     assert "CONTENT_LENGTH" not in reach(b"{}", **{"wsgi.input_terminated": False})

@@ -31,14 +31,14 @@ def ready(client, query=""):
     return answer.status_code, answer.json()["checks"]
 
 
-def test_it_is_alive_without_asking_anybody(client, django_assert_num_queries):
+def test_liveness_takes_no_query(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
 
     assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
 
 
-def test_a_probe_needs_no_host_name_and_no_certificate(client, settings, beating):
+def test_probes_ignore_allowed_hosts_and_https(client, settings, beating):
     settings.ALLOWED_HOSTS = ["cms.example.org"]
     settings.SECURE_SSL_REDIRECT = True
 
@@ -46,17 +46,17 @@ def test_a_probe_needs_no_host_name_and_no_certificate(client, settings, beating
         assert client.get(path, headers={"host": "10.1.2.3:8000"}).status_code == 200
 
 
-def test_it_is_ready_where_everything_works(client, beating):
+def test_readiness_is_ok_where_every_check_passes(client, beating):
     assert ready(client) == (200, {"database": "ok", "migrations": "ok", "broker": "ok", "beat": "ok"})
 
 
-def test_a_beat_that_was_never_seen_is_not_ready(client):
+def test_readiness_fails_without_a_heartbeat(client):
     status, checks = ready(client)
 
     assert (status, checks["beat"]) == (503, "never seen")
 
 
-def test_a_beat_that_stopped_an_hour_ago_is_late(client, beating):
+def test_readiness_fails_with_an_old_heartbeat(client, beating):
     Heartbeat.objects.update(at=timezone.now() - timedelta(hours=1))
 
     status, checks = ready(client)
@@ -65,18 +65,18 @@ def test_a_beat_that_stopped_an_hour_ago_is_late(client, beating):
     assert re.match(r"last seen 36\d\d s ago", checks["beat"])
 
 
-def test_a_load_balancer_may_leave_out_what_serves_no_request(client):
+def test_readiness_for_load_balancers_checks_only_what_serves_requests(client):
     assert ready(client, "?exclude=beat")[0] == 200
 
 
-def test_a_broker_that_is_away_is_said(client, beating):
+def test_readiness_names_an_unavailable_broker(client, beating):
     with broker("redis://127.0.0.1:1/0"):
         status, checks = ready(client)
 
     assert (status, checks["broker"]) == (503, "failing")
 
 
-def test_a_migration_that_is_not_applied_is_said(client, beating):
+def test_readiness_names_unapplied_migrations(client, beating):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0002_heartbeat'")
 
@@ -85,7 +85,7 @@ def test_a_migration_that_is_not_applied_is_said(client, beating):
     assert (status, checks["migrations"]) == (503, "1 not applied")
 
 
-def test_asking_often_is_cheap(client, beating, monkeypatch, django_assert_num_queries):
+def test_readiness_is_cached(client, beating, monkeypatch, django_assert_num_queries):
     monkeypatch.setattr(health, "CACHE_SECONDS", 60)
     client.get("/readyz")
 
@@ -93,7 +93,7 @@ def test_asking_often_is_cheap(client, beating, monkeypatch, django_assert_num_q
         client.get("/readyz")
 
 
-def test_beat_notes_that_it_is_alive(monkeypatch):
+def test_the_scheduler_writes_its_heartbeat(monkeypatch):
     monkeypatch.setattr(scheduler.connection, "close", lambda: None)
 
     scheduler.write_heartbeat()
@@ -101,7 +101,7 @@ def test_beat_notes_that_it_is_alive(monkeypatch):
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 
 
-def test_a_database_that_is_away_is_waited_for_once(client, beating):
+def test_readiness_waits_once_for_an_unavailable_database(client, beating):
     tried = []
 
     def away(execute, *statement):

@@ -46,7 +46,7 @@ def test_requests_are_counted_by_route_and_status(staff):
     assert read(staff, "agentcms_requests_total", **route) == before + 2
 
 
-def test_throttles_that_do_without_the_cache_are_counted(staff, settings, monkeypatch):
+def test_throttles_without_the_cache_are_counted(staff, settings, monkeypatch):
     def away(*args):
         raise ConnectionError
 
@@ -61,7 +61,7 @@ def test_throttles_that_do_without_the_cache_are_counted(staff, settings, monkey
     assert read(staff, "agentcms_throttles_alone_total", throttle="calls") == before + 1
 
 
-def test_methods_that_callers_invent_are_one_figure(rf):
+def test_unknown_methods_share_one_label(rf):
     middleware = RequestLogMiddleware(lambda request: HttpResponse())
 
     for number in range(5):
@@ -70,7 +70,7 @@ def test_methods_that_callers_invent_are_one_figure(rf):
     assert [method for method, *_ in middleware.counters] == ["other"]
 
 
-def test_versions_and_moves_of_live_are_counted_once_committed(staff, django_capture_on_commit_callbacks):
+def test_versions_and_activations_are_counted_once_committed(staff, django_capture_on_commit_callbacks):
     before = [read(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -103,7 +103,7 @@ def test_conflicts_are_counted(staff):
     assert read(staff, "agentcms_conflicts_total", status="409") == before + 1
 
 
-def test_calls_that_a_throttle_refuses_are_counted(staff, settings):
+def test_throttled_requests_are_counted(staff, settings):
     settings.API_THROTTLE = Rate(1, 10**9)  # seconds; the next such window begins in 2033
     caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
     route = {"route": "api/stored/agents"}
@@ -116,7 +116,7 @@ def test_calls_that_a_throttle_refuses_are_counted(staff, settings):
     assert read(staff, "agentcms_throttled_total", **route) == before + answers.count(429)
 
 
-def test_a_stale_edit_is_a_conflict_too(staff):
+def test_a_stale_edit_is_counted_as_conflict(staff):
     staff.force_login(UserFactory(is_staff=True, is_superuser=True))
     AgentFactory(id="porter")
     before = read(staff, "agentcms_conflicts_total", status="412")
@@ -128,7 +128,7 @@ def test_a_stale_edit_is_a_conflict_too(staff):
     assert read(staff, "agentcms_conflicts_total", status="412") == before + 1
 
 
-def test_the_time_of_every_answer_is_counted(staff):
+def test_the_duration_of_every_response_is_measured(staff):
     before = read(staff, "agentcms_request_seconds_count", route="healthz")
 
     staff.get("/healthz")
@@ -136,7 +136,7 @@ def test_the_time_of_every_answer_is_counted(staff):
     assert read(staff, "agentcms_request_seconds_count", route="healthz") == before + 1
 
 
-def test_a_beat_that_stopped_and_faults_of_the_history_are_figures(staff):
+def test_the_heartbeat_age_and_history_faults_are_measured(staff):
     Heartbeat.objects.create(name=Heartbeat.BEAT, at=timezone.now() - timedelta(hours=1))
     Job.objects.create(kind=CHECK_HISTORY, state=Job.State.DONE, result={"found": 3, "repaired": 1})
 
@@ -144,7 +144,7 @@ def test_a_beat_that_stopped_and_faults_of_the_history_are_figures(staff):
     assert read(staff, "agentcms_history_faults") == 2
 
 
-def test_jobs_show_their_age_and_how_many_are_late(staff):
+def test_the_age_of_jobs_and_the_number_of_late_jobs_are_measured(staff):
     Job.objects.create(kind="waits", created_at=timezone.now() - timedelta(hours=1))
 
     assert read(staff, "agentcms_jobs", kind="waits", state="queued") == 1
@@ -152,27 +152,27 @@ def test_jobs_show_their_age_and_how_many_are_late(staff):
     assert read(staff, "agentcms_job_oldest_seconds", state="queued") >= 3600
 
 
-def test_every_line_is_in_prometheus_own_format(staff):
+def test_every_line_has_the_prometheus_format(staff):
     text = staff.get("/metrics").content.decode()
 
     line = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)')
     assert [each for each in text.splitlines() if not line.fullmatch(each)] == []
 
 
-def test_strangers_and_members_read_nothing(client):
+def test_anonymous_users_and_members_cannot_read_metrics(client):
     assert client.get("/metrics").status_code == 401
 
     client.force_login(member("manager"))
     assert client.get("/metrics").status_code == 403
 
 
-def test_a_key_of_staff_reads_them(client):
+def test_a_key_of_staff_reads_metrics(client):
     key = api_key(UserFactory(is_staff=True))
 
     assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
 
 
-def test_an_allowed_address_reads_them_unless_a_proxy_stands_between(client, settings):
+def test_an_allowed_address_reads_metrics_unless_through_a_proxy(client, settings):
     settings.METRICS_ALLOW = [ip_network("127.0.0.0/8")]
 
     assert client.get("/metrics").status_code == 200
@@ -180,7 +180,7 @@ def test_an_allowed_address_reads_them_unless_a_proxy_stands_between(client, set
     assert client.get("/metrics", REMOTE_ADDR="10.0.0.1").status_code == 401
 
 
-def test_a_start_forgets_the_figures_of_processes_that_are_gone(monkeypatch, tmp_path):
+def test_a_start_removes_the_metrics_of_ended_processes(monkeypatch, tmp_path):
     monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
     dead, living = tmp_path / "counter_999999999.db", tmp_path / f"counter_{os.getpid()}.db"
     for each in (dead, living):

@@ -31,7 +31,7 @@ from tests.runs_app.factories import RunFactory
 CALLS = 10_000 if os.environ.get("DRILL") else 1_000
 
 
-def test_every_route_and_method_is_described():
+def test_every_route_and_method_is_documented():
     ours = {
         (method, "/" + re.sub(r"<str:(\w+)_id>", r"{\1Id}", path))
         for name, view, path in api_routes()
@@ -42,7 +42,7 @@ def test_every_route_and_method_is_described():
     assert ours == {(method, path) for path, methods in document()["paths"].items() for method in methods}
 
 
-def test_the_description_is_openapi_3_1(api):
+def test_the_document_is_openapi_3_1(api):
     schema = api.get("/api/schema").body
 
     assert schema["openapi"] == "3.1.0"
@@ -96,7 +96,7 @@ def root(engine_at_rest):
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_no_call_breaks_the_description(root, case):
+def test_generated_requests_match_the_document(root, case):
     kept = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
     run = AgentRun.objects.filter(agent=kept, finished_at__isnull=False).first() or RunFactory(agent=kept)
     known = {"agentId": "concierge", "versionId": str(kept.active_version_id), "runId": str(run.pk)}

@@ -16,7 +16,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("exception", "status", "code"), CASES, ids=lambda case: type(case).__name__)
-def test_what_no_api_view_catches_is_json_below_api(raised, exception, status, code):
+def test_an_unhandled_exception_below_api_is_json(raised, exception, status, code):
     response = raised(exception, "/api/plain")
 
     assert response.status_code == status
@@ -26,7 +26,7 @@ def test_what_no_api_view_catches_is_json_below_api(raised, exception, status, c
 
 
 @pytest.mark.parametrize(("exception", "status", "code"), CASES, ids=lambda case: type(case).__name__)
-def test_it_is_a_page_elsewhere(raised, exception, status, code):
+def test_an_unhandled_exception_elsewhere_is_a_page(raised, exception, status, code):
     response = raised(exception, "/plain")
 
     assert response.status_code == status
@@ -42,22 +42,22 @@ def test_an_unknown_route_is_a_json_404(http, url, method):
     assert response["Content-Type"] == "application/json"
 
 
-def test_the_last_route_answers_with_debug_too(http, settings):
+def test_an_unknown_api_route_is_a_json_404_with_debug_too(http, settings):
     settings.DEBUG = True
 
     assert http.post("/api/last/nothing", "{", content_type="text/plain").json()["code"] == "not_found"
 
 
-def test_an_unknown_page_is_a_page(http):
+def test_an_unknown_page_is_an_html_404(http):
     assert http.get("/nothing")["Content-Type"].startswith("text/html")
     assert http.get("/apixyz")["Content-Type"].startswith("text/html")
 
 
-def test_a_wait_is_named_for_pages_too(raised):
+def test_a_503_page_names_the_seconds_to_wait(raised):
     assert raised(OperationalError("connection refused"), "/plain")["Retry-After"] == "1"
 
 
-def test_another_host_is_refused_in_json(http):
+def test_an_unknown_host_is_refused_in_json(http):
     response = http.get("/api/echo", HTTP_HOST="evil.example")
 
     assert response.status_code == 400
@@ -75,5 +75,5 @@ def test_a_nul_in_the_path_is_400(http):
 @pytest.mark.parametrize(
     ("typed", "id"), [("a%20b", "a b"), ("%C3%A9", "é"), ("%FF", "%FF"), ("__proto__", "__proto__")]
 )
-def test_odd_ids_reach_the_view(http, typed, id):
+def test_unusual_ids_reach_the_view(http, typed, id):
     assert http.get(f"/api/named/{typed}").json() == {"id": id}

@@ -13,7 +13,7 @@ from tests.page_client import browser
 pytestmark = pytest.mark.django_db
 
 
-def test_head_answers_what_get_does_on_every_page():
+def test_head_equals_get_without_body_on_every_page():
     person = UserFactory(is_superuser=True)
     client, agent = browser(person), AgentFactory()
     key, _ = ApiKey.objects.issue(person)
@@ -33,5 +33,5 @@ def test_head_answers_what_get_does_on_every_page():
 
 
 @pytest.mark.parametrize("page", ["account:keys", "account:team", "agents:create"])
-def test_head_of_a_page_with_a_form_is_no_405(page):
+def test_head_of_a_form_page_is_allowed(page):
     assert browser(UserFactory(is_superuser=True)).head(reverse(page)).status_code == 200

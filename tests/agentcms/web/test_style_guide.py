@@ -7,7 +7,7 @@ import sys
 from agentcms.server.processes import PROJECT
 
 
-def test_every_page_of_it_is_written_without_a_database(tmp_path):
+def test_every_style_guide_page_is_rendered_without_a_database(tmp_path):
     command = [sys.executable, "scripts/styleguide.py"]
     environment = {**os.environ, "DATA_DIR": str(tmp_path)}
 

@@ -40,7 +40,7 @@ def shorter_first(value):
 
 
 @given(VALUES)
-def test_the_canonical_text_reads_back_to_itself(value):
+def test_the_canonical_text_round_trips(value):
     text = canonical(value)
 
     assert canonical(json.loads(text)) == text
@@ -57,14 +57,14 @@ def test_the_canonical_text_survives_a_json_text_column(value):
 
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=2))
-def test_the_order_of_keys_does_not_count(value):
+def test_the_order_of_keys_does_not_matter(value):
     backwards = dict(reversed(value.items()))
 
     assert canonical(backwards) == canonical(value)
 
 
 @given(VALUES)
-def test_a_normal_value_is_passed_on_as_it_is(value):
+def test_a_normalized_value_is_returned_unchanged(value):
     once = normalise(value)
 
     assert normalise(once) is once
@@ -82,7 +82,7 @@ def test_a_normal_value_is_passed_on_as_it_is(value):
         ((1, 2), [1, 2]),
     ],
 )
-def test_the_same_json_has_one_text(one, other):
+def test_equal_json_has_the_same_text(one, other):
     assert canonical({"a": one}) == canonical({"a": other})
 
 
@@ -98,7 +98,7 @@ def test_the_text_is_compact_sorted_and_unescaped():
     assert canonical({"b": [1.0, "é"], "a": None}) == '{"a":null,"b":[1,"é"]}'
 
 
-def test_a_number_that_is_not_finite_has_no_text():
+def test_a_non_finite_number_has_no_text():
     with pytest.raises(ValueError):
         canonical([float("nan")])
 

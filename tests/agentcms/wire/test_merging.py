@@ -12,7 +12,7 @@ OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
 
 
 @given(OBJECTS, OBJECTS, OBJECTS)
-def test_the_members_of_all_stand_in_one_object(before, snapshot, after):
+def test_objects_are_merged_into_one(before, snapshot, after):
     before = {f"1{key}": value for key, value in before.items()}
     after = {f"2{key}": value for key, value in after.items()}
     snapshot = {f"3{key}": value for key, value in snapshot.items()}
@@ -23,12 +23,12 @@ def test_the_members_of_all_stand_in_one_object(before, snapshot, after):
 
 
 @pytest.mark.parametrize("empty", [("{}",), ("{}", "{}", "{}"), ()])
-def test_nothing_makes_an_empty_object(empty):
+def test_merging_nothing_gives_an_empty_object(empty):
     assert merge_json_objects(*empty) == "{}"
 
 
 @pytest.mark.parametrize(("page", "more"), [(0, True), (1, False), (7, False)])
-def test_a_page_of_texts_is_the_page_of_values(page, more):
+def test_a_page_of_texts_equals_the_page_of_values(page, more):
     rows = [{"id": "a"}, {"id": "b"}]
 
     text = page_json("agents", map(canonical, rows), 4, page, 2)

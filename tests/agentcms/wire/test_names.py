@@ -12,7 +12,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("python", "wire"), NAMES.items())
-def test_a_name_goes_to_the_wire_and_back(python, wire):
+def test_a_wire_name_round_trips(python, wire):
     assert to_wire(python) == wire
     assert to_python(wire) == python
     assert to_wire(wire) == wire

@@ -12,13 +12,13 @@ from tests.agentcms.wire.test_canonical import VALUES
 
 
 @given(VALUES)
-def test_json_is_read_value_for_value(value):
+def test_json_is_parsed_without_changes(value):
     assert canonical(parse(json.dumps(value).encode())) == canonical(value)
     assert canonical(parse(json.dumps(value, ensure_ascii=False).encode())) == canonical(value)
 
 
 @given(st.binary(max_size=50) | st.text('[]{}":,0123456789.eE+-\\u\ud800nulltrefas ', max_size=50))
-def test_nothing_but_a_refusal_comes_of_noise(data):
+def test_random_bytes_only_raise_invalid_value(data):
     data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
 
     with suppress(InvalidJSON):
@@ -46,7 +46,7 @@ def test_nothing_but_a_refusal_comes_of_noise(data):
         ('{"a":' * 100_000, "", "64 levels"),
     ],
 )
-def test_a_value_that_would_not_come_back_is_refused_with_its_path(text, field, words):
+def test_a_value_that_cannot_round_trip_is_refused_with_its_path(text, field, words):
     with pytest.raises(InvalidJSON) as caught:
         parse(text.encode())
 
@@ -72,7 +72,7 @@ def test_a_value_that_would_not_come_back_is_refused_with_its_path(text, field, 
         (b"// no\n{}", "line 1, column 1"),
     ],
 )
-def test_a_fault_of_syntax_names_line_and_column(data, words):
+def test_a_syntax_error_names_line_and_column(data, words):
     with pytest.raises(InvalidJSON, match=words):
         parse(data)
 
@@ -87,7 +87,7 @@ def test_a_fault_of_syntax_names_line_and_column(data, words):
         "[" * 64 + "]" * 64,
     ],
 )
-def test_the_edges_come_back_exactly(text):
+def test_boundary_values_round_trip(text):
     assert canonical(parse(text.encode())) == text
 
 
@@ -95,7 +95,7 @@ def test_zero_in_any_spelling_is_not_too_small():
     assert parse(b"[0e0, 0.000, -0.0e-999, 0E+5]") == [0, 0, 0, 0]
 
 
-def test_depth_is_refused_at_65_levels_and_the_limit_can_be_wider():
+def test_json_deeper_than_64_levels_is_refused_unless_the_limit_is_higher():
     text = b"[" * 65 + b"]" * 65
 
     with pytest.raises(InvalidJSON, match="64 levels"):
@@ -103,7 +103,7 @@ def test_depth_is_refused_at_65_levels_and_the_limit_can_be_wider():
     assert parse(text, levels=65)
 
 
-def test_a_hundred_faults_are_enough():
+def test_at_most_a_hundred_errors_are_reported():
     with pytest.raises(InvalidJSON) as caught:
         parse(b"[" + b",".join([b"1e400"] * 10_000) + b"]")
 

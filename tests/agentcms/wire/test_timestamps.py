@@ -5,19 +5,19 @@ import pytest
 from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 
 
-def test_a_time_is_utc_with_milliseconds():
+def test_a_timestamp_is_utc_with_milliseconds():
     moment = datetime(2026, 1, 31, 11, 30, 0, 123999, tzinfo=timezone(timedelta(hours=2)))
 
     assert format_timestamp(moment) == "2026-01-31T09:30:00.123Z"
 
 
-def test_a_time_without_a_zone_does_not_go_out():
+def test_a_naive_datetime_is_refused():
     with pytest.raises(ValueError):
         format_timestamp(datetime(2026, 1, 31))  # noqa: DTZ001
 
 
 @pytest.mark.parametrize("text", ["2026-01-31T09:30:00.000Z", "2026-01-31T09:30:00Z", "2026-01-31T11:30:00+02:00"])
-def test_a_time_is_read_in_any_offset(text):
+def test_a_timestamp_is_parsed_with_any_offset(text):
     assert parse_timestamp(text) == datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
@@ -37,6 +37,6 @@ def test_a_time_is_read_in_any_offset(text):
         "2026-01-31T09:30:00Z\n",
     ],
 )
-def test_anything_else_is_refused(text):
+def test_other_texts_are_refused(text):
     with pytest.raises(ValueError, match="Write a time such as"):
         parse_timestamp(text)

@@ -27,7 +27,7 @@ def duplicate(client, agent, **fields):
     return client.post(address, {"id": "copy", "name": "Concierge", "owner_id": "", **fields})
 
 
-def test_a_copy_begins_with_what_is_live(client, staff):
+def test_a_duplicate_begins_with_the_live_version(client, staff):
     agent = AgentFactory(id="porter")
     with change(publish=False):
         agent.edit({"name": "Draft"})
@@ -38,7 +38,7 @@ def test_a_copy_begins_with_what_is_live(client, staff):
     assert (copy.name, copy.versions.get().change_message) == ("Concierge", "Duplicated from porter version 1")
 
 
-def test_a_taken_id_is_said(client, staff):
+def test_a_duplicate_with_a_taken_id_is_refused(client, staff):
     agent = AgentFactory(id="porter")
 
     answer = duplicate(client, agent, id="porter")
@@ -46,7 +46,7 @@ def test_a_taken_id_is_said(client, staff):
     assert b"There is an agent with the id porter already." in answer.content
 
 
-def test_nobody_copies_into_an_owner_that_is_not_theirs(client):
+def test_duplicating_into_another_owner_is_refused(client):
     client.force_login(member("editor", "north", is_staff=True))
     agent = AgentFactory(owner_id="north")
 
@@ -56,13 +56,13 @@ def test_nobody_copies_into_an_owner_that_is_not_theirs(client):
     assert set(Agent.objects.values_list("pk", flat=True)) == {agent.pk, "second"}
 
 
-def test_an_agent_of_others_cannot_be_copied(client):
+def test_an_agent_of_another_owner_cannot_be_duplicated(client):
     client.force_login(member("editor", "north", is_staff=True))
 
     assert duplicate(client, AgentFactory(owner_id="south"), owner_id="north").status_code == 404
 
 
-def test_viewers_copy_nothing(client):
+def test_viewers_cannot_duplicate(client):
     client.force_login(member("viewer", is_staff=True))
 
     duplicate(client, AgentFactory())
@@ -70,7 +70,7 @@ def test_viewers_copy_nothing(client):
     assert Agent.objects.count() == 1
 
 
-def test_agents_with_a_draft_can_be_listed_alone(client, staff):
+def test_the_list_filters_agents_with_a_draft(client, staff):
     AgentFactory(id="without")
     with change(publish=False):
         AgentFactory(id="with-draft").edit({"name": "Draft"})
@@ -81,7 +81,7 @@ def test_agents_with_a_draft_can_be_listed_alone(client, staff):
     assert "without" not in page
 
 
-def test_owners_of_others_are_not_named_in_the_filter(client):
+def test_the_owner_filter_names_visible_owners_only(client):
     AgentFactory(owner_id="north")
     AgentFactory(owner_id="south-secret")
     client.force_login(member("viewer", "north", is_staff=True))
@@ -92,14 +92,14 @@ def test_owners_of_others_are_not_named_in_the_filter(client):
     assert "south-secret" not in page
 
 
-def test_an_agent_leads_to_its_page(client, staff):
+def test_an_agent_links_to_its_page(client, staff):
     AgentFactory(id="porter")
 
     assert reverse("agents:edit", args=["porter"]) in client.get(LIST).content.decode()
 
 
 @pytest.mark.parametrize("word", ["porter-7", "Night porter", "by the door", "Opens at six"])
-def test_agents_are_found_by_what_they_say(client, staff, word):
+def test_agents_are_found_by_their_content(client, staff, word):
     AgentFactory(id="porter-7", name="Night porter", description="Stands by the door.", instructions="Opens at six.")
     AgentFactory(id="cook-1", name="Cook", description="", instructions="Fry.")
 
@@ -108,7 +108,7 @@ def test_agents_are_found_by_what_they_say(client, staff, word):
     assert ("porter-7" in page, "cook-1" in page) == (True, False)
 
 
-def test_agents_of_one_owner_can_be_listed_alone(client, staff):
+def test_the_list_filters_agents_by_owner(client, staff):
     AgentFactory(id="northern", owner_id="north")
     AgentFactory(id="shared", owner_id="")
 
@@ -120,7 +120,7 @@ def test_agents_of_one_owner_can_be_listed_alone(client, staff):
     ]
 
 
-def test_an_agent_leads_to_its_versions_and_its_moves_of_live(client, staff):
+def test_an_agent_links_to_its_versions_and_activations(client, staff):
     mine, other = AgentFactory(id="porter"), AgentFactory(id="other")
     mine.edit({"name": "Porter"})
     page = client.get(reverse("admin:agents_app_agent_change", args=["porter"])).content.decode()
@@ -138,7 +138,7 @@ def test_an_agent_leads_to_its_versions_and_its_moves_of_live(client, staff):
     "query",
     ["name__regex=(", "id__iregex=[", "name__regex=%00", "created_at__year=x", "q=%00", f"created_at__year={10**20}"],
 )
-def test_a_list_asked_for_nonsense_is_no_failure(client, staff, query):
+def test_invalid_filters_are_no_server_error(client, staff, query):
     AgentFactory()
     client.raise_request_exception = False
 
@@ -146,14 +146,14 @@ def test_a_list_asked_for_nonsense_is_no_failure(client, staff, query):
 
 
 @pytest.mark.parametrize("model", ["versions_app/activation", "access_app/membership", "auth/user"])
-def test_a_number_beyond_the_database_is_no_failure(client, staff, model):
+def test_a_number_out_of_range_is_no_server_error(client, staff, model):
     client.raise_request_exception = False
 
     # SQLite cannot hold such a number; PostgreSQL can, and finds nothing.
     assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 400}
 
 
-def test_what_goes_with_an_agent_is_counted_before_it_is_deleted(client, staff):
+def test_the_delete_page_counts_related_objects(client, staff):
     agent = AgentFactory(id="porter")
     agent.edit({"name": "Porter"})
     RunFactory(agent=agent)
@@ -163,7 +163,7 @@ def test_what_goes_with_an_agent_is_counted_before_it_is_deleted(client, staff):
     assert [line in page for line in ("Versions: 2", "Activations: 2", "Runs: 1", "porter v1")] == [True] * 3 + [False]
 
 
-def test_an_agent_deleted_before_its_draft_is_discarded_is_not_found(client, staff, monkeypatch):
+def test_discarding_a_draft_of_a_deleted_agent_is_not_found(client, staff, monkeypatch):
     agent = AgentFactory()
 
     def delete_meanwhile(*arguments):

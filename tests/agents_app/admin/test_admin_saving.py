@@ -43,7 +43,7 @@ def staff(client):
     return user
 
 
-def test_a_change_in_the_admin_leaves_one_version(client, staff):
+def test_a_change_creates_one_version(client, staff):
     agent = AgentFactory()
 
     save(client, agent, name="Porter", change_message="A better name")
@@ -53,7 +53,7 @@ def test_a_change_in_the_admin_leaves_one_version(client, staff):
     assert (version.changed_fields, version.based_on) == (["name"], 1)
 
 
-def test_the_form_holds_twice_what_a_browser_sends_twice(client, staff):
+def test_repeated_values_of_a_browser_are_kept(client, staff):
     agent = AgentFactory(tools=["calculator"])
 
     page = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).content.decode()
@@ -62,7 +62,7 @@ def test_the_form_holds_twice_what_a_browser_sends_twice(client, staff):
     assert shown == {name for name in form_of(agent) if name.startswith("initial-")}
 
 
-def test_saving_without_a_change_makes_no_version(client, staff):
+def test_saving_without_a_change_creates_no_version(client, staff):
     agent = AgentFactory(instructions="one\ntwo", metadata={"b": 1, "a": [1.5, None]})
 
     answer = save(client, agent, instructions="one\r\ntwo")
@@ -71,7 +71,7 @@ def test_saving_without_a_change_makes_no_version(client, staff):
     assert agent.versions.count() == 1
 
 
-def test_a_key_that_nothing_registered_is_a_warning_and_no_failure(client, staff):
+def test_an_unregistered_key_is_a_warning(client, staff):
     agent = AgentFactory()
 
     answer = save(client, agent, tools=["calculator", "gone"])
@@ -81,7 +81,7 @@ def test_a_key_that_nothing_registered_is_a_warning_and_no_failure(client, staff
     assert agent.versions.count() == 2
 
 
-def test_an_agent_created_in_the_admin_begins_its_history(client, staff):
+def test_creating_an_agent_creates_its_first_version(client, staff):
     agent = Agent(id="new one", name="New", instructions=" kept ", model={"provider": "demo", "name": "echo"})
 
     client.post(reverse("admin:agents_app_agent_add"), {"id": agent.id, **form_of(agent)})
@@ -90,7 +90,7 @@ def test_an_agent_created_in_the_admin_begins_its_history(client, staff):
     assert (version.version_number, version.source, version.snapshot["instructions"]) == (1, "admin", " kept ")
 
 
-def test_without_make_it_live_the_change_waits_as_a_draft(client, staff):
+def test_a_change_without_publishing_is_a_draft(client, staff):
     agent = AgentFactory()
 
     save(client, agent, name="Porter", publish=False)
@@ -99,7 +99,7 @@ def test_without_make_it_live_the_change_waits_as_a_draft(client, staff):
     assert (agent.has_draft, agent.active_version.version_number) == (True, 1)
 
 
-def test_a_form_that_somebody_overtook_is_refused_and_changes_nothing(client, staff):
+def test_a_stale_form_is_refused_and_changes_nothing(client, staff):
     opened = AgentFactory()
     Agent.objects.get(pk=opened.pk).edit({"name": "Doorman"})
 
@@ -109,7 +109,7 @@ def test_a_form_that_somebody_overtook_is_refused_and_changes_nothing(client, st
     assert Agent.objects.get(pk=opened.pk).instructions != "Mine"
 
 
-def test_every_fault_stands_at_its_field(client, staff):
+def test_every_error_is_shown_at_its_field(client, staff):
     agent = AgentFactory()
 
     answer = save(client, agent, model='{"provider": ""}', metadata='{"a": 1, "a": 2}', tools='["x", "x"]')
@@ -131,7 +131,7 @@ def test_an_editor_may_save_a_draft_but_not_publish(client):
     assert list(agent.versions.values_list("version_number", flat=True)) == [2, 1]
 
 
-def test_staff_see_the_agents_of_their_owners_alone(client):
+def test_staff_see_agents_of_their_owners_only(client):
     client.force_login(member("publisher", "north", is_staff=True))
     mine, other = AgentFactory(owner_id="north", name="Mine"), AgentFactory(owner_id="south", name="Other")
 
@@ -145,7 +145,7 @@ def test_staff_see_the_agents_of_their_owners_alone(client):
     assert Agent.objects.get(pk=other.pk).name == "Other"
 
 
-def test_handing_over_needs_the_right_on_both_sides(client):
+def test_changing_the_owner_needs_publisher_for_both_owners(client):
     client.force_login(member("publisher", "north", is_staff=True))
     agent = AgentFactory(owner_id="north")
 
@@ -155,7 +155,7 @@ def test_handing_over_needs_the_right_on_both_sides(client):
     assert Agent.objects.get(pk=agent.pk).owner_id == "north"
 
 
-def test_handing_over_makes_no_version(client, staff):
+def test_changing_the_owner_creates_no_version(client, staff):
     agent = AgentFactory(owner_id="north")
 
     save(client, agent, owner_id="south")
@@ -164,7 +164,7 @@ def test_handing_over_makes_no_version(client, staff):
     assert (agent.owner_id, agent.versions.count(), agent.revision) == ("south", 1, 2)
 
 
-def test_deleting_in_the_admin_takes_the_history_along(client, staff):
+def test_deleting_an_agent_deletes_its_history(client, staff):
     kept, agent = AgentFactory(), AgentFactory()
 
     client.post(reverse("admin:agents_app_agent_delete", args=[agent.pk]), {"post": "yes"})
@@ -183,7 +183,7 @@ def with_a_draft(**fields):
     return agent
 
 
-def test_a_draft_ahead_is_neither_released_nor_lost_by_an_ordinary_save(client, staff):
+def test_an_ordinary_save_neither_publishes_nor_loses_a_draft(client, staff):
     agent = with_a_draft()
 
     save(client, agent, name="Porter", publish=False)
@@ -193,7 +193,7 @@ def test_a_draft_ahead_is_neither_released_nor_lost_by_an_ordinary_save(client, 
     assert (agent.instructions, agent.name) == ("Draft", "Porter")
 
 
-def test_making_it_live_releases_the_draft_with_the_change(client, staff):
+def test_publishing_a_change_publishes_the_draft_too(client, staff):
     agent = with_a_draft()
 
     save(client, agent, name="Porter")
@@ -203,7 +203,7 @@ def test_making_it_live_releases_the_draft_with_the_change(client, staff):
     assert (live.version_number, live.snapshot["instructions"], live.snapshot["name"]) == (3, "Draft", "Porter")
 
 
-def test_an_unchanged_draft_is_released_without_a_version(client, staff):
+def test_publishing_an_unchanged_draft_creates_no_version(client, staff):
     agent = with_a_draft()
 
     save(client, agent)
@@ -212,7 +212,7 @@ def test_an_unchanged_draft_is_released_without_a_version(client, staff):
     assert (agent.active_version.version_number, agent.versions.count()) == (2, 2)
 
 
-def test_a_draft_ahead_is_not_released_by_default(client, staff):
+def test_a_draft_is_not_published_by_default(client, staff):
     drafted, plain = with_a_draft(), AgentFactory()
 
     forms = [
@@ -223,7 +223,7 @@ def test_a_draft_ahead_is_not_released_by_default(client, staff):
     assert [form["publish"].value() for form in forms] == [False, True]
 
 
-def test_an_editor_does_not_release_a_draft(client):
+def test_an_editor_cannot_publish_a_draft(client):
     client.force_login(member("editor", is_staff=True))
     agent = with_a_draft()
 
@@ -234,7 +234,7 @@ def test_an_editor_does_not_release_a_draft(client):
     assert agent.active_version.version_number == 1
 
 
-def test_a_circle_of_sub_agents_is_refused(client, staff):
+def test_circular_sub_agents_are_refused(client, staff):
     agent = AgentFactory(id="a")
     AgentFactory(id="b", agents=["a"])
 
@@ -246,13 +246,13 @@ def test_a_circle_of_sub_agents_is_refused(client, staff):
     assert Agent.objects.get(pk="a").agents == []
 
 
-def test_a_list_of_sub_agents_that_is_none_is_a_fault(client, staff):
+def test_sub_agents_must_be_a_list(client, staff):
     answer = save(client, AgentFactory(), agents=7)
 
     assert answer.status_code == 200
 
 
-def test_a_draft_that_closes_a_circle_is_not_released(client, staff):
+def test_a_draft_with_circular_sub_agents_is_not_published(client, staff):
     agent = AgentFactory(id="a")
     with change(publish=False):
         agent.edit({"agents": ["b"]})

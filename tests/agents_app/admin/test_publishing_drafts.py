@@ -52,7 +52,7 @@ def live():
     return dict(rows)
 
 
-def test_it_shows_the_drafts_before_anything_goes_live(client, staff):
+def test_the_confirmation_shows_the_drafts_first(client, staff):
     page = choose(client, with_draft("porter"), with_draft("guide"), AgentFactory(id="calm"))
 
     text = " ".join(re.sub(r"<[^>]+>", "", page.content.decode()).split())
@@ -62,7 +62,7 @@ def test_it_shows_the_drafts_before_anything_goes_live(client, staff):
     assert set(live().values()) == {1}
 
 
-def test_confirmed_the_drafts_go_live_with_the_reason(client, staff):
+def test_confirming_publishes_the_drafts_with_the_reason(client, staff):
     agent = with_draft("porter")
 
     answer = confirm(client, choose(client, agent, with_draft("guide")), reason="Opening day")
@@ -73,14 +73,14 @@ def test_confirmed_the_drafts_go_live_with_the_reason(client, staff):
     assert agent.versions.count() == 2
 
 
-def test_where_nothing_is_to_be_made_live_nothing_is_asked(client, staff):
+def test_without_drafts_there_is_no_confirmation(client, staff):
     answer = choose(client, AgentFactory())
 
     assert answer.status_code == 302
     assert said(answer) == ["None of them has a draft that you may make live."]
 
 
-def test_a_draft_that_moved_since_it_was_asked_is_left_alone(client, staff):
+def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
     moved = with_draft("porter")
     page = choose(client, moved, with_draft("guide"))
     with change(publish=False):
@@ -92,7 +92,7 @@ def test_a_draft_that_moved_since_it_was_asked_is_left_alone(client, staff):
     assert live() == {"porter": 1, "guide": 2}
 
 
-def test_what_went_live_since_it_was_asked_is_left_alone(client, staff):
+def test_a_draft_published_after_the_confirmation_is_skipped(client, staff):
     agent = with_draft("porter")
     page = choose(client, agent)
     Agent.objects.get(pk="porter").head_version.activate()
@@ -101,7 +101,7 @@ def test_what_went_live_since_it_was_asked_is_left_alone(client, staff):
     assert agent.activations.count() == 2
 
 
-def test_what_was_deleted_since_it_was_asked_is_left_alone(client, staff, monkeypatch):
+def test_an_agent_deleted_after_the_confirmation_is_skipped(client, staff, monkeypatch):
     page = choose(client, with_draft("porter"), with_draft("guide"))
     each = bulk.apply_to_each
 
@@ -115,7 +115,7 @@ def test_what_was_deleted_since_it_was_asked_is_left_alone(client, staff, monkey
     assert live() == {"porter": 2}
 
 
-def test_only_publishers_are_offered_a_draft(client):
+def test_only_publishers_may_publish_drafts(client):
     client.force_login(member("editor", "north", is_staff=True))
     agent = with_draft("porter", owner_id="north")
 
@@ -128,7 +128,7 @@ def test_only_publishers_are_offered_a_draft(client):
     assert live() == {"porter": 1}
 
 
-def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
+def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff):
     agent = AgentFactory(id="porter", name="Porter")
     with change(publish=False):
         agent.edit({"agents": ["helper"]})
@@ -140,7 +140,7 @@ def test_a_draft_that_closes_a_circle_is_refused_with_the_way(client, staff):
     assert agent.activations.count() == 1
 
 
-def test_too_many_at_once_are_refused(client, staff, monkeypatch):
+def test_too_many_selected_agents_are_refused(client, staff, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MOST", 1)
 
     assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

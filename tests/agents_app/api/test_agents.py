@@ -22,7 +22,7 @@ WHOLE = {
 }
 
 
-def test_an_agent_comes_back_value_for_value(api):
+def test_an_agent_is_returned_as_it_was_sent(api):
     assert api.create(**WHOLE).status_code == 201
 
     agent = api.get(agent_path()).body
@@ -31,13 +31,13 @@ def test_an_agent_comes_back_value_for_value(api):
     assert (agent["ownerId"], agent["revision"], agent["warnings"]) == ("", 1, [])
 
 
-def test_what_is_left_out_shows_as_empty(api):
+def test_omitted_fields_are_returned_empty(api):
     agent = api.create().body
 
     assert (agent["tools"], agent["metadata"], agent["description"], agent["memory"]) == ([], {}, "", None)
 
 
-def test_unknown_keys_are_neither_stored_nor_echoed(api):
+def test_unknown_keys_are_neither_stored_nor_returned(api):
     assert "favourite" not in api.create(favourite="blue").body
 
 
@@ -51,14 +51,14 @@ def test_an_id_is_any_printable_text(api, agent_id):
 
 
 @pytest.mark.parametrize("agent_id", ["", "  ", "a/b", ".", "..", "a\nb", "x" * 129, 7, None])
-def test_other_ids_are_refused(api, agent_id):
+def test_invalid_ids_are_refused(api, agent_id):
     answer = api.create(agent_id)
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "id")
     assert not Agent.objects.exists()
 
 
-def test_every_fault_of_a_body_is_reported_at_once(api):
+def test_all_errors_of_a_body_are_reported_together(api):
     body = {"name": " ", "model": {"provider": ""}, "tools": ["a", "a"], "ownerId": 7, "changeMessage": "x" * 501}
 
     answer = api.post(AGENTS, {**body, "scorers": {"tone": {"sampling": {"type": "ratio", "rate": 2}}}})
@@ -81,7 +81,7 @@ def test_every_fault_of_a_body_is_reported_at_once(api):
     }
 
 
-def test_an_id_that_is_taken_is_a_conflict_without_saying_whose(api, stranger):
+def test_a_taken_id_is_a_conflict_that_does_not_name_the_owner(api, stranger):
     api.create()
 
     for caller in (api, stranger):
@@ -91,7 +91,7 @@ def test_an_id_that_is_taken_is_a_conflict_without_saying_whose(api, stranger):
     assert Agent.objects.count() == 1
 
 
-def test_a_deleted_id_is_free_at_once_and_starts_at_1(api):
+def test_a_deleted_id_can_be_reused_and_starts_at_version_1(api):
     api.create()
     api.patch(agent_path(), {"name": "Two"})
 
@@ -109,7 +109,7 @@ def test_null_resets_an_optional_field(api):
     assert (agent["tools"], agent["memory"], agent["description"], agent["metadata"]) == ([], None, "", {})
 
 
-def test_id_times_revision_and_pointers_in_a_patch_change_nothing(api):
+def test_read_only_fields_in_a_patch_change_nothing(api):
     before = api.create().body
 
     fixed = {"id": "other", "createdAt": "x", "updatedAt": 1, "revision": 99, "activeVersionId": "y"}
@@ -117,7 +117,7 @@ def test_id_times_revision_and_pointers_in_a_patch_change_nothing(api):
     assert api.patch(agent_path(), fixed).body == before
 
 
-def test_a_list_is_paged_and_counted(api):
+def test_a_list_has_pages_and_a_total(api):
     for number in range(5):
         api.create(f"a{number}")
 
@@ -137,7 +137,7 @@ def test_a_page_past_the_end_is_empty(api):
     }
 
 
-def test_a_list_shows_each_agent_as_it_is_read(api):
+def test_a_list_returns_each_agent_like_its_own_url(api):
     api.create("a", agents=["b", "nobody"], tools=["missing"])
     api.create("b")
 
@@ -150,7 +150,7 @@ def test_a_list_shows_each_agent_as_it_is_read(api):
     ]
 
 
-def test_a_duplicate_is_a_new_agent_with_a_history_of_its_own(api):
+def test_a_duplicate_is_a_new_agent_with_its_own_history(api):
     first = api.create(**WHOLE).body
     api.patch(agent_path(), {"instructions": "Later"})
 

@@ -24,7 +24,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_views_and_requests_do_not_wait_for_the_collector(api, call):
+def test_views_and_requests_leave_no_reference_cycles(api, call):
     api.create("a")
     expected, method, path, body = CALLS[call]
     found = resolve(path.partition("?")[0])

@@ -18,7 +18,7 @@ BODY = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MOD
 VERSIONS = agent_path("concierge", "versions")
 
 
-def test_a_repeat_gets_the_first_answer_and_does_nothing(api):
+def test_a_repeated_request_gets_the_first_response_and_has_no_effect(api):
     first = api.post(AGENTS, BODY, Idempotency_Key="k1")
     api.patch(agent_path(), {"name": "Later"})
 
@@ -30,7 +30,7 @@ def test_a_repeat_gets_the_first_answer_and_does_nothing(api):
     assert api.get(agent_path()).body["name"] == "Later"
 
 
-def test_a_repeated_snapshot_makes_one_version(api):
+def test_a_repeated_snapshot_creates_one_version(api):
     api.create()
 
     made = [api.post(VERSIONS, {"name": "Spring"}, Idempotency_Key="k").body["id"] for _ in range(3)]
@@ -54,14 +54,14 @@ def test_two_callers_may_use_the_same_key(api, editor):
     assert editor.post(AGENTS, {**BODY, "id": "other"}, Idempotency_Key="k").body["id"] == "other"
 
 
-def test_a_failed_try_may_be_repeated(api):
+def test_a_failed_request_may_be_repeated(api):
     assert api.post(AGENTS, {**BODY, "name": ""}, Idempotency_Key="k").status_code == 400
     assert api.post(VERSIONS, {}, Idempotency_Key="k").status_code == 404
 
     assert api.post(AGENTS, BODY, Idempotency_Key="k").status_code == 201
 
 
-def test_rights_are_checked_again_before_an_answer_is_repeated():
+def test_permissions_are_checked_before_a_response_is_repeated():
     user = member("editor")
     caller = Caller(api_key(user))
     caller.post(AGENTS, BODY, Idempotency_Key="a")
@@ -159,12 +159,12 @@ def test_an_answer_without_a_stored_role_is_not_repeated(api):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
-def test_a_key_is_short_and_printable(api, key):
+def test_a_long_or_unprintable_key_is_refused(api, key):
     assert api.post(AGENTS, BODY, Idempotency_Key=key).status_code == 400
     assert not Agent.objects.exists()
 
 
-def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
+def test_a_key_expires_after_a_day_and_its_response_is_deleted(api):
     api.post(AGENTS, BODY, Idempotency_Key="k")
     IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert expired_idempotency_records().count() == 1
@@ -172,7 +172,7 @@ def test_a_key_is_free_again_after_a_day_and_its_answer_is_cleaned_up(api):
     assert api.post(AGENTS, {**BODY, "id": "new"}, Idempotency_Key="k").status_code == 201
 
 
-def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
+def test_a_response_is_stored_for_the_configured_days(api, settings):
     settings.IDEMPOTENCY_DAYS = 3
     api.post(AGENTS, BODY, Idempotency_Key="k")
     IdempotencyRecord.objects.update(created_at=timezone.now() - timedelta(days=2))
@@ -184,7 +184,7 @@ def test_an_answer_is_kept_for_as_many_days_as_the_settings_say(api, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_repeats_at_the_same_time_make_one_version():
+def test_concurrent_repeats_create_one_version():
     key = api_key(member("publisher"))
     Caller(key).create()
 

@@ -168,7 +168,7 @@ def refused(answer, *statuses):
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_hostile_body_is_refused(api, name):
+def test_an_invalid_body_is_refused(api, name):
     api.create("kept")
     version = Agent.objects.get().active_version_id
 
@@ -187,7 +187,7 @@ def test_a_hostile_body_is_refused(api, name):
 
 
 @pytest.mark.parametrize("fields", WRONG_TYPES, ids=json.dumps)
-def test_a_wrong_value_is_refused_at_its_place(api, fields):
+def test_an_invalid_value_is_refused_with_its_path(api, fields):
     answer = api.post(AGENTS, {**GOOD, **fields})
 
     refused(answer)
@@ -205,7 +205,7 @@ def test_a_wrong_value_is_refused_at_its_place(api, fields):
     ],
     ids=list,
 )
-def test_more_than_a_thousand_of_a_kind_are_one_fault(api, fields):
+def test_more_than_a_thousand_references_of_a_kind_are_one_error(api, fields):
     answer = api.post(AGENTS, {**GOOD, **fields})
 
     refused(answer)
@@ -213,7 +213,7 @@ def test_more_than_a_thousand_of_a_kind_are_one_fault(api, fields):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_hostile_query_is_refused(api, query):
+def test_an_invalid_query_is_refused(api, query):
     refused(api.get(f"{AGENTS}?{query}"))
 
 
@@ -228,7 +228,7 @@ def test_a_body_that_is_not_json_is_refused(api, kind):
 
 
 @pytest.mark.parametrize("packing", ["gzip", "br", "gzip, gzip", "nonsense"])
-def test_a_body_that_claims_to_be_packed_is_refused(api, packing):
+def test_a_compressed_body_is_refused(api, packing):
     refused(api.post(AGENTS, GOOD, Content_Encoding=packing), 415)
 
 
@@ -241,13 +241,13 @@ def test_a_body_that_is_too_large_is_refused(api, settings):
 @pytest.mark.parametrize(
     "path", ["%00", "a%00b", "a%00/versions", "%ff%fe", "%ed%a0%80", "x" * 3000, "a%0ab", "..%2f..", "a%2Fb"]
 )
-def test_a_hostile_path_is_refused(api, path):
+def test_an_invalid_path_is_refused(api, path):
     refused(api.get(f"{AGENTS}/{path}"), 400, 404)
     refused(api.patch(f"{AGENTS}/{path}", {"name": "New"}), 400, 404, 405)
 
 
 @pytest.mark.parametrize("method", ["PUT", "OPTIONS", "TRACE", "LINK"])
-def test_another_method_is_refused(api, method):
+def test_an_unsupported_method_is_refused(api, method):
     for path in (AGENTS, agent_path("kept"), agent_path("kept", "versions"), "/api/nothing"):
         answer = api.call(method, path)
         refused(answer, 404, 405)
@@ -265,7 +265,7 @@ def test_an_unknown_route_is_refused(api, path):
     "header",
     ["Bearer", "Bearer ", "Bearer a b", "Bearer \x00", "Bearer é", "Basic YTpi", "bearer" * 1000, "Bearer acms_"],
 )
-def test_odd_credentials_are_wrong_ones(client, header):
+def test_malformed_credentials_are_401(client, header):
     answer = client.get(AGENTS, headers={"Authorization": header})
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
@@ -273,7 +273,7 @@ def test_odd_credentials_are_wrong_ones(client, header):
 
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
 @pytest.mark.parametrize("value", ["", "x", '"', '""', "W/", "*, *", '"a"' * 1000, "\xff"])
-def test_odd_preconditions_break_nothing(api, name, value):
+def test_malformed_preconditions_are_no_server_error(api, name, value):
     api.create("kept")
 
     assert api.get(agent_path("kept"), **{name: value}).status_code in (200, 304)
@@ -297,7 +297,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_what_is_accepted_comes_back_exactly(api, name):
+def test_an_accepted_value_is_returned_exactly(api, name):
     value = ACCEPTED[name]
     api.create("kept", metadata={"value": value}, defaultOptions={"value": value})
 

@@ -11,7 +11,7 @@ def listed(caller, query=""):
     return {agent["id"]: agent for agent in caller.get(AGENTS + query).body["agents"]}
 
 
-def test_each_kind_of_change_shows_at_once(api):
+def test_every_kind_of_change_is_visible_at_once(api):
     api.create("a")
     first = listed(api)["a"]
 
@@ -26,7 +26,7 @@ def test_each_kind_of_change_shows_at_once(api):
     assert [drafted["hasDraft"], back["activeVersionNumber"]] == [True, 1]
 
 
-def test_a_list_says_of_an_agent_what_reading_it_says(api):
+def test_a_list_returns_each_agent_like_its_own_url(api):
     for number in range(3):
         api.create(f"a{number}", tools=["gone"], metadata={"é": [number, None]})
 
@@ -34,7 +34,7 @@ def test_a_list_says_of_an_agent_what_reading_it_says(api):
         assert listed(api) == {name: api.get(agent_path(name)).body for name in ("a0", "a1", "a2")}
 
 
-def test_an_agent_made_again_under_its_id_is_another(api):
+def test_a_recreated_agent_is_not_read_from_the_cache(api):
     api.create("a", name="Old")
     listed(api)
 
@@ -44,7 +44,7 @@ def test_an_agent_made_again_under_its_id_is_another(api):
     assert listed(api)["a"]["name"] == "New"
 
 
-def test_what_other_agents_change_of_its_warnings_shows_at_once(api):
+def test_changes_of_other_agents_update_warnings_at_once(api):
     api.create("a", agents=["b"])
     before = listed(api)["a"]["warnings"]
 
@@ -53,7 +53,7 @@ def test_what_other_agents_change_of_its_warnings_shows_at_once(api):
     assert [len(before), listed(api)["a"]["warnings"]] == [1, []]
 
 
-def test_what_one_caller_was_told_another_is_not(api, stranger):
+def test_cached_agents_are_not_visible_to_other_owners(api, stranger):
     api.create("a")
     assert "a" in listed(api)
 

@@ -21,7 +21,7 @@ def ids(api, **query):
 # --- Reads
 
 
-def test_a_read_names_the_state_or_the_version_it_wants(api):
+def test_an_agent_is_read_by_state_or_version(api):
     first = api.create().body
     api.patch(agent_path(), {"name": "Two"})
     draft = api.patch(agent_path(), {"name": "Draft", "autoPublish": False}).body
@@ -39,7 +39,7 @@ def test_a_read_names_the_state_or_the_version_it_wants(api):
 @pytest.mark.parametrize(
     "query", ["versionNumber=9", "versionId=nonsense", "versionId=00000000-0000-7000-8000-000000000000"]
 )
-def test_a_read_of_a_version_that_is_not_there_is_not_found(api, query):
+def test_reading_a_missing_version_is_404(api, query):
     api.create()
 
     answer = api.get(f"{agent_path()}?{query}")
@@ -53,7 +53,7 @@ def test_a_read_of_a_version_that_is_not_there_is_not_found(api, query):
 @pytest.mark.parametrize(
     "query", ["status=live", "versionNumber=0", "versionNumber=x", "versionNumber=99999999999999"]
 )
-def test_a_read_with_a_wrong_parameter_is_refused(api, query):
+def test_reading_with_an_invalid_parameter_is_refused(api, query):
     api.create()
 
     assert api.get(f"{agent_path()}?{query}").body["code"] == "invalid_query"
@@ -62,7 +62,7 @@ def test_a_read_with_a_wrong_parameter_is_refused(api, query):
 # --- Owner and metadata
 
 
-def test_agents_are_found_by_owner(api):
+def test_agents_are_filtered_by_owner(api):
     user = member("publisher", "acme")
     user.memberships.create(owner_id="other", role="publisher")
     both = Caller(api_key(user))
@@ -107,14 +107,14 @@ METADATA = {
         ({}, sorted(METADATA)),
     ],
 )
-def test_metadata_is_found_by_path_and_type(api, wanted, found):
+def test_metadata_is_filtered_by_path_and_type(api, wanted, found):
     for agent_id, metadata in METADATA.items():
         api.create(agent_id, metadata=metadata)
 
     assert ids(api, metadata=json.dumps(wanted)) == found
 
 
-def test_metadata_in_brackets_is_text(api):
+def test_metadata_in_brackets_is_compared_as_text(api):
     for agent_id, metadata in METADATA.items():
         api.create(agent_id, metadata=metadata)
 
@@ -171,14 +171,14 @@ TEXTS = {
         ("🙂", sorted(TEXTS)),
     ],
 )
-def test_search_finds_all_words_the_last_as_a_prefix(api, typed, found):
+def test_search_matches_all_words_and_the_last_as_a_prefix(api, typed, found):
     for agent_id, text in TEXTS.items():
         api.create(agent_id, instructions=text)
 
     assert ids(api, search=typed) == found
 
 
-def test_search_looks_at_id_name_and_description_and_no_phrase_runs_across_them(api):
+def test_search_covers_id_name_and_description_separately(api):
     api.create("front-desk", name="Night porter", description="Keys of the house", instructions="Sleep never")
 
     for typed in ("front", "porter", "keys", '"night porter"', '"front desk"'):
@@ -186,7 +186,7 @@ def test_search_looks_at_id_name_and_description_and_no_phrase_runs_across_them(
     assert ids(api, search='"porter keys"') == []
 
 
-def test_filters_look_at_the_state_that_status_names(api):
+def test_filters_apply_to_the_state_named_by_status(api):
     api.create("a", name="Alpha", metadata={"k": 1})
     api.patch(agent_path("a"), {"name": "Zulu", "metadata": {"k": 2}, "autoPublish": False})
     api.create("m", name="Mike")
@@ -203,7 +203,7 @@ def test_filters_look_at_the_state_that_status_names(api):
     assert names == [["Alpha", "Mike"], ["Mike", "Zulu"]]
 
 
-def test_the_index_follows_every_move_of_live_and_head(api):
+def test_the_index_follows_the_live_and_head_versions(api):
     api.create("a", instructions="one")
     version = api.get(agent_path("a")).body["activeVersionId"]
     api.patch(agent_path("a"), {"instructions": "two"})
@@ -229,7 +229,7 @@ def test_the_index_follows_every_move_of_live_and_head(api):
 
 @pytest.mark.parametrize("field", ["createdAt", "updatedAt", "name"])
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
-def test_a_cursor_walks_the_whole_list_in_order(api, field, direction):
+def test_a_cursor_returns_the_whole_list_in_order(api, field, direction):
     for number in range(7):
         api.create(f"a{number}", name=f"Name {number // 3}")
     order = urlencode({"orderBy[field]": field, "orderBy[direction]": direction, "perPage": 3})
@@ -246,7 +246,7 @@ def test_a_cursor_walks_the_whole_list_in_order(api, field, direction):
     assert walked == whole
 
 
-def test_a_cursor_by_name_walks_by_the_state_that_is_shown(api):
+def test_a_cursor_ordered_by_name_uses_the_requested_state(api):
     for name in "abcdef":
         api.create(f"id-{name}", name=name)
     api.patch(agent_path("id-a"), {"name": "z", "autoPublish": False})
@@ -262,14 +262,14 @@ def test_a_cursor_by_name_walks_by_the_state_that_is_shown(api):
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30", "W10", "WyJuYW1lIiwiREVTQyIsMSwyXQ", "%00", "%F0%9F%99%82"])
-def test_a_cursor_that_is_none_is_refused(api, cursor):
+def test_an_invalid_cursor_is_refused(api, cursor):
     answer = api.get(f"{AGENTS}?cursor={cursor}")
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "cursor")
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01"])
-def test_a_cursor_with_a_time_that_is_none_is_refused(api, moment):
+def test_a_cursor_with_an_invalid_time_is_refused(api, moment):
     text = json.dumps(["createdAt", "DESC", moment, "x"])
 
     answer = api.get(f"{AGENTS}?cursor={urlsafe_b64encode(text.encode()).decode()}")
@@ -278,7 +278,7 @@ def test_a_cursor_with_a_time_that_is_none_is_refused(api, moment):
 
 
 @pytest.mark.postgres_only
-def test_many_lists_and_objects_are_asked_for_in_one_statement(api):
+def test_many_metadata_filters_take_one_statement(api):
     api.create("a", metadata={str(number): [number] for number in range(300)})
     wanted = {str(number): [number] for number in range(300)}
 

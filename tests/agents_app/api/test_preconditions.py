@@ -21,7 +21,7 @@ def drop_the_draft():
     AgentVersion.objects.discard_draft(Agent.objects.get())
 
 
-def test_every_agent_answer_carries_a_strong_tag(api, agent):
+def test_every_agent_response_has_a_strong_etag(api, agent):
     patched = api.patch(agent_path(), {"name": "Two"})
 
     assert agent.headers["ETag"].startswith('"')
@@ -29,39 +29,39 @@ def test_every_agent_answer_carries_a_strong_tag(api, agent):
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"other", {}', "*"])
-def test_an_agent_known_already_is_not_sent_again(api, agent, form):
+def test_a_matching_etag_is_304(api, agent, form):
     answer = api.get(agent_path(), If_None_Match=form.format(agent.headers["ETag"]))
 
     assert (answer.status_code, answer.content) == (304, b"")
     assert answer.headers["ETag"] == agent.headers["ETag"]
 
 
-def test_an_agent_that_changed_is_sent(api, agent):
+def test_a_changed_agent_is_sent(api, agent):
     api.patch(agent_path(), {"name": "Two"})
 
     assert api.get(agent_path(), If_None_Match=agent.headers["ETag"]).body["name"] == "Two"
 
 
-def test_an_agent_made_anew_under_an_old_id_has_another_tag(api, agent):
+def test_a_recreated_agent_has_another_etag(api, agent):
     api.delete(agent_path())
 
     assert api.create().headers["ETag"] != agent.headers["ETag"]
 
 
 @pytest.mark.parametrize("form", ["{}", "W/{}", "*", '"x", {}'])
-def test_a_write_that_knows_the_present_state_passes(api, agent, form):
+def test_a_write_with_the_current_etag_succeeds(api, agent, form):
     answer = api.patch(agent_path(), {"name": "Two"}, If_Match=form.format(agent.headers["ETag"]))
 
     assert answer.status_code == 200
 
 
-def test_the_registry_does_not_count_for_a_write(api, agent):
+def test_registry_changes_do_not_make_a_write_stale(api, agent):
     other_registry = agent.headers["ETag"].rpartition(".")[0] + '.00000000"'
 
     assert api.patch(agent_path(), {"name": "Two"}, If_Match=other_registry).status_code == 200
 
 
-def test_a_stale_write_is_refused_with_who_and_when(api, editor, agent):
+def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
     saved = editor.patch(agent_path(), {"name": "Two", "autoPublish": False})
     version = agent.body["activeVersionId"]
 
@@ -83,7 +83,7 @@ def test_a_stale_write_is_refused_with_who_and_when(api, editor, agent):
     assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
 
 
-def test_a_stale_write_after_an_activation_says_so(api, agent):
+def test_a_stale_write_after_an_activation_names_it(api, agent):
     api.patch(agent_path(), {"name": "Two"})
     now = api.get(agent_path()).headers["ETag"]
     api.post(version_path(agent.body["activeVersionId"], "activate"))
@@ -93,7 +93,7 @@ def test_a_stale_write_after_an_activation_says_so(api, agent):
     assert answer.body["error"].startswith("penny made version 1 live at 20")
 
 
-def test_a_stale_write_after_a_save_that_went_live_names_the_save(api, admin_caller, agent):
+def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, agent):
     saved = admin_caller.patch(agent_path(), {"name": "Two", "description": "Short"}).body
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
@@ -103,7 +103,7 @@ def test_a_stale_write_after_a_save_that_went_live_names_the_save(api, admin_cal
 
 
 @pytest.mark.parametrize("act", [hand_over, drop_the_draft], ids=lambda act: act.__name__)
-def test_a_stale_write_after_what_leaves_no_version_says_when(api, agent, act):
+def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent, act):
     known = api.patch(agent_path(), {"name": "Two", "autoPublish": False}).headers["ETag"]
     act()
     changed = api.get(agent_path()).body["updatedAt"]
@@ -115,7 +115,7 @@ def test_a_stale_write_after_what_leaves_no_version_says_when(api, agent, act):
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])
-def test_a_precondition_that_cannot_be_read_is_not_met(api, tag):
+def test_a_malformed_precondition_fails(api, tag):
     api.create()
 
     answer = api.patch(agent_path(), {"name": "Porter"}, **{"If-Match": tag})

@@ -32,20 +32,20 @@ def test_reading_an_agent_takes_one_query_even_after_an_edit(caller):
     assert [len(first), len(again), len(changed)] == [2, 2, 2]
 
 
-def test_what_a_caller_has_already_takes_no_more_even_after_an_edit(caller):
+def test_a_304_takes_one_query_even_after_an_edit(caller):
     newest = caller.patch(agent_path("a"), {"name": "Three"}).headers["ETag"]
 
     assert len(queries(lambda: caller.get(agent_path("a"), If_None_Match=newest))) == 2
 
 
-def test_an_agent_with_sub_agents_takes_one_more(caller):
+def test_an_agent_with_sub_agents_takes_one_more_query(caller):
     caller.patch(agent_path("a"), {"agents": ["b"]})
     caller.get(agent_path("a"))
 
     assert len(queries(lambda: caller.get(agent_path("a")))) == 3
 
 
-def test_a_list_is_one_query_for_its_page_one_for_the_total_and_one_for_what_is_new(caller):
+def test_a_list_takes_queries_for_page_total_and_uncached_agents(caller):
     for number in range(20):
         caller.create(f"b{number}")
 
@@ -55,14 +55,14 @@ def test_a_list_is_one_query_for_its_page_one_for_the_total_and_one_for_what_is_
     assert not any("snapshot" in sql for sql in again)
 
 
-def test_a_history_is_one_query_for_the_agent_one_for_its_page_and_one_for_what_is_new(caller):
+def test_a_history_takes_queries_for_agent_page_and_uncached_versions(caller):
     first, again = (queries(lambda: caller.get(agent_path("a", "versions"))) for _ in range(2))
 
     assert [len(first), len(again)] == [4, 3]
     assert not any("snapshot" in sql for sql in again)
 
 
-def test_a_version_is_one_query_and_another_the_first_time(caller):
+def test_a_version_takes_one_query_and_a_second_the_first_time(caller):
     path = version_path(caller.get(agent_path("a")).body["activeVersionId"], agent_id="a")
 
     first, again = (queries(lambda: caller.get(path)) for _ in range(2))
@@ -70,7 +70,7 @@ def test_a_version_is_one_query_and_another_the_first_time(caller):
     assert [len(first), len(again)] == [3, 2]
 
 
-def test_a_comparison_is_one_query_and_another_the_first_time(caller):
+def test_a_comparison_takes_one_query_and_a_second_the_first_time(caller):
     path = f"{agent_path('a', 'versions', 'compare')}?from=live&to=head"
 
     first, again = (queries(lambda: caller.get(path)) for _ in range(2))
@@ -86,9 +86,9 @@ def test_an_edit_takes_few_queries(caller):
     assert len(made) == 7, made
 
 
-def test_an_edit_without_a_change_takes_two_that_are_sent_at_once(caller):
+def test_an_edit_without_a_change_takes_two_queries_in_one_round_trip(caller):
     assert len(queries(lambda: caller.patch(agent_path("a"), {"name": "Two"}))) == 3
 
 
-def test_no_call_with_a_key_touches_the_session(caller):
+def test_a_request_with_a_key_reads_no_session(caller):
     assert not any("django_session" in sql for sql in queries(lambda: caller.get(AGENTS)))

@@ -16,7 +16,7 @@ def acme(api):
     return Caller(api_key(user))
 
 
-def test_dependents_are_named_and_those_one_may_not_see_are_counted(api, acme):
+def test_visible_dependents_are_named_and_hidden_ones_counted(api, acme):
     api.create("base")
     api.create("helper", agents=["base"])
     acme.create("secret", ownerId="acme", agents=["base"])
@@ -31,7 +31,7 @@ def test_dependents_are_named_and_those_one_may_not_see_are_counted(api, acme):
     assert acme.get(agent_path("base", "dependents")).body["hidden"] == 0
 
 
-def test_a_draft_that_names_an_agent_depends_on_it_too(api):
+def test_a_draft_counts_as_dependent(api):
     api.create("base")
     api.create("helper")
     api.patch(agent_path("helper"), {"agents": ["base"], "autoPublish": False})
@@ -39,7 +39,7 @@ def test_a_draft_that_names_an_agent_depends_on_it_too(api):
     assert api.get(agent_path("base", "dependents")).body["total"] == 1
 
 
-def test_an_agent_of_another_owner_that_uses_the_same_key_means_something_else(api, acme):
+def test_agents_of_another_owner_with_the_same_key_are_no_dependents(api, acme):
     acme.create("inner", ownerId="acme")
     api.create("outer", agents=["inner"])
 
@@ -47,7 +47,7 @@ def test_an_agent_of_another_owner_that_uses_the_same_key_means_something_else(a
     assert [warning["key"] for warning in api.get(agent_path("outer")).body["warnings"]] == ["inner"]
 
 
-def test_a_used_agent_is_deleted_only_with_force(api, acme):
+def test_an_agent_with_dependents_is_deleted_only_with_force(api, acme):
     api.create("base")
     api.create("helper", agents=["base"])
     acme.create("secret", ownerId="acme", agents=["base"])
@@ -59,7 +59,7 @@ def test_a_used_agent_is_deleted_only_with_force(api, acme):
     assert api.delete(f"{agent_path('base')}?force=true").body["success"] is True
 
 
-def test_an_agent_is_not_its_own_sub_agent(api):
+def test_an_agent_cannot_be_its_own_sub_agent(api):
     answer = api.create("a", agents=["b", "a"])
 
     assert (answer.status_code, answer.body["issues"]) == (
@@ -69,7 +69,7 @@ def test_an_agent_is_not_its_own_sub_agent(api):
     assert not Agent.objects.exists()
 
 
-def test_a_circle_is_refused_with_its_way(api):
+def test_circular_sub_agents_are_refused_with_the_path(api):
     api.create("a")
     api.create("b", agents=["a"])
     api.create("c", agents=["b"])
@@ -94,7 +94,7 @@ def turned(api):
     [("activate", {}), ("restore", {}), ("restore", {"autoPublish": False})],
     ids=["activate", "restore", "restore as a draft"],
 )
-def test_an_old_version_that_closes_a_circle_does_not_come_back(api, turned, act, body):
+def test_a_version_with_circular_sub_agents_is_not_restored(api, turned, act, body):
     before = list(Agent.objects.order_by("pk").values())
 
     answer = api.post(version_path(turned, act, agent_id="a"), body)
@@ -106,14 +106,14 @@ def test_an_old_version_that_closes_a_circle_does_not_come_back(api, turned, act
     assert list(Agent.objects.order_by("pk").values()) == before
 
 
-def test_a_move_of_live_that_closes_a_circle_is_not_taken_back(api, turned):
+def test_undoing_an_activation_refuses_circular_sub_agents(api, turned):
     answer = api.post(agent_path("a", "activations", "undo"))
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "agents[0]")
     assert api.get(agent_path("a")).body["activeVersionNumber"] == 2
 
 
-def test_a_circle_that_the_caller_cannot_see_does_not_stop_them(api, acme):
+def test_a_circular_reference_the_caller_cannot_see_is_allowed(api, acme):
     acme.create("inner", ownerId="acme", agents=["outer"])
     api.create("outer", agents=["inner"])
     first = api.patch(agent_path("outer"), {"agents": []}).body["activeVersionId"]
@@ -123,7 +123,7 @@ def test_a_circle_that_the_caller_cannot_see_does_not_stop_them(api, acme):
     assert api.post(version_path(first, "activate", agent_id="outer")).status_code == 200
 
 
-def test_a_copy_is_not_its_own_sub_agent(api):
+def test_a_duplicate_cannot_be_its_own_sub_agent(api):
     api.create("a", agents=["night"])
 
     answer = api.post(agent_path("a", "duplicate"), {"id": "night"})
@@ -135,7 +135,7 @@ def test_a_copy_is_not_its_own_sub_agent(api):
     assert not Agent.objects.filter(pk="night").exists()
 
 
-def test_each_key_that_closes_a_circle_is_named(api):
+def test_every_circular_key_is_named(api):
     for agent_id, named in {"a": [], "b": ["a"], "c": ["b", "d"], "d": ["c"], "e": ["f"]}.items():
         api.create(agent_id, agents=[] if agent_id == "c" else named)
     Agent.objects.get(pk="c").edit({"agents": ["b", "d"]})
@@ -148,7 +148,7 @@ def test_each_key_that_closes_a_circle_is_named(api):
     ]
 
 
-def test_a_thousand_keys_cost_no_more_questions_than_one(api, django_assert_max_num_queries):
+def test_a_thousand_keys_take_as_many_queries_as_one(api, django_assert_max_num_queries):
     api.create("a")
     for number in range(3):
         api.create(f"b{number}", agents=[f"c{number}"])
@@ -160,7 +160,7 @@ def test_a_thousand_keys_cost_no_more_questions_than_one(api, django_assert_max_
     assert answer.status_code == 200
 
 
-def test_a_thousand_of_a_kind_are_taken(api):
+def test_a_thousand_references_of_a_kind_are_accepted(api):
     keys = [f"a{number}" for number in range(1000)]
 
     answer = api.create("x", agents=keys, tools=keys, scorers={key: {} for key in keys})
@@ -169,13 +169,13 @@ def test_a_thousand_of_a_kind_are_taken(api):
     assert answer.body["agents"] == keys
 
 
-def test_owners_are_known_of_more_agents_than_a_statement_takes(api):
+def test_owners_are_loaded_for_more_agents_than_one_statement_takes(api):
     api.create("a")
 
     assert Agent.objects.owners_of(["a", *map(str, range(260_000))]) == {"a": ""}
 
 
-def test_a_circle_through_a_draft_is_refused_too(api):
+def test_a_circular_reference_through_a_draft_is_refused(api):
     api.create("a")
     api.create("b")
     api.patch(agent_path("b"), {"agents": ["a"], "autoPublish": False})
@@ -183,7 +183,7 @@ def test_a_circle_through_a_draft_is_refused_too(api):
     assert api.patch(agent_path("a"), {"agents": ["b"]}).status_code == 400
 
 
-def test_a_key_that_nothing_registered_is_an_error_only_when_asked_for(api):
+def test_an_unregistered_key_is_an_error_only_in_strict_mode(api):
     body = {
         "tools": ["calculator", "nothing"],
         "memory": "none",
@@ -202,7 +202,7 @@ def test_a_key_that_nothing_registered_is_an_error_only_when_asked_for(api):
 
 
 @pytest.mark.parametrize("act", ["activate", "restore", "undo", "duplicate"])
-def test_what_brings_an_unregistered_key_back_is_refused_only_when_asked_for(api, act):
+def test_restoring_an_unregistered_key_is_refused_only_in_strict_mode(api, act):
     api.create("a", tools=["calculator", "gone"])
     api.patch(agent_path("a"), {"tools": []})
     version = str(Agent.objects.get().versions.get(version_number=1).pk)

@@ -10,11 +10,11 @@ from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory
 
 
-def test_nothing_is_said_outside_a_block():
+def test_there_is_no_context_outside_a_block():
     assert current_change() is NO_CHANGE_CONTEXT
 
 
-def test_a_nested_block_inherits_what_it_leaves_unsaid():
+def test_a_nested_block_inherits_unset_options():
     with change(message="outer", source=Source.IMPORT, publish=False), change(message="inner"):
         assert (current_change().message, current_change().source, current_change().publish) == (
             "inner",
@@ -23,14 +23,14 @@ def test_a_nested_block_inherits_what_it_leaves_unsaid():
         )
 
 
-def test_a_block_that_fails_leaves_nothing_behind():
+def test_a_failed_block_restores_the_context():
     with pytest.raises(ZeroDivisionError), change(message="outer"), change(message="inner"):
         raise ZeroDivisionError
 
     assert current_change() is NO_CHANGE_CONTEXT
 
 
-def test_what_is_said_ends_with_its_own_block():
+def test_options_end_with_their_block():
     with change(message="outer"):
         with change(message="inner", publish=True):
             pass
@@ -38,12 +38,12 @@ def test_what_is_said_ends_with_its_own_block():
         assert (current_change().message, current_change().publish) == ("outer", None)
 
 
-def test_another_thread_hears_nothing():
+def test_another_thread_has_no_context():
     with change(message="here"), ThreadPoolExecutor(1) as pool:
         assert pool.submit(current_change).result() is NO_CHANGE_CONTEXT
 
 
-def test_a_thread_that_is_used_again_has_forgotten():
+def test_a_reused_thread_has_no_context():
     def say() -> None:
         with change(message="there"):
             pass
@@ -54,7 +54,7 @@ def test_a_thread_that_is_used_again_has_forgotten():
         assert pool.submit(current_change).result() is NO_CHANGE_CONTEXT
 
 
-def test_a_word_that_means_nothing_is_refused():
+def test_an_unknown_source_is_refused():
     with pytest.raises(TypeError), change(mesage="typo"):
         pass
 
@@ -62,7 +62,7 @@ def test_a_word_that_means_nothing_is_refused():
 
 
 @pytest.mark.django_db
-def test_a_version_says_who_from_where_and_why():
+def test_a_version_records_author_source_and_message():
     ann = UserFactory(username="ann")
     agent = AgentFactory()
 
@@ -75,7 +75,7 @@ def test_a_version_says_who_from_where_and_why():
 
 
 @pytest.mark.django_db
-def test_an_activation_says_who_from_where_and_why():
+def test_an_activation_records_actor_source_and_reason():
     ann = UserFactory(username="ann")
     agent = AgentFactory()
     agent.edit({"name": "Porter"})
@@ -89,7 +89,7 @@ def test_an_activation_says_who_from_where_and_why():
 
 
 @pytest.mark.django_db
-def test_the_actor_is_read_at_the_last_moment():
+def test_the_actor_is_read_when_the_version_is_written():
     request = {"user": AnonymousUser()}
     with change(read_actor=lambda: request["user"]):
         request["user"] = UserFactory(username="ann")  # as DRF does, inside the view
@@ -100,7 +100,7 @@ def test_the_actor_is_read_at_the_last_moment():
 
 
 @pytest.mark.django_db
-def test_somebody_who_is_not_signed_in_is_nobody():
+def test_an_anonymous_user_is_no_actor():
     with change(actor=AnonymousUser()):
         agent = AgentFactory()
 
@@ -108,7 +108,7 @@ def test_somebody_who_is_not_signed_in_is_nobody():
 
 
 @pytest.mark.django_db
-def test_the_author_stays_by_name_when_the_user_is_deleted():
+def test_the_author_name_outlives_the_user():
     ann = UserFactory(username="ann")
     with change(actor=ann):
         agent = AgentFactory()
@@ -122,7 +122,7 @@ def test_the_author_stays_by_name_when_the_user_is_deleted():
 
 
 @pytest.mark.django_db
-def test_the_author_stays_by_the_name_of_then_when_the_user_is_renamed():
+def test_the_author_name_is_the_name_at_the_time_of_the_change():
     ann = UserFactory(username="ann")
     with change(actor=ann):
         agent = AgentFactory()

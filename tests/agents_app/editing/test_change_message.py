@@ -6,7 +6,7 @@ from agents_app.editing.change_context import change
 
 
 @pytest.mark.parametrize(("word", "most"), [("message", 500), ("name", 100)])
-def test_words_that_do_not_fit_are_refused_on_either_database(word, most):
+def test_too_long_texts_are_refused_on_both_databases(word, most):
     with change(**{word: "x" * most}):
         pass
 

@@ -26,7 +26,7 @@ def elsewhere():
         done.result()
 
 
-def test_a_second_writer_comes_after_the_first(elsewhere):
+def test_a_second_writer_waits_for_the_first(elsewhere):
     came = []
 
     def write():
@@ -43,7 +43,7 @@ def test_a_second_writer_comes_after_the_first(elsewhere):
     assert came == ["first", "second"]
 
 
-def test_who_waits_too_long_goes_on_and_leaves_the_turn_to_its_holder(elsewhere, settings):
+def test_a_writer_that_waits_too_long_proceeds_without_the_slot(elsewhere, settings):
     settings.DATABASE_LOCK_TIMEOUT = 0.05
 
     came = []
@@ -54,7 +54,7 @@ def test_who_waits_too_long_goes_on_and_leaves_the_turn_to_its_holder(elsewhere,
     assert came == [0, 1]  # and the holder, who gives back what it has, does not fail
 
 
-def test_a_write_that_fails_gives_its_turn_back(settings):
+def test_a_failed_write_releases_its_slot(settings):
     settings.DATABASE_LOCK_TIMEOUT = 30
     with pytest.raises(ValueError, match="went wrong"), agent_write_slot("a"):
         raise ValueError("It went wrong.")

@@ -20,7 +20,7 @@ def head(agent):
     return Agent.objects.with_versions().get(pk=agent.pk).head_version
 
 
-def test_creating_an_agent_makes_its_first_version():
+def test_creating_an_agent_creates_its_first_version():
     agent = AgentFactory()
 
     version = agent.versions.get()
@@ -30,7 +30,7 @@ def test_creating_an_agent_makes_its_first_version():
 
 
 @isolate_apps("agents_app")
-def test_a_proxy_of_the_model_makes_versions_too():
+def test_a_proxy_model_creates_versions():
     class Assistant(Agent):
         class Meta:
             proxy = True
@@ -47,7 +47,7 @@ def test_a_proxy_of_the_model_makes_versions_too():
     assert agent.active_version == agent.head_version == agent.versions.first()
 
 
-def test_a_save_with_a_change_makes_one_version():
+def test_a_save_with_a_change_creates_one_version():
     agent = AgentFactory()
 
     agent.name, agent.memory = "Porter", "last-messages"
@@ -90,7 +90,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize(("before", "after"), EQUAL.values(), ids=EQUAL)
-def test_what_is_the_same_json_is_no_change(before, after):
+def test_equal_json_is_no_change(before, after):
     agent = AgentFactory(metadata=before)
 
     agent.metadata = after
@@ -100,7 +100,7 @@ def test_what_is_the_same_json_is_no_change(before, after):
 
 
 @pytest.mark.parametrize(("before", "after"), DIFFERENT.values(), ids=DIFFERENT)
-def test_what_is_different_json_is_a_change(before, after):
+def test_different_json_is_a_change(before, after):
     agent = AgentFactory(metadata=before)
 
     agent.metadata = after
@@ -110,7 +110,7 @@ def test_what_is_different_json_is_a_change(before, after):
     assert repr(head(agent).snapshot["metadata"]) == repr(after)
 
 
-def test_saving_named_fields_keeps_only_those():
+def test_update_fields_saves_only_those_fields():
     agent = AgentFactory(name="Concierge")
 
     agent.name, agent.description = "Porter", "not to be saved"
@@ -120,7 +120,7 @@ def test_saving_named_fields_keeps_only_those():
     assert head(agent).snapshot["description"] == ""
 
 
-def test_saving_a_field_that_was_not_changed_is_no_change():
+def test_update_fields_without_a_change_creates_no_version():
     agent = AgentFactory()
 
     agent.name = "Porter"
@@ -129,7 +129,7 @@ def test_saving_a_field_that_was_not_changed_is_no_change():
     assert agent.versions.count() == 1
 
 
-def test_saving_no_field_at_all_is_no_change():
+def test_empty_update_fields_create_no_version():
     agent = AgentFactory()
 
     agent.name = "Porter"
@@ -138,7 +138,7 @@ def test_saving_no_field_at_all_is_no_change():
     assert agent.versions.count() == 1
 
 
-def test_the_database_may_compute_a_new_value():
+def test_a_field_accepts_a_database_expression():
     agent = AgentFactory(name="Concierge")
 
     agent.name = Concat(F("name"), Value(" at night"))
@@ -148,7 +148,7 @@ def test_the_database_may_compute_a_new_value():
     assert agent.versions.count() == 2
 
 
-def test_a_value_that_the_database_computed_is_checked_like_any_other():
+def test_a_computed_value_is_validated():
     agent = AgentFactory(name="Concierge")
 
     agent.name = Concat(Value(" "), Value(" "))
@@ -159,7 +159,7 @@ def test_a_value_that_the_database_computed_is_checked_like_any_other():
     assert agent.versions.count() == 1
 
 
-def test_a_new_agent_may_hold_a_computed_value():
+def test_a_new_agent_accepts_a_database_expression():
     agent = Agent(id="night", name=Concat(Value("night "), Value("porter")), instructions="", model=MODEL)
 
     agent.save()
@@ -167,7 +167,7 @@ def test_a_new_agent_may_hold_a_computed_value():
     assert agent.name == agent.head_version.snapshot["name"] == "night porter"
 
 
-def test_an_agent_read_without_some_fields_saves_the_others():
+def test_an_agent_with_deferred_fields_saves_the_loaded_ones():
     agent = AgentFactory(instructions="Greet guests.")
 
     partial = Agent.objects.only("name").get(pk=agent.pk)
@@ -178,14 +178,14 @@ def test_an_agent_read_without_some_fields_saves_the_others():
     assert head(agent).snapshot["instructions"] == "Greet guests."
 
 
-def test_getting_or_creating_makes_one_version():
+def test_get_or_create_creates_one_version():
     for _ in range(2):
         agent, _ = Agent.objects.get_or_create(id="a", defaults={"name": "A", "instructions": "", "model": MODEL})
 
     assert agent.versions.count() == 1
 
 
-def test_updating_or_creating_makes_a_version_for_each_change():
+def test_update_or_create_creates_a_version_for_each_change():
     for name in ("A", "B", "B"):
         defaults = {"name": name, "instructions": "", "model": MODEL}
         agent, _ = Agent.objects.update_or_create(id="a", defaults=defaults)
@@ -193,7 +193,7 @@ def test_updating_or_creating_makes_a_version_for_each_change():
     assert [version.snapshot["name"] for version in agent.versions.all()] == ["B", "A"]
 
 
-def test_a_bad_agent_is_not_saved_through_any_of_these_doors():
+def test_every_way_to_save_refuses_an_invalid_agent():
     with pytest.raises(ValidationError, match="blank"):
         Agent.objects.create(id="a", name=" ", instructions="", model=MODEL)
     with pytest.raises(ValidationError, match="required"):
@@ -202,7 +202,7 @@ def test_a_bad_agent_is_not_saved_through_any_of_these_doors():
     assert not Agent.objects.exists()
 
 
-def test_the_object_in_hand_shows_what_was_written():
+def test_the_instance_shows_the_saved_values():
     agent = AgentFactory()
 
     agent.name = "Porter"
@@ -226,7 +226,7 @@ def squat(agent, number):
         )
 
 
-def test_an_edit_whose_version_cannot_be_written_does_not_happen():
+def test_an_edit_without_its_version_is_rolled_back():
     agent = AgentFactory(name="Concierge")
     squat(agent, 2)
     before = Agent.objects.filter(pk=agent.pk).values().get()
@@ -239,7 +239,7 @@ def test_an_edit_whose_version_cannot_be_written_does_not_happen():
     assert agent.activations.count() == 1
 
 
-def test_a_version_whose_edit_is_rolled_back_is_gone_too():
+def test_rolling_back_an_edit_removes_its_version():
     agent = AgentFactory(name="Concierge")
 
     agent.name = "Porter"
@@ -251,7 +251,7 @@ def test_a_version_whose_edit_is_rolled_back_is_gone_too():
     assert (agent.versions.count(), agent.activations.count()) == (1, 1)
 
 
-def test_the_next_save_takes_the_number_that_was_rolled_back():
+def test_a_rolled_back_number_is_used_again():
     agent = AgentFactory()
 
     with transaction.atomic():

@@ -26,7 +26,7 @@ def row(agent):
     return Agent.objects.with_versions().get(pk=agent.pk)
 
 
-def test_saving_a_stale_copy_in_full_moves_no_pointer_back(agent, stale):
+def test_saving_a_stale_instance_moves_no_pointer(agent, stale):
     agent.name = "Porter"
     agent.save()
 
@@ -37,7 +37,7 @@ def test_saving_a_stale_copy_in_full_moves_no_pointer_back(agent, stale):
     assert (row(agent).last_version_number, row(agent).revision) == (3, 3)
 
 
-def test_saving_a_stale_copy_keeps_the_draft_ahead_a_draft(agent, stale):
+def test_saving_a_stale_instance_keeps_the_draft(agent, stale):
     with change(publish=False):
         agent.edit({"name": "Draft"})
 
@@ -48,7 +48,7 @@ def test_saving_a_stale_copy_keeps_the_draft_ahead_a_draft(agent, stale):
     assert row(agent).head_version.version_number == 3
 
 
-def test_saving_a_named_field_of_a_stale_copy_leaves_the_others_as_they_are(agent, stale):
+def test_saving_one_field_of_a_stale_instance_keeps_the_others(agent, stale):
     agent.edit({"name": "Porter"})
 
     stale.description = "Stale"
@@ -58,7 +58,7 @@ def test_saving_a_named_field_of_a_stale_copy_leaves_the_others_as_they_are(agen
     assert row(agent).head_version.changed_fields == ["description"]
 
 
-def test_saving_a_stale_copy_does_not_hand_the_agent_back(agent, stale):
+def test_saving_a_stale_instance_does_not_change_the_owner(agent, stale):
     agent.change_owner("bar")
 
     stale.name = "Porter"
@@ -67,7 +67,7 @@ def test_saving_a_stale_copy_does_not_hand_the_agent_back(agent, stale):
     assert row(agent).owner_id == "bar"
 
 
-def test_saving_a_copy_that_was_refreshed_and_went_stale_again_does_not_hand_the_agent_back(agent, stale):
+def test_saving_a_refreshed_stale_instance_does_not_change_the_owner(agent, stale):
     agent.change_owner("bar")
     stale.refresh_from_db()
     agent.change_owner("cellar")
@@ -78,7 +78,7 @@ def test_saving_a_copy_that_was_refreshed_and_went_stale_again_does_not_hand_the
     assert row(agent).owner_id == "cellar"
 
 
-def test_saving_a_copy_read_without_its_owner_does_not_hand_the_agent_back(agent):
+def test_saving_an_instance_without_owner_does_not_change_the_owner(agent):
     partial = Agent.objects.defer("owner_id").get(pk=agent.pk)
     assert partial.owner_id == "kitchen"
     agent.change_owner("bar")
@@ -89,7 +89,7 @@ def test_saving_a_copy_read_without_its_owner_does_not_hand_the_agent_back(agent
     assert row(agent).owner_id == "bar"
 
 
-def test_saving_another_field_by_name_does_not_hand_the_agent_over(agent):
+def test_saving_another_field_does_not_change_the_owner(agent):
     agent.name, agent.owner_id = "Porter", "bar"
 
     agent.save(update_fields=["name"])
@@ -98,7 +98,7 @@ def test_saving_another_field_by_name_does_not_hand_the_agent_over(agent):
 
 
 @pytest.mark.parametrize("fields", [None, ["owner_id"]])
-def test_saving_a_new_owner_hands_the_agent_over_without_a_version(agent, fields):
+def test_saving_a_new_owner_creates_no_version(agent, fields):
     agent.owner_id = "bar"
 
     agent.save(update_fields=fields)
@@ -107,7 +107,7 @@ def test_saving_a_new_owner_hands_the_agent_over_without_a_version(agent, fields
     assert agent.etag == row(agent).etag
 
 
-def test_a_bad_owner_is_refused(agent):
+def test_an_invalid_owner_is_refused(agent):
     agent.owner_id = "a/b"
 
     with pytest.raises(ValidationError, match="slash"):
@@ -117,7 +117,7 @@ def test_a_bad_owner_is_refused(agent):
 
 
 @pytest.mark.parametrize("fields", [None, ["name"], ["owner_id"]])
-def test_saving_a_copy_of_a_deleted_agent_revives_nothing(agent, stale, fields):
+def test_saving_an_instance_of_a_deleted_agent_is_refused(agent, stale, fields):
     agent.delete()
 
     stale.name, stale.owner_id = "Ghost", "bar"
@@ -127,13 +127,13 @@ def test_saving_a_copy_of_a_deleted_agent_revives_nothing(agent, stale, fields):
     assert not Agent.objects.exists()
 
 
-def test_pointers_cannot_be_saved_by_name(agent):
+def test_update_fields_refuses_pointers(agent):
     for name in ("active_version", "head_version", "last_version_number", "revision", "row_key"):
         with pytest.raises(TypeError, match=name):
             agent.save(update_fields=[name])
 
 
-def test_pointers_set_by_hand_are_not_saved(agent):
+def test_pointers_set_on_an_instance_are_not_saved(agent):
     agent.edit({"name": "Porter"})
 
     agent.active_version = agent.head_version = agent.versions.get(version_number=1)
@@ -144,7 +144,7 @@ def test_pointers_set_by_hand_are_not_saved(agent):
     assert row(agent).head_version.version_number == row(agent).active_version.version_number == 3
 
 
-def test_an_existing_id_is_not_overwritten_by_a_new_agent(agent):
+def test_a_new_agent_does_not_overwrite_an_existing_id(agent):
     with pytest.raises(IntegrityError), transaction.atomic():
         AgentFactory(id=agent.pk, name="Impostor")
 
@@ -152,7 +152,7 @@ def test_an_existing_id_is_not_overwritten_by_a_new_agent(agent):
     assert row(agent).versions.count() == 1
 
 
-def test_a_copy_under_a_new_id_has_a_history_of_its_own(agent):
+def test_an_instance_saved_under_a_new_id_has_its_own_history(agent):
     agent.edit({"name": "Porter"})
 
     copy = Agent.objects.get(pk=agent.pk)
@@ -165,7 +165,7 @@ def test_a_copy_under_a_new_id_has_a_history_of_its_own(agent):
     assert row(agent).versions.count() == 2
 
 
-def test_a_new_agent_cannot_begin_with_the_versions_of_another(agent):
+def test_a_new_agent_cannot_point_to_versions_of_another(agent):
     AgentFactory(id="thief", active_version=agent.active_version, head_version=agent.head_version)
 
     thief = Agent.objects.with_versions().get(pk="thief")
@@ -174,7 +174,7 @@ def test_a_new_agent_cannot_begin_with_the_versions_of_another(agent):
     assert thief.versions.get().change_message == "Created"
 
 
-def test_changing_an_agent_in_hand_does_not_change_the_picture_it_came_from(agent):
+def test_changing_an_instance_does_not_change_its_snapshot(agent):
     agent.edit({"tools": ["calculator"]})
     agent.versions.get(version_number=1).activate()
     version = agent.versions.get(version_number=2)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 SELECTED = reverse("agents:selected")
 
 
-def test_duplicates_begin_with_what_is_live(editor, agent):
+def test_duplicates_begin_with_the_live_version(editor, agent):
     for _ in range(2):
         answer = editor.post(SELECTED, {"act": "duplicate", "agent": [agent.pk]})
 
@@ -21,7 +21,7 @@ def test_duplicates_begin_with_what_is_live(editor, agent):
     assert Agent.objects.get(pk=f"{agent.pk}-copy").name == "Concierge"
 
 
-def test_each_row_says_what_came_of_it():
+def test_each_row_has_its_result():
     person = member(Role.PUBLISHER, "support")
     MembershipFactory(user=person, owner_id="newsroom", role=Role.VIEWER)
     mine, theirs, hidden = AgentFactory(owner_id="support"), AgentFactory(owner_id="newsroom"), AgentFactory()
@@ -37,14 +37,14 @@ def test_each_row_says_what_came_of_it():
     assert set(Agent.objects.values_list("pk", flat=True)) == {theirs.pk, hidden.pk}
 
 
-def test_deleting_asks_first(publisher, agent):
+def test_deleting_needs_a_confirmation(publisher, agent):
     answer = publisher.post(SELECTED, {"act": "delete", "agent": [agent.pk], "back": "q=x"})
 
     assert "Delete 1 agent?" in answer.content.decode()
     assert Agent.objects.filter(pk=agent.pk).exists()
 
 
-def test_deleting_one_takes_its_name(publisher, agent):
+def test_deleting_one_agent_needs_its_name(publisher, agent):
     address = reverse("agents:delete", args=[agent.pk])
 
     assert publisher.post(address, {"typed": "concierge"}).status_code == 422
@@ -52,14 +52,14 @@ def test_deleting_one_takes_its_name(publisher, agent):
     assert not Agent.objects.filter(pk=agent.pk).exists()
 
 
-def test_deleting_says_who_uses_it(publisher, agent):
+def test_the_delete_page_names_dependents(publisher, agent):
     AgentFactory(name="Front desk", agents=[agent.pk])
 
     assert "Front desk" in publisher.get(reverse("agents:delete", args=[agent.pk])).content.decode()
 
 
 @pytest.mark.parametrize("name", ["delete", "hand_over"])
-def test_an_editor_may_neither_delete_nor_hand_over(editor, agent, name):
+def test_an_editor_can_neither_delete_nor_change_the_owner(editor, agent, name):
     address = reverse(f"agents:{name}", args=[agent.pk])
 
     assert "needs the role publisher" in editor.get(address).content.decode()
@@ -67,7 +67,7 @@ def test_an_editor_may_neither_delete_nor_hand_over(editor, agent, name):
     assert Agent.objects.filter(pk=agent.pk).exists()
 
 
-def test_handing_over_needs_the_role_on_both_sides(agent):
+def test_changing_the_owner_needs_the_role_for_both_owners(agent):
     person = member(Role.PUBLISHER)
     MembershipFactory(user=person, owner_id="support", role=Role.PUBLISHER)
     MembershipFactory(user=person, owner_id="newsroom", role=Role.EDITOR)
@@ -82,7 +82,7 @@ def test_handing_over_needs_the_role_on_both_sides(agent):
     assert agent.versions.count() == 1
 
 
-def test_presence_says_who_else_and_what_moved(publisher, editor, agent):
+def test_presence_names_other_editors_and_newer_versions(publisher, editor, agent):
     address = reverse("agents:presence", args=[agent.pk])
     editor.post(address)
 
@@ -96,7 +96,7 @@ def test_presence_says_who_else_and_what_moved(publisher, editor, agent):
 
 
 @pytest.mark.parametrize("name", ["edit", "delete", "hand_over", "presence"])
-def test_an_agent_of_others_does_not_exist(name):
+def test_an_agent_of_another_owner_is_not_found(name):
     agent = AgentFactory(owner_id="newsroom", name="Secret")
     stranger = browser(member(Role.MANAGER, "elsewhere"))
 
@@ -107,11 +107,11 @@ def test_an_agent_of_others_does_not_exist(name):
 
 
 @pytest.mark.parametrize("name", ["list", "create"])
-def test_who_is_not_signed_in_is_asked_to(client, name):
+def test_an_anonymous_user_is_redirected_to_sign_in(client, name):
     assert client.get(reverse(f"agents:{name}")).url.startswith("/sign-in?next=")
 
 
-def test_an_agent_is_created_only_where_the_person_may(agent):
+def test_an_agent_is_created_only_for_allowed_owners(agent):
     client = browser(member(Role.EDITOR, "support"))
     sent = {"name": "New", "provider": "demo", "model_name": "echo", "instructions": ""}
 
@@ -120,7 +120,7 @@ def test_an_agent_is_created_only_where_the_person_may(agent):
     assert Agent.objects.get(pk="new").versions.get().change_message == "Created"
 
 
-def test_an_id_that_is_taken_is_said_at_its_field(editor):
+def test_a_taken_id_is_an_error_at_its_field(editor):
     theirs = AgentFactory(owner_id="newsroom")
     sent = {"id": theirs.pk, "owner_id": "", "name": "New", "provider": "demo", "model_name": "echo"}
 
@@ -130,7 +130,7 @@ def test_an_id_that_is_taken_is_said_at_its_field(editor):
     assert "exists already" in str(answer.context["form"].errors["id"])
 
 
-def test_a_viewer_reads_and_nothing_more(viewer, agent):
+def test_a_viewer_can_only_read(viewer, agent):
     shown = viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
 
     assert "You may read this agent." in shown

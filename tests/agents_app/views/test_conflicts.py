@@ -31,7 +31,7 @@ def edit(agent, **fields):
     Agent.objects.get(pk=agent.pk).edit(fields)
 
 
-def test_a_save_on_an_older_head_is_refused_and_the_text_stays(editor, agent):
+def test_a_save_on_an_older_head_is_refused_and_keeps_the_input(editor, agent):
     mine = typed(agent, publish="no", instructions="Mine")
     edit(agent, description="Theirs")
 
@@ -46,7 +46,7 @@ def test_a_save_on_an_older_head_is_refused_and_the_text_stays(editor, agent):
     assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # so that the rail shows v2
 
 
-def test_keeping_mine_on_top_replaces_only_what_i_changed(editor, agent):
+def test_overwriting_replaces_only_changed_fields(editor, agent):
     mine = typed(agent, instructions="Mine")
     edit(agent, description="Theirs", instructions="Also theirs")
 
@@ -57,7 +57,7 @@ def test_keeping_mine_on_top_replaces_only_what_i_changed(editor, agent):
     assert head(agent).changed_fields == ["instructions"]
 
 
-def test_a_third_save_is_not_run_over(editor, agent):
+def test_overwriting_does_not_replace_a_third_save(editor, agent):
     mine = typed(agent, instructions="Mine")
     edit(agent, description="Theirs")
     seen = keep_on(agent, "no")
@@ -66,7 +66,7 @@ def test_a_third_save_is_not_run_over(editor, agent):
     assert editor.post(address(agent), {**mine, "keep_on": seen}).status_code == 409
 
 
-def test_another_version_of_the_same_picture_is_no_conflict(editor, agent):
+def test_a_new_version_with_the_same_snapshot_is_no_conflict(editor, agent):
     mine = typed(agent, publish="no", instructions="Mine")
     with change(name="Summer"):
         agent.versions.snapshot(Agent.objects.get(pk=agent.pk))
@@ -75,7 +75,7 @@ def test_another_version_of_the_same_picture_is_no_conflict(editor, agent):
     assert head(agent).version_number == 3
 
 
-def test_a_conflict_says_beside_it_what_each_side_began_on(editor, agent):
+def test_a_conflict_shows_the_base_of_both_sides(editor, agent):
     mine = typed(agent, publish="no", instructions="Mine")
     with change(publish=False):
         edit(agent, description="Theirs")
@@ -87,7 +87,7 @@ def test_a_conflict_says_beside_it_what_each_side_began_on(editor, agent):
     assert "Discard draft" not in shown, "it is theirs, and this is not the moment"
 
 
-def test_publishing_is_refused_where_live_moved_meanwhile(publisher, agent):
+def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
     with change(publish=False):
         edit(agent, name="Porter")
     mine = typed(agent, publish="yes", instructions="Mine")
@@ -104,7 +104,7 @@ def test_publishing_is_refused_where_live_moved_meanwhile(publisher, agent):
     assert agent.resolved()["name"] == "Porter"
 
 
-def test_a_draft_may_be_saved_although_live_moved(editor, agent):
+def test_a_draft_may_be_saved_when_the_live_version_changed(editor, agent):
     with change(publish=False):
         edit(agent, name="Porter")
     mine = typed(agent, publish="no", instructions="Mine")
@@ -115,7 +115,7 @@ def test_a_draft_may_be_saved_although_live_moved(editor, agent):
     assert "Live moved since the draft began" in editor.get(address(agent)).content.decode()
 
 
-def test_an_id_that_was_deleted_and_made_again_is_another_agent(editor, agent):
+def test_a_recreated_agent_is_a_conflict(editor, agent):
     mine = typed(agent, publish="no", instructions="Mine")
     where, pk, model = address(agent), agent.pk, agent.model
     agent.delete()
@@ -124,13 +124,13 @@ def test_an_id_that_was_deleted_and_made_again_is_another_agent(editor, agent):
     assert editor.post(where, mine).status_code == 409
 
 
-def test_a_form_that_does_not_say_what_it_was_opened_on_is_not_trusted(editor, agent):
+def test_a_form_without_its_base_version_is_a_conflict(editor, agent):
     mine = {**typed(agent, publish="no", instructions="Mine"), "head": "", "live": ""}
 
     assert editor.post(address(agent), mine).status_code == 409
 
 
-def test_for_htmx_only_what_stands_around_the_fields_is_answered(editor, agent):
+def test_htmx_gets_only_the_parts_around_the_fields(editor, agent):
     mine = typed(agent, publish="no", instructions="Mine")
 
     answer = editor.post(address(agent), mine, headers={"HX-Request": "true"})
@@ -143,7 +143,7 @@ def test_for_htmx_only_what_stands_around_the_fields_is_answered(editor, agent):
     assert "Draft ahead by 1" in shown
 
 
-def test_a_fault_is_said_at_its_field(editor, agent):
+def test_an_error_is_shown_at_its_field(editor, agent):
     mine = typed(agent, publish="no", metadata='{\n  "a": }', temperature="warm", name="")
 
     for headers in ({}, {"HX-Request": "true"}):
@@ -171,7 +171,7 @@ def test_a_fault_is_said_at_its_field(editor, agent):
         ({"instructions": "a\0b"}, "instructions", "Null"),
     ],
 )
-def test_every_fault_finds_its_field(editor, agent, changed, place, sentence):
+def test_every_error_has_its_field(editor, agent, changed, place, sentence):
     answer = editor.post(address(agent), typed(agent, publish="no", **changed))
 
     if place is None:
@@ -182,7 +182,7 @@ def test_every_fault_finds_its_field(editor, agent, changed, place, sentence):
     assert sentence in str(answer.context["form"].errors[place])
 
 
-def test_an_agent_is_not_its_own_sub_agent(editor, agent):
+def test_an_agent_cannot_be_its_own_sub_agent(editor, agent):
     answer = editor.post(address(agent), typed(agent, publish="no", more_agents=agent.pk))
 
     assert answer.status_code == 422

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("owner_id", ["", "south"])
-def test_an_editor_creates_nothing_for_somebody_else(client, owner_id):
+def test_an_editor_cannot_create_for_another_owner(client, owner_id):
     client.force_login(member("editor", "north"))
     form = {"name": "Intruder", "id": "intruder", "owner_id": owner_id, "model_provider": "demo", "model_name": "echo"}
 

@@ -33,7 +33,7 @@ def draft(agent, **fields):
         agent.edit(fields)
 
 
-def test_only_agents_that_the_person_may_see():
+def test_the_list_contains_visible_agents_only():
     AgentFactory(name="Ours", owner_id="support")
     AgentFactory(name="Theirs", owner_id="newsroom")
 
@@ -42,7 +42,7 @@ def test_only_agents_that_the_person_may_see():
     assert names(answer) == ["Ours"]
 
 
-def test_a_row_says_what_is_live_ahead_and_broken(viewer):
+def test_a_row_shows_live_version_draft_and_broken_references(viewer):
     agent = AgentFactory(tools=["calculator", "gone"])
     draft(agent, name="Porter")
     draft(agent, name="Night porter")
@@ -53,7 +53,7 @@ def test_a_row_says_what_is_live_ahead_and_broken(viewer):
     assert "Live v1 Draft ahead by 2 Broken references" in shown
 
 
-def test_a_row_says_who_changed_it_last(viewer, agent):
+def test_a_row_names_the_last_author(viewer, agent):
     ann, bob = member(Role.EDITOR, username="ann"), member(Role.PUBLISHER, username="bob")
     with change(actor=ann):
         agent.edit({"name": "Porter"})
@@ -65,7 +65,7 @@ def test_a_row_says_who_changed_it_last(viewer, agent):
     assert viewer.get(LIST).context["listing"].rows[0].updated_by == "bob"
 
 
-def test_a_search_looks_into_instructions_and_shows_where(viewer):
+def test_search_covers_instructions_and_shows_a_snippet(viewer):
     AgentFactory(name="One", instructions="Never promise a\nRefund of more than that.")
     AgentFactory(name="Two", description="Handles refunds.")
     AgentFactory(name="Three")
@@ -77,11 +77,11 @@ def test_a_search_looks_into_instructions_and_shows_where(viewer):
 
 
 @pytest.mark.parametrize("typed", ['"', "%", "a AND", "*", "(", "\0", "'; --", "\\", "<script>"])
-def test_nothing_typed_is_an_error(viewer, agent, typed):
+def test_no_search_text_is_an_error(viewer, agent, typed):
     assert viewer.get(LIST, {"q": typed}).status_code == 200
 
 
-def test_no_more_is_searched_for_than_the_index_is_asked(viewer, agent):
+def test_search_terms_are_limited_like_the_index(viewer, agent):
     listing = viewer.get(LIST, {"q": "a" + " word" * 5000}).context["listing"]
 
     assert len(listing.q) == 1000
@@ -89,17 +89,17 @@ def test_no_more_is_searched_for_than_the_index_is_asked(viewer, agent):
 
 @pytest.mark.postgres_only
 @pytest.mark.parametrize("path", ["/agents/a%00b", "/agents/a%00b/versions"])
-def test_a_nul_is_a_bad_request(viewer, path):
+def test_a_nul_is_a_400(viewer, path):
     viewer.raise_request_exception = False
 
     assert viewer.get(path).status_code == 400
 
 
-def test_a_nul_is_no_owner(viewer):
+def test_an_owner_with_a_nul_is_refused(viewer):
     assert viewer.get("/team?owner=%00").status_code == 404
 
 
-def test_a_sub_agent_is_broken_only_where_it_may_not_be_used(viewer):
+def test_a_sub_agent_is_broken_only_for_owners_that_may_not_use_it(viewer):
     AgentFactory(id="base")
     AgentFactory(id="theirs", owner_id="newsroom")
     AgentFactory(name="Whole", agents=["base"])
@@ -108,7 +108,7 @@ def test_a_sub_agent_is_broken_only_where_it_may_not_be_used(viewer):
     assert names(viewer.get(LIST, {"status": "broken"})) == ["Torn"]
 
 
-def test_filters_stand_in_the_address_and_can_be_taken_away(viewer):
+def test_filters_are_in_the_url_and_can_be_removed(viewer):
     AgentFactory(name="One", model={"provider": "openai", "name": "gpt-5.2"})
     AgentFactory(name="Two", tools=["gone"])
     draft(AgentFactory(name="Three"), description="New")
@@ -124,7 +124,7 @@ def test_filters_stand_in_the_address_and_can_be_taken_away(viewer):
     assert answer.context["listing"].chips[1].without == "?owner=&sort=name"
 
 
-def test_sorting(viewer):
+def test_the_list_can_be_sorted(viewer):
     for name in ("Beta", "Alpha", "Gamma"):
         AgentFactory(name=name)
 
@@ -134,7 +134,7 @@ def test_sorting(viewer):
     assert viewer.get(LIST, {"sort": "nonsense", "page": "x"}).status_code == 200
 
 
-def test_empty_is_not_the_same_as_no_match(editor, viewer, agent):
+def test_an_empty_list_differs_from_no_match(editor, viewer, agent):
     assert "No agent matches" in words(viewer.get(LIST, {"q": "nothing"}))
 
     agent.delete()
@@ -193,7 +193,7 @@ def test_a_snippet_ends_between_words(viewer):
     assert (shown[:2], shown[-2:]) == ("… ", " …")
 
 
-def test_the_number_of_queries_does_not_grow(viewer):
+def test_the_number_of_queries_is_constant(viewer):
     for _ in range(3):
         draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
     few = count_queries(viewer)
@@ -210,7 +210,7 @@ def count_queries(client, **asked):
     return len(queries)
 
 
-def test_the_first_page_of_10_000_agents_is_quick(viewer):
+def test_the_first_page_of_10_000_agents_is_fast(viewer):
     many(10_000)
     viewer.get(LIST)
 

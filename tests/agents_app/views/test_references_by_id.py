@@ -18,7 +18,7 @@ def tower():
         return "dong " * times
 
 
-def test_an_id_is_known_and_stays_chosen(client):
+def test_a_reference_by_id_is_known_and_stays_selected(client):
     agent = AgentFactory(tools=["tower"])
     client.force_login(member(Role.EDITOR))
 
@@ -29,7 +29,7 @@ def test_an_id_is_known_and_stays_chosen(client):
     assert 'value="clock-tower"' not in page
 
 
-def test_an_agent_that_names_none_is_offered_the_key(client):
+def test_without_a_reference_the_key_is_offered(client):
     agent = AgentFactory()
     client.force_login(member(Role.EDITOR))
 

@@ -41,7 +41,7 @@ def controls(text):
     ]
 
 
-def test_a_viewer_reads_a_page_that_writes_nothing_and_says_why(viewer, drafted):
+def test_a_viewer_gets_a_read_only_editor_with_a_reason(viewer, drafted):
     shown = main_of(editor_of(viewer, drafted))
 
     assert READS in shown
@@ -54,7 +54,7 @@ def test_a_viewer_reads_a_page_that_writes_nothing_and_says_why(viewer, drafted)
 @pytest.mark.parametrize(
     ("name", "more"), [("list", []), ("view", [2]), ("view", [3]), ("compare", []), ("activations", [])]
 )
-def test_a_viewer_reads_a_history_that_moves_nothing(viewer, drafted, name, more):
+def test_a_viewer_gets_a_history_without_actions(viewer, drafted, name, more):
     shown = main_of(page(viewer, name, drafted, *more).content.decode())
 
     assert controls(shown) == []
@@ -62,7 +62,7 @@ def test_a_viewer_reads_a_history_that_moves_nothing(viewer, drafted, name, more
 
 
 @pytest.mark.parametrize(("name", "more"), [("list", []), ("view", [1]), ("compare", [])])
-def test_an_editor_is_told_who_makes_a_version_live(editor, drafted, name, more):
+def test_an_editor_is_told_which_role_publishes(editor, drafted, name, more):
     shown = main_of(page(editor, name, drafted, *more).content.decode())
 
     assert DRAFTS in shown
@@ -70,13 +70,13 @@ def test_an_editor_is_told_who_makes_a_version_live(editor, drafted, name, more)
     assert not {"activate", "delete"} & set(controls(shown))
 
 
-def test_a_publisher_is_told_of_no_limits(publisher, drafted):
+def test_a_publisher_sees_no_role_hints(publisher, drafted):
     for text in (editor_of(publisher, drafted), page(publisher, "list", drafted).content.decode()):
         assert "needs the role" not in text
     assert {"activate", "restore", "delete"} <= set(controls(page(publisher, "list", drafted).content.decode()))
 
 
-def test_the_head_is_not_offered_for_restoring(publisher, drafted):
+def test_the_head_version_cannot_be_restored(publisher, drafted):
     history = page(publisher, "list", drafted).content.decode()
     compared = page(publisher, "compare", drafted).content.decode()
     own = page(publisher, "view", drafted, 3).content.decode()
@@ -97,7 +97,7 @@ def test_a_viewer_who_may_create_elsewhere_may_still_duplicate(agent):
     assert controls(main_of(editor_of(browser(user), agent))) == ["duplicate"]
 
 
-def test_a_viewer_who_sends_the_editor_all_the_same_is_refused(viewer, agent):
+def test_a_viewer_who_posts_the_editor_form_is_refused(viewer, agent):
     answer = viewer.post(reverse("agents:edit", args=[agent.pk]), {"name": "Mine"})
 
     assert answer.status_code == 403
@@ -112,7 +112,7 @@ def test_a_viewer_who_sends_the_editor_all_the_same_is_refused(viewer, agent):
         (Role.PUBLISHER, ["Duplicate", "Export", "Delete"]),
     ],
 )
-def test_the_ticked_are_offered_what_the_role_allows(role, offered):
+def test_bulk_actions_depend_on_the_role(role, offered):
     AgentFactory()
     shown = browser(member(role)).get(reverse("agents:list")).content.decode().partition("bulk-bar")[2]
 

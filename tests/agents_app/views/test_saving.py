@@ -36,7 +36,7 @@ def draft(agent: Agent, **fields: Any) -> None:
 NEW = {"id": "porter", "name": "Porter", "owner_id": "", "provider": "demo", "model_name": "echo"}
 
 
-def test_creating_goes_live(editor):
+def test_creating_publishes_version_1(editor):
     editor.post(reverse("agents:create"), {**NEW, "message": "For the door"})
 
     agent = Agent.objects.get(pk="porter")
@@ -46,7 +46,7 @@ def test_creating_goes_live(editor):
     assert version.author_name == version.author.username
 
 
-def test_a_new_agent_is_not_its_own_sub_agent(editor):
+def test_a_new_agent_cannot_be_its_own_sub_agent(editor):
     answer = editor.post(reverse("agents:create"), {**NEW, "agents": ["porter"]})
 
     assert answer.status_code == 422
@@ -54,20 +54,20 @@ def test_a_new_agent_is_not_its_own_sub_agent(editor):
     assert not Agent.objects.exists()
 
 
-def test_saving_a_draft_leaves_live_alone(editor, agent):
+def test_saving_a_draft_keeps_the_live_version(editor, agent):
     answer = send(editor, agent, "no", name="Doorman")
 
     assert answer.status_code == 302
     assert numbers(agent) == (1, 2, 2)
 
 
-def test_publishing_makes_the_save_live(publisher, agent):
+def test_publishing_makes_the_saved_version_live(publisher, agent):
     send(publisher, agent, "yes", name="Doorman")
 
     assert numbers(agent) == (2, 2, 2)
 
 
-def test_saving_on_a_draft_goes_on_top_of_it(editor, agent):
+def test_saving_on_a_draft_extends_it(editor, agent):
     draft(agent, name="Porter")
 
     send(editor, agent, "no", description="At the door.")
@@ -77,7 +77,7 @@ def test_saving_on_a_draft_goes_on_top_of_it(editor, agent):
     assert (agent.name, agent.description) == ("Porter", "At the door.")
 
 
-def test_publishing_on_a_draft_releases_the_draft_with_it(publisher, agent):
+def test_publishing_on_a_draft_publishes_the_draft_too(publisher, agent):
     draft(agent, name="Porter")
 
     send(publisher, agent, "yes", description="At the door.")
@@ -88,7 +88,7 @@ def test_publishing_on_a_draft_releases_the_draft_with_it(publisher, agent):
     assert agent.active_version.based_on == 2
 
 
-def test_publishing_an_unchanged_draft_makes_no_version(publisher, agent):
+def test_publishing_an_unchanged_draft_creates_no_version(publisher, agent):
     draft(agent, name="Porter")
 
     send(publisher, agent, "yes")
@@ -97,7 +97,7 @@ def test_publishing_an_unchanged_draft_makes_no_version(publisher, agent):
 
 
 @pytest.mark.parametrize("publish", ["no", "yes"])
-def test_saving_nothing_says_so_and_makes_nothing(publisher, agent, publish):
+def test_saving_without_changes_creates_no_version(publisher, agent, publish):
     answer = send(publisher, agent, publish)
 
     assert numbers(agent) == (1, 1, 1)
@@ -116,18 +116,18 @@ def test_a_roll_back_is_not_undone_by_the_next_small_edit(publisher, agent):
     assert numbers(agent) == (3, 3, 3)
 
 
-def test_an_editor_may_not_publish(editor, agent):
+def test_an_editor_cannot_publish(editor, agent):
     answer = send(editor, agent, "yes", name="Doorman")
 
     assert answer.status_code == 403
     assert numbers(agent) == (1, 1, 1)
 
 
-def test_a_viewer_may_not_save(viewer, agent):
+def test_a_viewer_cannot_save(viewer, agent):
     assert send(viewer, agent, "no", name="Doorman").status_code == 403
 
 
-def test_a_version_says_who_from_where_and_why(editor, agent):
+def test_a_version_records_author_source_and_message(editor, agent):
     send(editor, agent, "no", name="Doorman", message="A better name", version_name="Summer")
 
     version = agent.versions.first()
@@ -167,7 +167,7 @@ def test_every_field_comes_through_the_form(editor, agent):
     assert len(agent.versions.first().changed_fields) == 11
 
 
-def test_what_the_form_cannot_show_in_its_fields_is_kept(editor, agent):
+def test_values_without_a_form_field_are_preserved(editor, agent):
     agent.edit(
         {
             "model": {"provider": "demo", "name": "echo", "temperature": "hot", "topP": 1.0, "maxTokens": 10},
@@ -186,7 +186,7 @@ def test_what_the_form_cannot_show_in_its_fields_is_kept(editor, agent):
     assert agent.snapshot_text == before
 
 
-def test_what_the_editor_costs(editor, agent, django_assert_num_queries, monkeypatch):
+def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert_num_queries, monkeypatch):
     draft(agent, name="Porter")
     send(editor, agent, "no", description="Warm up.")
 

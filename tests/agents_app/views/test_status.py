@@ -27,28 +27,28 @@ def draft_of(agent):
     return find_drafts([Agent.objects.with_versions().get(pk=agent.pk)]).get(agent.pk)
 
 
-def test_a_draft_is_counted_down_to_what_was_live(agent):
+def test_a_draft_counts_the_versions_since_live(agent):
     assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=False)
 
 
-def test_live_that_moved_after_a_draft_began_is_told(agent):
+def test_a_draft_notices_that_the_live_version_changed(agent):
     agent.versions.get(version_number=1).activate()
 
     assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
 
 
-def test_a_draft_on_top_of_a_version_that_is_gone_still_says_its_number(agent):
+def test_a_draft_keeps_the_number_of_a_deleted_base_version(agent):
     agent.versions.get(version_number=1).activate()
     agent.versions.get(version_number=2).remove()
 
     assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
 
 
-def test_an_agent_without_a_draft_has_none(agent):
+def test_an_agent_without_a_draft_has_no_draft_status(agent):
     assert draft_of(AgentFactory()) is None
 
 
-def test_however_often_live_moved_one_move_of_it_is_read(agent):
+def test_only_the_newest_activation_is_read(agent):
     first, second = agent.versions.order_by("version_number")[:2]
     for version in (first, second) * 3:
         version.activate()

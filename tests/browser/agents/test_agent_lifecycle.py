@@ -9,7 +9,7 @@ from tests.browser.agents.test_editor import write
 from tests.browser.conftest import live_number
 
 
-def test_create_edit_compare_activate_and_restore(visit, api):
+def test_an_agent_is_created_edited_compared_published_and_restored(visit, api):
     visitor = visit()
     page = visitor.goto("/new-agent")
     page.get_by_label("Name", exact=True).fill(f"Usher {uuid.uuid4().hex[:6]}")

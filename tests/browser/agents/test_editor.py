@@ -24,7 +24,7 @@ def stored(api, agent):
     return api.get(f"/api/stored/agents/{agent}", params={"status": "draft"}).json()
 
 
-def test_create_edit_save_and_publish_by_keyboard(visit, api):
+def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     visitor = visit()
     page = visitor.goto("/")
     page.locator(".page-header").get_by_role("link", name="New agent").press("Enter")
@@ -60,7 +60,7 @@ def test_create_edit_save_and_publish_by_keyboard(visit, api):
     assert visitor.console == []
 
 
-def test_saving_nothing_says_so(visit, fresh):
+def test_saving_without_changes_shows_a_message(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
 
     page.get_by_role("button", name="Save draft").click()
@@ -68,7 +68,7 @@ def test_saving_nothing_says_so(visit, fresh):
     expect(page.locator(".toast")).to_contain_text("No changes")
 
 
-def test_what_is_typed_while_a_save_is_under_way_stays(visit, fresh, api):
+def test_text_typed_during_a_save_is_kept(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     write(page, " One.")
     held = []
@@ -87,7 +87,7 @@ def test_what_is_typed_while_a_save_is_under_way_stays(visit, fresh, api):
     assert stored(api, fresh)["instructions"].endswith("One. Two.")
 
 
-def test_two_browsers_on_one_agent_lose_nothing(visit, fresh, api):
+def test_concurrent_editors_lose_no_text(visit, fresh, api):
     first, second = visit(), visit("editor")
     page = first.goto(f"/agents/{fresh}")
     write(page, " Mine.")
@@ -113,7 +113,7 @@ def test_two_browsers_on_one_agent_lose_nothing(visit, fresh, api):
     assert after["instructions"].endswith("Mine.")
 
 
-def test_a_killed_tab_gives_its_text_back(visit, fresh):
+def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
     write(page, " Not saved yet.")
@@ -128,7 +128,7 @@ def test_a_killed_tab_gives_its_text_back(visit, fresh):
     expect(instructions(page)).to_contain_text("Not saved yet.")
 
 
-def test_an_expired_session_keeps_the_text(visit, fresh, api):
+def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
     write(page, " Kept.")
@@ -150,7 +150,7 @@ def test_an_expired_session_keeps_the_text(visit, fresh, api):
     assert stored(api, fresh)["instructions"].endswith("Kept.")
 
 
-def test_broken_json_blocks_saving_and_says_where(visit, fresh, api):
+def test_invalid_json_prevents_saving_and_is_located(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     page.get_by_role("textbox", name="Yours to fill").press("Control+a")
     page.keyboard.type('{"team": ')
@@ -169,7 +169,7 @@ def test_broken_json_blocks_saving_and_says_where(visit, fresh, api):
     expect(page.locator("#id_metadata_error")).to_contain_text("must be an object")
 
 
-def test_review_shows_what_a_save_would_change(visit, fresh):
+def test_the_review_shows_unsaved_changes(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
     write(page, " Smile.")
 
@@ -182,7 +182,7 @@ def test_review_shows_what_a_save_would_change(visit, fresh):
     expect(page.get_by_role("button", name="Review")).to_be_focused()
 
 
-def test_the_reason_names_an_optional_field_by_its_own_name(visit, fresh):
+def test_an_error_names_an_optional_field_by_its_label(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
     page.get_by_role("textbox", name="Other settings").press("Control+a")
     page.keyboard.type('{"a": 1,, }')
@@ -203,7 +203,7 @@ def test_publishing_can_be_undone(visit, fresh, api):
     assert live_number(api, fresh) == 1
 
 
-def test_text_typed_after_publishing_outlives_the_undo(visit, fresh):
+def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
     write(page, " Published in haste.")
     page.get_by_role("button", name="Save and publish").click()
@@ -218,7 +218,7 @@ def test_text_typed_after_publishing_outlives_the_undo(visit, fresh):
     expect(instructions(page)).to_contain_text("Typed since.")
 
 
-def test_discarding_the_draft_shows_live_again_and_can_be_undone(visit, fresh, api):
+def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
     patch(api, fresh, instructions="A draft.", autoPublish=False)
     page = visit().goto(f"/agents/{fresh}")
     expect(page.locator("#notices")).to_contain_text("1 version ahead of live")
@@ -232,7 +232,7 @@ def test_discarding_the_draft_shows_live_again_and_can_be_undone(visit, fresh, a
     expect(instructions(page)).to_contain_text("A draft.")
 
 
-def test_a_second_tab_learns_that_the_agent_was_saved(visit, fresh, api):
+def test_a_second_tab_is_notified_of_a_save(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     patch(api, fresh, instructions="From elsewhere.")
 
@@ -241,7 +241,7 @@ def test_a_second_tab_learns_that_the_agent_was_saved(visit, fresh, api):
     expect(page.locator("#presence")).to_contain_text("v2 was saved elsewhere")
 
 
-def test_others_who_have_it_open_are_shown(visit, fresh):
+def test_other_editors_of_the_agent_are_shown(visit, fresh):
     visit("editor").goto(f"/agents/{fresh}").wait_for_load_state("networkidle")
 
     page = visit().goto(f"/agents/{fresh}")
@@ -249,7 +249,7 @@ def test_others_who_have_it_open_are_shown(visit, fresh):
     expect(page.locator("#presence")).to_contain_text("editor")
 
 
-def test_deleting_asks_for_the_name(visit, fresh, api):
+def test_deleting_needs_the_name(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     page.locator(".titlebar summary").click()
     page.get_by_role("link", name="Delete").click()
@@ -266,7 +266,7 @@ def test_deleting_asks_for_the_name(visit, fresh, api):
 
 
 @pytest.mark.parametrize("who", ["editor", "publisher"])
-def test_without_javascript(visit, who, api):
+def test_the_editor_works_without_javascript(visit, who, api):
     visitor = visit(who, java_script_enabled=False)
     page = visitor.goto("/new-agent")
     name = f"Plain {uuid.uuid4().hex[:6]}"
@@ -286,7 +286,7 @@ def test_without_javascript(visit, who, api):
     expect(page.locator("text=Save and publish")).to_have_count(1 if who == "publisher" else 0)
 
 
-def test_a_conflict_without_javascript(visit, fresh, api):
+def test_a_conflict_is_resolved_without_javascript(visit, fresh, api):
     page = visit(java_script_enabled=False).goto(f"/agents/{fresh}")
     page.fill("#id_instructions", "Mine")
     patch(api, fresh, description="Theirs")
@@ -303,7 +303,7 @@ def test_a_conflict_without_javascript(visit, fresh, api):
 HOSTILE = """"><img src=x onerror=alert(1)></textarea><script>alert(2)</script>{{ 7*7 }}<svg onload=alert(3)>'"""
 
 
-def test_hostile_text_is_only_text(visit, fresh, api):
+def test_markup_in_texts_is_escaped(visit, fresh, api):
     patch(
         api,
         fresh,
@@ -347,7 +347,7 @@ TYPE_ONE = """() => new Promise((done) => {
 })"""
 
 
-def test_200_kb_of_instructions_stay_quick(visit, fresh, api):
+def test_200_kb_of_instructions_are_edited_fast(visit, fresh, api):
     text = "Answer every guest in the order of arrival, {{name}}.\n" * 4000
     patch(api, fresh, instructions=text)
     page = visit().goto(f"/agents/{fresh}")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import make
 
 
-def test_the_list_by_keyboard(visit, api):
+def test_the_list_is_used_by_keyboard(visit, api):
     word = f"w{uuid.uuid4().hex[:8]}"
     for name in ("One", "Two"):
         make(api, f"{word}-{name.lower()}", name=f"{name} {word}")
@@ -39,7 +39,7 @@ def test_the_list_by_keyboard(visit, api):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_filters_open_inside_the_window(visit, fresh, width):
+def test_the_filter_menu_is_inside_the_window(visit, fresh, width):
     visitor = visit()
     visitor.page.set_viewport_size({"width": width, "height": 844})
     page = visitor.goto("/?q=a%20long%20search&status=draft")
@@ -51,7 +51,7 @@ def test_the_filters_open_inside_the_window(visit, fresh, width):
     assert box["x"] + box["width"] <= width
 
 
-def test_a_key_from_making_to_revoking(visit):
+def test_a_key_is_created_and_revoked(visit):
     visitor = visit()
     page = visitor.goto("/account/keys")
     name = f"Export {uuid.uuid4().hex[:6]}"
@@ -66,7 +66,7 @@ def test_a_key_from_making_to_revoking(visit):
     assert visitor.console == []
 
 
-def test_signing_out_forgets_what_was_not_saved(visit, fresh):
+def test_signing_out_deletes_unsaved_text(visit, fresh):
     visitor = visit(own_session=True)
     page = visitor.goto(f"/agents/{fresh}")
     page.get_by_label("Name", exact=True).fill("Doorman")
@@ -84,7 +84,7 @@ def test_signing_out_forgets_what_was_not_saved(visit, fresh):
     assert page.evaluate(kept) == 0
 
 
-def test_the_admin_works_under_the_policy(visit, fresh):
+def test_the_admin_works_with_the_content_security_policy(visit, fresh):
     visitor = visit("root")
 
     change = f"agents_app/agent/{fresh}/change/"

@@ -34,7 +34,7 @@ def test_two_versions_answer_side_by_side(visit, agent, ask):
     assert visitor.console == []
 
 
-def test_it_streams_word_by_word_and_stops(visit, slow, ask):
+def test_an_answer_is_streamed_and_can_be_stopped(visit, slow, ask):
     visitor = visit()
 
     page = ask(visitor, slow)
@@ -49,7 +49,7 @@ def test_it_streams_word_by_word_and_stops(visit, slow, ask):
     assert visitor.console == []
 
 
-def test_all_are_stopped_at_once(visit, slow, ask):
+def test_all_columns_are_stopped_together(visit, slow, ask):
     page = ask(visit(), slow, columns="live,v1,v2")
     expect(page.locator("[aria-busy]")).to_have_count(3)
 
@@ -59,7 +59,7 @@ def test_all_are_stopped_at_once(visit, slow, ask):
     expect(page.get_by_role("button", name="Stop all")).to_be_hidden()
 
 
-def test_a_reload_in_the_middle_neither_loses_nor_repeats_a_word(visit, api, slow, ask):
+def test_a_reload_during_an_answer_loses_and_repeats_nothing(visit, api, slow, ask):
     patch(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     visitor = visit()
     page = ask(visitor, slow, "the sea")
@@ -76,7 +76,7 @@ def test_a_reload_in_the_middle_neither_loses_nor_repeats_a_word(visit, api, slo
     assert visitor.console == []
 
 
-def test_calls_of_tools_are_folded_open_on_demand(visit, api, ask):
+def test_tool_calls_can_be_unfolded(visit, api, ask):
     make(api, "counter", tools=["word-count"])
     visitor = visit()
 
@@ -92,7 +92,7 @@ def test_calls_of_tools_are_folded_open_on_demand(visit, api, ask):
     assert visitor.console == []
 
 
-def test_what_streams_in_is_text(visit, agent, ask):
+def test_streamed_markup_is_escaped(visit, agent, ask):
     visitor = visit()
     evil = "<img src=x onerror=alert(1)><b>bold</b>"
 
@@ -105,7 +105,7 @@ def test_what_streams_in_is_text(visit, agent, ask):
     assert visitor.console == []
 
 
-def test_the_unsaved_text_is_tried_beside_live_and_taken_back(visit, agent):
+def test_unsaved_text_runs_beside_live_and_returns_to_the_editor(visit, agent):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}")
     page.get_by_role("textbox", name="Instructions").press("Control+Home")
@@ -126,7 +126,7 @@ def test_the_unsaved_text_is_tried_beside_live_and_taken_back(visit, agent):
     assert visitor.console == []
 
 
-def test_typing_goes_on_in_one_tab_and_is_tried_in_another(visit, agent, ask):
+def test_text_typed_in_one_tab_runs_in_another(visit, agent, ask):
     visitor = visit()
     editor = visitor.goto(f"/agents/{agent}")
     other = visitor.open()
@@ -145,7 +145,7 @@ def test_typing_goes_on_in_one_tab_and_is_tried_in_another(visit, agent, ask):
     assert visitor.console == []
 
 
-def test_a_conversation_goes_on(visit, api, ask):
+def test_a_conversation_continues(visit, api, ask):
     make(api, "porter", memory="last-messages")
     visitor = visit()
     page = ask(visitor, "porter", "I am Ann.")
@@ -164,7 +164,7 @@ def test_a_conversation_goes_on(visit, api, ask):
     assert visitor.console == []
 
 
-def test_inputs_are_kept_and_asked_again_by_keyboard(visit, agent):
+def test_inputs_are_saved_and_run_again_by_keyboard(visit, agent):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/try")
     page.get_by_label("Message").fill("Good evening")
@@ -186,7 +186,7 @@ def test_inputs_are_kept_and_asked_again_by_keyboard(visit, agent):
     assert visitor.console == []
 
 
-def test_columns_come_and_go_while_one_answers(visit, slow, ask):
+def test_columns_are_added_and_removed_during_an_answer(visit, slow, ask):
     visitor = visit()
     page = ask(visitor, slow, "the sea")
     expect(page.locator(".answer-text").last).to_contain_text("Once, in a house")
@@ -204,7 +204,7 @@ def test_columns_come_and_go_while_one_answers(visit, slow, ask):
     assert visitor.console == []
 
 
-def test_without_scripts_it_runs_and_says_how_to_see_more(visit, slow, api):
+def test_the_playground_works_without_javascript(visit, slow, api):
     patch(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     page = visit(java_script_enabled=False).goto(f"/agents/{slow}/try")
     page.get_by_label("Message").fill("the sea")
@@ -225,7 +225,7 @@ def test_without_scripts_it_runs_and_says_how_to_see_more(visit, slow, api):
     expect(page.get_by_role("heading", level=1)).to_have_text("Run of Concierge")
 
 
-def test_a_run_that_vanished_says_so(visit, api, slow, ask):
+def test_a_deleted_run_is_reported(visit, api, slow, ask):
     page = ask(visit(), slow)
     expect(page.locator(".answer-text").last).to_contain_text("I am the demo model")
 
@@ -236,7 +236,7 @@ def test_a_run_that_vanished_says_so(visit, api, slow, ask):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_nothing_stands_outside_the_window(visit, agent, ask, width):
+def test_nothing_overflows_the_window(visit, agent, ask, width):
     visitor = visit()
     visitor.page.set_viewport_size({"width": width, "height": 844})
 
@@ -246,7 +246,7 @@ def test_nothing_stands_outside_the_window(visit, agent, ask, width):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_page_of_a_run_tells_when_it_is_over(visit, slow, ask):
+def test_the_run_page_updates_when_the_run_ends(visit, slow, ask):
     visitor = visit()
     page = ask(visitor, slow)
     expect(page.locator("[aria-busy]")).to_have_count(1)

@@ -6,7 +6,7 @@ from tests.browser.conftest import Visitor, make
 from tests.served import Served
 
 
-def test_the_page_reconnects_and_says_what_became_of_the_run(browser, own_served: Served, ask):
+def test_the_page_reconnects_and_reports_the_failed_run(browser, own_served: Served, ask):
     with own_served.client(own_served.keys["publisher"]) as api:
         make(api, "slow", model={"provider": "demo", "name": "storyteller", "delay": 0.3})
     context = browser.new_context()

@@ -35,7 +35,7 @@ def broken(page: Page, axe: str) -> list[str]:
     return [fault for theme in ("light", "dark") for fault in page.evaluate(BROKEN, theme)]
 
 
-def test_the_rules_are_at_work(visit: Any, axe: str):
+def test_violations_are_found(visit: Any, axe: str):
     page = visit().goto("/account/keys")
     page.evaluate("document.querySelector('h1').innerHTML = '<img src=\"data:,\">'")
     page.evaluate("document.querySelector('h2').style.color = '#333333'")
@@ -46,7 +46,7 @@ def test_the_rules_are_at_work(visit: Any, axe: str):
     assert "dark color-contrast" in found
 
 
-def test_pages(visit: Any, agent: str, api: Any, axe: str):
+def test_pages_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
     patch(api, agent, instructions="Greet guests.\n", tools=["text-search", "gone"], autoPublish=False)
     visitor = visit()
     addresses = [*READ, *(f"/agents/{agent}{path}" for path in OF_AN_AGENT)]
@@ -56,7 +56,7 @@ def test_pages(visit: Any, agent: str, api: Any, axe: str):
     assert {address: faults for address, faults in found.items() if faults} == {}
 
 
-def test_questions_as_pages_and_as_dialogs(visit: Any, agent: str, api: Any, axe: str):
+def test_confirmations_break_no_rule_as_pages_and_dialogs(visit: Any, agent: str, api: Any, axe: str):
     activate(api, agent, 2)
     patch(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
@@ -74,7 +74,7 @@ def test_questions_as_pages_and_as_dialogs(visit: Any, agent: str, api: Any, axe
     assert {address: faults for address, faults in found.items() if faults} == {}
 
 
-def test_what_was_done_and_what_was_refused(visit: Any, agent: str, api: Any, served: Any, axe: str):
+def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, served: Any, axe: str):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/activations")
     page.click("#undo")
@@ -102,7 +102,7 @@ def test_what_was_done_and_what_was_refused(visit: Any, agent: str, api: Any, se
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-def test_what_a_reader_and_an_editor_see(visit: Any, agent: str, api: Any, axe: str):
+def test_pages_of_viewers_and_editors_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
     patch(api, agent, tools=["text-search", "gone"], autoPublish=False)
     for who in ("editor", "viewer"):
         visitor = visit(who)
@@ -111,7 +111,7 @@ def test_what_a_reader_and_an_editor_see(visit: Any, agent: str, api: Any, axe: 
         assert {address: faults for address, faults in found.items() if faults} == {}, who
 
 
-def test_the_editor_at_work(visit: Any, agent: str, api: Any, axe: str):
+def test_the_editor_breaks_no_rule_during_use(visit: Any, agent: str, api: Any, axe: str):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}")
     found = {}
@@ -142,7 +142,7 @@ def test_the_editor_at_work(visit: Any, agent: str, api: Any, axe: str):
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-def test_acts_on_the_ticked_and_the_jobs(visit: Any, agent: str, axe: str, tmp_path: Path):
+def test_bulk_actions_and_jobs_break_no_rule(visit: Any, agent: str, axe: str, tmp_path: Path):
     visitor = visit()
     found = {}
     page = visitor.goto("/?q=porter")
@@ -172,7 +172,7 @@ def test_acts_on_the_ticked_and_the_jobs(visit: Any, agent: str, axe: str, tmp_p
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-def test_signing_in(browser: Any, served: Any, axe: str):
+def test_the_sign_in_page_breaks_no_rule(browser: Any, served: Any, axe: str):
     context = browser.new_context()
     visitor = Visitor(context, served.base_url)
     page = visitor.goto("/sign-in")

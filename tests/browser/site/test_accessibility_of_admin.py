@@ -23,7 +23,7 @@ def row(visitor: Visitor, model: str) -> Any:
     return page
 
 
-def test_lists_and_empty_forms(visit: Any, agent: str, axe: str):
+def test_lists_and_empty_forms_break_no_rule(visit: Any, agent: str, axe: str):
     visitor = visit("root")
     addresses = ["/admin/", "/admin/password_change/", *(f"/admin/{model}/" for model in LISTS)]
     addresses += [f"/admin/{model}/add/" for model in ADDED]
@@ -33,7 +33,7 @@ def test_lists_and_empty_forms(visit: Any, agent: str, axe: str):
     assert {address: faults for address, faults in found.items() if faults} == {}
 
 
-def test_rows_and_what_is_asked_of_them(visit: Any, agent: str, api: Any, axe: str):
+def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
     patch(api, agent, name="Day porter", instructions="Greet.\n" * 30, autoPublish=False)
     visitor = visit("root")
     rows = ["versions_app/agentversion", "versions_app/activation", "access_app/membership", "auth/user"]
@@ -56,7 +56,7 @@ def test_rows_and_what_is_asked_of_them(visit: Any, agent: str, api: Any, axe: s
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-def test_a_job_shows_how_far_it_is_without_a_reload(visit: Any, axe: str):
+def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
     visitor = visit("root")
     page = visitor.goto("/admin/jobs_app/job/")
     page.get_by_role("button", name="Check the history").click()

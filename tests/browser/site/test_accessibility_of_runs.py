@@ -10,7 +10,7 @@ from tests.browser.site.test_accessibility import broken
 SLOW = 60_000  # the first run of a process loads what talks to models
 
 
-def test_pages_without_a_run(visit: Any, agent: str, axe: str):
+def test_pages_without_runs_break_no_rule(visit: Any, agent: str, axe: str):
     visitor = visit()
     addresses = ["/runs?status=suspended", f"/agents/{agent}/try", f"/agents/{agent}/try?columns=v1,v99,unsaved"]
 
@@ -19,7 +19,7 @@ def test_pages_without_a_run(visit: Any, agent: str, axe: str):
     assert {address: faults for address, faults in found.items() if faults} == {}
 
 
-def test_a_run_from_its_question_to_its_page(visit: Any, agent: str, api: Any, axe: str):
+def test_a_run_breaks_no_rule_from_input_to_run_page(visit: Any, agent: str, api: Any, axe: str):
     patch(api, agent, tools=["word-count", "gone"], model={"provider": "demo", "name": "storyteller", "delay": 0.4})
     visitor = visit()
     found = {}

@@ -5,7 +5,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 
-def test_the_model_names_offered_are_the_providers(visit: Any, agent: str):
+def test_the_offered_model_names_belong_to_the_provider(visit: Any, agent: str):
     page = visit().goto(f"/agents/{agent}")
     offered = "[...new Set([...document.querySelector('#model-names').options].map((each) => each.dataset.provider))]"
     assert page.evaluate(offered) == ["demo"]
@@ -15,7 +15,7 @@ def test_the_model_names_offered_are_the_providers(visit: Any, agent: str):
     assert len(page.evaluate(offered)) > 1
 
 
-def test_opening_a_fold_keeps_the_focus_in_the_review(visit: Any, agent: str, api: Any):
+def test_opening_folded_lines_keeps_the_focus(visit: Any, agent: str, api: Any):
     lines = "\n".join(f"Rule {number}" for number in range(30))
     api.patch(f"/api/stored/agents/{agent}", json={"instructions": lines})
     visitor = visit()
@@ -31,7 +31,7 @@ def test_opening_a_fold_keeps_the_focus_in_the_review(visit: Any, agent: str, ap
     assert visitor.console == []
 
 
-def test_the_title_of_the_tab_follows_a_save(visit: Any, agent: str):
+def test_the_title_of_the_tab_is_updated_by_a_save(visit: Any, agent: str):
     page = visit().goto(f"/agents/{agent}")
     page.get_by_role("textbox", name="Name", exact=True).fill("Doorman")
     page.keyboard.press("Control+s")

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_ticked_agents_go_out_and_come_in_again(visit: Any, agent: str, api: Any, tmp_path: Any, script: bool):
+def test_selected_agents_are_exported_and_imported(visit: Any, agent: str, api: Any, tmp_path: Any, script: bool):
     word = f"w{uuid.uuid4().hex[:8]}"
     api.patch(f"/api/stored/agents/{agent}", json={"description": word})
     visitor = visit(java_script_enabled=script)

@@ -33,7 +33,7 @@ PAGES += ["/agents/{agent}/try", "/runs"]
 
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("width", [1440, 390])
-def test_a_page_is_small_and_stands_still(visit: Any, agent: str, path: str, width: int):
+def test_a_page_is_small_and_has_no_layout_shift(visit: Any, agent: str, path: str, width: int):
     visitor = visit()
     visitor.page.set_viewport_size({"width": width, "height": 900})
     visitor.page.add_init_script(WATCH)

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import patch
 
 
-def test_unsaved_text_is_one_of_the_choices(visit: Any, agent: str, api: Any):
+def test_unsaved_text_can_be_chosen_for_comparison(visit: Any, agent: str, api: Any):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/versions/compare?from=1&to=2")
     expect(page.get_by_label("To", exact=True).get_by_role("option", name="My unsaved text")).to_have_count(0)

@@ -9,7 +9,7 @@ from tests.browser.conftest import live_number, patch
 LINES = [f"Rule {number}" for number in range(50)]
 
 
-def test_a_fold_of_the_conflict_panel_opens_and_takes_the_focus(visit, agent, api):
+def test_a_fold_of_the_conflict_panel_opens_and_gets_the_focus(visit, agent, api):
     patch(api, agent, instructions="\n".join(LINES))
     page = visit().goto(f"/agents/{agent}")
     patch(api, agent, instructions="\n".join([*LINES, "Theirs"]))
@@ -26,7 +26,7 @@ def test_a_fold_of_the_conflict_panel_opens_and_takes_the_focus(visit, agent, ap
     expect(page.get_by_role("textbox", name="Instructions")).to_contain_text("Mine")
 
 
-def test_a_fold_of_the_review_opens_without_script(visit, agent, api):
+def test_a_fold_of_the_review_opens_without_javascript(visit, agent, api):
     patch(api, agent, instructions="\n".join(LINES))
     page = visit(java_script_enabled=False).goto(f"/agents/{agent}")
     page.locator("#id_instructions").fill("\n".join([*LINES, "  Mine\n"]))
@@ -49,7 +49,7 @@ def newest(page, agent):
     return page.locator("#result_list tbody tr").first
 
 
-def test_a_fold_of_the_admin_opens_takes_the_focus_and_leaves_what_was_typed(visit, agent, api):
+def test_a_fold_of_the_admin_opens_gets_the_focus_and_keeps_typed_text(visit, agent, api):
     two_versions_of_a_long_text(api, agent)
     visitor = visit("root")
     newest(visitor, agent).get_by_role("link").first.click()

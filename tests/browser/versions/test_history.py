@@ -10,7 +10,7 @@ def history(agent):
     return f"/agents/{agent}/versions"
 
 
-def test_compare_activate_undo_without_a_reload(visit, agent, api):
+def test_comparing_publishing_and_undo_need_no_reload(visit, agent, api):
     visitor = visit()
     page = visitor.goto(history(agent))
     page.evaluate("window.notReloaded = true")
@@ -33,7 +33,7 @@ def test_compare_activate_undo_without_a_reload(visit, agent, api):
     assert visitor.console == []
 
 
-def test_two_ticked_versions_are_compared_and_stepped_through(visit, agent):
+def test_two_selected_versions_are_compared_step_by_step(visit, agent):
     visitor = visit()
     page = visitor.goto(history(agent))
 
@@ -54,7 +54,7 @@ def test_two_ticked_versions_are_compared_and_stepped_through(visit, agent):
     assert visitor.console == []
 
 
-def test_restore_from_a_comparison(visit, agent, api):
+def test_a_version_is_restored_from_a_comparison(visit, agent, api):
     page = visit().goto(f"/agents/{agent}/versions/compare?from=1&to=live")
 
     page.click("#restore-1")
@@ -65,7 +65,7 @@ def test_restore_from_a_comparison(visit, agent, api):
     assert live_number(api, agent) == 4
 
 
-def test_a_dialog_is_refused_where_live_moved(visit, agent, api):
+def test_a_dialog_is_refused_when_the_live_version_changed(visit, agent, api):
     page = visit().goto(history(agent))
     page.click("#activate-1")
     page.fill("dialog[open] textarea", "Because")
@@ -81,7 +81,7 @@ def test_a_dialog_is_refused_where_live_moved(visit, agent, api):
     assert live_number(api, agent) == 1
 
 
-def test_everything_by_keyboard(visit, agent, api):
+def test_the_history_is_used_by_keyboard(visit, agent, api):
     page = visit().goto(history(agent))
 
     def tab_to(element_id):
@@ -116,7 +116,7 @@ def test_everything_by_keyboard(visit, agent, api):
     expect(page.locator("#version-2 details")).not_to_have_attribute("open", "")
 
 
-def test_naming_from_the_menu_shows_at_once(visit, agent):
+def test_naming_a_version_is_visible_at_once(visit, agent):
     visitor = visit("editor")
     page = visitor.goto(history(agent))
 
@@ -131,7 +131,7 @@ def test_naming_from_the_menu_shows_at_once(visit, agent):
     assert visitor.console == []
 
 
-def test_a_draft_is_discarded_and_brought_back(visit, agent, api):
+def test_a_draft_is_discarded_and_restored(visit, agent, api):
     patch(api, agent, description="Half an idea", autoPublish=False)
     page = visit("editor").goto(history(agent))
 
@@ -145,7 +145,7 @@ def test_a_draft_is_discarded_and_brought_back(visit, agent, api):
     assert live_number(api, agent) == 3
 
 
-def test_an_editor_sees_why_live_is_not_theirs_to_move(visit, agent):
+def test_an_editor_sees_why_they_cannot_publish(visit, agent):
     visitor = visit("editor")
 
     page = visitor.goto(history(agent))
@@ -157,7 +157,7 @@ def test_an_editor_sees_why_live_is_not_theirs_to_move(visit, agent):
     expect(page.get_by_role("button", name="Make v1 live (replaces v3)")).to_be_disabled()
 
 
-def test_a_second_tab_stays_truthful(visit, agent):
+def test_a_second_tab_shows_the_current_state(visit, agent):
     visitor = visit()
     first = visitor.goto(history(agent))
     second = visitor.open()
@@ -171,7 +171,7 @@ def test_a_second_tab_stays_truthful(visit, agent):
     assert visitor.console == []
 
 
-def test_without_javascript(visit, agent, api):
+def test_the_history_works_without_javascript(visit, agent, api):
     patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be brief."]))
     patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be short."]))
     page = visit(java_script_enabled=False).goto(history(agent))
@@ -215,7 +215,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("layout", ["sides", "unified"])
-def test_hostile_text_stays_text_and_the_console_empty(visit, api, agent, layout):
+def test_markup_in_texts_is_escaped_without_console_errors(visit, api, agent, layout):
     fields = {
         "name": HOSTILE[:200],
         "description": HOSTILE,
@@ -254,7 +254,7 @@ def test_hostile_text_stays_text_and_the_console_empty(visit, api, agent, layout
     assert visitor.console == []
 
 
-def test_200_kb_of_instructions_are_compared_and_stepped_through(visit, api):
+def test_200_kb_of_instructions_are_compared_step_by_step(visit, api):
     agent = "huge-text"
     lines = [f"{number}. Answer politely, and name case {number} in the first line of it." for number in range(3200)]
     make(api, agent, instructions="\n".join(lines))

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import live_number, patch
 
 
-def test_the_newest_version_is_in_sight_below_one_row_of_controls(visit: Any, agent: str, api: Any):
+def test_the_newest_version_is_visible_below_one_row_of_controls(visit: Any, agent: str, api: Any):
     patch(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
@@ -23,7 +23,7 @@ def test_the_newest_version_is_in_sight_below_one_row_of_controls(visit: Any, ag
     expect(page.get_by_label("Author")).to_be_visible()
 
 
-def test_a_version_is_made_live_from_its_menu(visit: Any, agent: str, api: Any):
+def test_a_version_is_published_from_its_menu(visit: Any, agent: str, api: Any):
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(f"/agents/{agent}/versions")
@@ -39,7 +39,7 @@ def test_a_version_is_made_live_from_its_menu(visit: Any, agent: str, api: Any):
     assert visitor.console == []
 
 
-def test_a_move_of_live_reads_from_top_to_bottom(visit: Any, agent: str):
+def test_an_activation_reads_from_top_to_bottom(visit: Any, agent: str):
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     move = visitor.goto(f"/agents/{agent}/activations").locator(".timeline-item").first

@@ -50,12 +50,12 @@ def secret_of(key):
     return table.table().find(key).secret
 
 
-def test_a_superuser_keeps_a_provider_with_its_key(house):
+def test_a_superuser_creates_a_provider_with_its_key(house):
     assert secret_of("house") == SECRET
     assert SECRET not in house.encrypted_key
 
 
-def test_a_key_is_on_no_page_and_in_no_log(staff, house):
+def test_a_key_appears_on_no_page_and_in_no_log(staff, house):
     pages = [staff.get(address(house)), staff.get(reverse("admin:runs_app_modelprovider_changelist"))]
     pages.append(staff.post(address(house), {**FIELDS, "title": ""}))
 
@@ -64,14 +64,14 @@ def test_a_key_is_on_no_page_and_in_no_log(staff, house):
     assert SECRET not in str(list(LogEntry.objects.values()))
 
 
-def test_an_empty_field_keeps_the_key(staff, house):
+def test_an_empty_field_preserves_the_key(staff, house):
     staff.post(address(house), {**FIELDS, "secret": "", "title": "Our house"})
 
     assert ModelProvider.objects.get().title == "Our house"
     assert secret_of("house") == SECRET
 
 
-def test_a_key_can_be_changed_and_forgotten(staff, house):
+def test_a_key_can_be_changed_and_deleted(staff, house):
     staff.post(address(house), {**FIELDS, "secret": "another"})
     assert secret_of("house") == "another"
 
@@ -80,7 +80,7 @@ def test_a_key_can_be_changed_and_forgotten(staff, house):
 
 
 @pytest.mark.parametrize("moved", [{"base_url": "https://elsewhere.example.org"}, {"dialect": "anthropic"}])
-def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
+def test_a_provider_with_a_new_address_needs_its_key_again(staff, house, moved):
     answer = staff.post(address(house), {**FIELDS, "secret": "", **moved})
 
     assert errors(answer) == {
@@ -103,14 +103,14 @@ def test_a_provider_that_moves_needs_its_key_again(staff, house, moved):
         ({"names": "[1]"}, "names", "Enter a list of texts"),
     ],
 )
-def test_what_cannot_be_is_said_at_its_field(staff, fault, field, words):
+def test_an_invalid_value_is_an_error_at_its_field(staff, fault, field, words):
     answer = staff.post(ADD, {**FIELDS, **fault})
 
     assert [*errors(answer)] == [field]
     assert words in errors(answer)[field][0]
 
 
-def test_the_list_says_which_can_be_used(staff, house):
+def test_the_list_shows_which_providers_are_usable(staff, house):
     ModelProvider.objects.create(key="attic", title="Attic", is_enabled=False)
 
     page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
@@ -119,7 +119,7 @@ def test_the_list_says_which_can_be_used(staff, house):
     assert "It is switched off in the admin." in page
 
 
-def test_nobody_but_a_superuser_sees_them(client, house):
+def test_only_superusers_see_providers(client, house):
     client.force_login(member(Role.MANAGER, "", is_staff=True))
 
     assert client.get(address(house)).status_code == 403

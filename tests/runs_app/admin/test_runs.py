@@ -20,7 +20,7 @@ def staff(client, db):
 
 
 @pytest.mark.usefixtures("engine_at_rest")
-def test_runs_are_counted_when_they_are_over(staff):
+def test_runs_are_counted_when_finished(staff):
     before = {status: read(staff, "agentcms_runs_ended_total", status=status) for status in ("succeeded", "failed")}
     editor = member("editor")
 
@@ -34,7 +34,7 @@ def test_runs_are_counted_when_they_are_over(staff):
 
 
 @pytest.mark.django_db
-def test_staff_read_the_runs_of_owners_that_they_publish_for(client):
+def test_staff_read_runs_of_owners_they_publish_for(client):
     agent, theirs = AgentFactory(), AgentFactory(owner_id="them")
     for each, owner in ((agent, ""), (theirs, "them")):
         said = {"messages": [{"role": "user", "content": [{"type": "text", "text": f"Hello {owner}<b>"}]}]}
@@ -54,7 +54,7 @@ def test_staff_read_the_runs_of_owners_that_they_publish_for(client):
     assert client.post(reverse("admin:runs_app_agentrun_delete", args=[run.pk])).status_code == 403
 
 
-def test_the_server_starts_without_what_models_need():
+def test_the_server_starts_without_loading_model_libraries():
     heavy = ("pydantic_ai", "openai", "anthropic", "google.genai")
     script = f"import sys, agentcms.wsgi, agentcms.urls; print([name for name in {heavy} if name in sys.modules])"
 

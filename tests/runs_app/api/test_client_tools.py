@@ -32,7 +32,7 @@ def call_of(run):
     return {"role": "assistant", "content": [said]}
 
 
-def test_a_call_ends_the_run(editor):
+def test_a_client_tool_call_ends_the_run(editor):
     run = ended(begin(AgentFactory(model=DEMO), editor, ASK, client_tools=PLACE))
 
     assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
@@ -41,7 +41,7 @@ def test_a_call_ends_the_run(editor):
     assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "tool-calls"
 
 
-def test_the_result_goes_on_with_the_conversation(editor):
+def test_the_result_continues_the_conversation(editor):
     agent = AgentFactory(model=DEMO)
     first = ended(begin(agent, editor, ASK, client_tools=PLACE))
 
@@ -51,7 +51,7 @@ def test_the_result_goes_on_with_the_conversation(editor):
     assert "Lisbon" in run.output
 
 
-def test_a_thread_remembers_the_call_whose_result_comes_alone(editor):
+def test_a_thread_supplies_the_call_of_a_single_result(editor):
     agent = AgentFactory(model=DEMO, memory="last-messages")
     first = ended(begin(agent, editor, ASK, client_tools=PLACE, thread="t"))
 
@@ -67,7 +67,7 @@ def test_a_thread_remembers_the_call_whose_result_comes_alone(editor):
     ]
 
 
-def test_a_result_without_its_call_is_answered_all_the_same(editor):
+def test_a_result_without_its_call_is_accepted(editor):
     agent = AgentFactory(model=DEMO)
     first = ended(begin(agent, editor, ASK, client_tools=PLACE))
 
@@ -76,7 +76,7 @@ def test_a_result_without_its_call_is_answered_all_the_same(editor):
     assert "Lisbon" in run.output
 
 
-def test_a_call_whose_result_is_not_sent_has_none(editor):
+def test_a_call_without_a_result_has_none(editor):
     agent = AgentFactory(model=DEMO)
     first = ended(begin(agent, editor, ASK, client_tools=PLACE))
 
@@ -86,7 +86,7 @@ def test_a_call_whose_result_is_not_sent_has_none(editor):
     assert "The caller sent no result" in run.output
 
 
-def test_a_tool_of_the_caller_cannot_have_the_name_of_one_of_the_agents(editor):
+def test_a_client_tool_cannot_have_the_name_of_an_agent_tool(editor):
     AgentFactory(id="helper", model=DEMO)
     AgentFactory(
         id="concierge", model=DEMO, tools=["word-count", "gone"], workflows=["triage-ticket"], agents=["helper"]
@@ -106,7 +106,7 @@ def test_a_tool_of_the_caller_cannot_have_the_name_of_one_of_the_agents(editor):
     ]
 
 
-def test_what_nothing_registered_keeps_no_name_from_the_caller(editor):
+def test_an_unregistered_tool_reserves_no_name(editor):
     tool = [{**PLACE[0], "name": "gone"}]
 
     run = ended(begin(AgentFactory(model=DEMO, tools=["gone"]), editor, "Use gone", client_tools=tool))
@@ -127,7 +127,7 @@ def test_what_nothing_registered_keeps_no_name_from_the_caller(editor):
     ],
     ids=["a list", "an odd name", "no object", "an empty schema", "a schema of text", "a number", "too many"],
 )
-def test_odd_tools_are_refused(tools, path):
+def test_invalid_client_tools_are_refused(tools, path):
     if path is None:
         assert body.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
         return

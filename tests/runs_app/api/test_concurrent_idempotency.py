@@ -10,7 +10,7 @@ from tests.runs import DEMO, begin, ended
 pytestmark = pytest.mark.usefixtures("engine_at_rest")
 
 
-def test_requests_at_once_with_one_key_make_one_run():
+def test_concurrent_requests_with_one_key_create_one_run():
     agent, editor = AgentFactory(model=DEMO), member("editor")
 
     runs = together([lambda: begin(agent, editor, key="a").pk] * 5)

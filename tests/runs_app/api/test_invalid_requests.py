@@ -40,7 +40,7 @@ def editor():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_done_is_a_400_with_its_place(editor, body, field):
+def test_an_invalid_request_is_a_400_with_its_path(editor, body, field):
     for act in ("generate", "stream"):
         answer = editor.post(f"/api/agents/concierge/{act}", body)
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_done_is_a_400_with_its_place(editor, body, field):
     assert AgentRun.objects.count() == 0
 
 
-def test_all_faults_are_told_at_once(editor):
+def test_all_errors_are_reported_together(editor):
     body = {
         "messages": [{"role": "system", "content": "Be rude."}, "a", {"role": "user", "content": [{"type": "image"}]}],
         "instructions": "Be rude.",
@@ -74,14 +74,14 @@ def test_all_faults_are_told_at_once(editor):
     ]
 
 
-def test_a_long_name_is_told_in_short(editor):
+def test_a_long_name_is_shortened_in_the_error(editor):
     answer = editor.post("/api/agents/concierge/generate", {"messages": "a", "clientTools": {"x" * 100_000: {}}})
 
     assert (answer.status_code, len(answer.content) < 500) == (400, True)
 
 
 @pytest.mark.parametrize("messages", ["", " \n", [{"role": "user", "content": ""}], ["a", ["b"], " "]], ids=str)
-def test_nothing_is_no_message(editor, messages):
+def test_an_empty_message_is_refused(editor, messages):
     answer = editor.post("/api/agents/concierge/generate", {"messages": messages})
 
     assert (answer.status_code, answer.body["code"]) == (400, "invalid_body")
@@ -89,7 +89,7 @@ def test_nothing_is_no_message(editor, messages):
 
 
 @pytest.mark.parametrize("name", ["toolCallId", "toolName"])
-def test_a_result_names_its_call(editor, name):
+def test_a_tool_result_needs_its_call(editor, name):
     part = {"type": "tool-result", "toolCallId": "1", "toolName": "a", "result": 1, name: ""}
 
     answer = editor.post("/api/agents/concierge/generate", {"messages": [{"role": "tool", "content": [part]}]})
@@ -97,13 +97,13 @@ def test_a_result_names_its_call(editor, name):
     assert answer.body["issues"] == [{"field": f"messages[0].content[0].{name}", "message": "This may not be blank."}]
 
 
-def test_what_changes_nothing_is_ignored(editor):
+def test_options_without_effect_are_ignored(editor):
     body = {"messages": "Hello", "requestContext": {"a": 1}, "runId": "x", "savePerStep": True, "tracingOptions": {}}
 
     assert editor.post("/api/agents/concierge/generate", body).status_code == 200
 
 
-def test_an_input_is_no_larger_than_it_may_be(editor, settings):
+def test_a_too_large_input_is_refused(editor, settings):
     settings.RUN_MAX_INPUT = 4096
 
     answer = editor.post("/api/agents/concierge/generate", {"messages": "x" * 5000})
@@ -113,7 +113,7 @@ def test_an_input_is_no_larger_than_it_may_be(editor, settings):
 
 
 @pytest.mark.parametrize("run_id", ["nonsense", "", "01a1fe8c-7c7b-7404-8d6a-c04284d0e6f1"])
-def test_a_run_that_is_not_there_is_a_404(editor, run_id):
+def test_a_missing_run_is_a_404(editor, run_id):
     assert editor.get(f"/api/runs/{run_id or 'x'}/events").status_code == 404
     assert editor.post("/api/agents/concierge/observe", {"runId": run_id}).status_code == 404
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_not_there_is_a_404(editor, run_id):
     [({}, "runId"), ({"runId": 7}, "runId"), ({"runId": "x", "offset": "1"}, "offset"), ({"runId": None}, "runId")],
     ids=str,
 )
-def test_a_run_is_read_again_by_its_id_and_an_index(editor, body, field):
+def test_observing_a_run_needs_its_id_and_an_index(editor, body, field):
     answer = editor.post("/api/agents/concierge/observe", body)
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, field)
@@ -138,7 +138,7 @@ def test_a_run_has_one_id(editor, spelled):
     assert editor.get(f"/api/runs/{run_id.replace('-', '')}").status_code == 404
 
 
-def test_a_broken_body_stops_no_run(editor):
+def test_an_invalid_body_cancels_no_run(editor):
     run_id = editor.post("/api/agents/concierge/generate", {"messages": "a"}).body["runId"]
 
     for body in (b"{", b"[]", b'{"a":1,"a":2}'):

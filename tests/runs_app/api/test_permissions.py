@@ -32,7 +32,7 @@ def status(caller, method, path, body=None):
 @pytest.mark.parametrize(
     ("role", "expected"), [("viewer", 403), ("editor", 200), ("publisher", 200), ("manager", 200)]
 )
-def test_asking_takes_an_editor(agent, role, expected):
+def test_running_an_agent_needs_the_editor_role(agent, role, expected):
     caller = Caller(api_key(member(role)))
 
     assert status(caller, "POST", "/api/agents/concierge/generate", ASK) == expected
@@ -42,7 +42,7 @@ def test_asking_takes_an_editor(agent, role, expected):
     assert status(caller, "GET", "/api/agents/providers") == 200
 
 
-def test_a_key_cut_to_a_viewer_asks_nothing(agent):
+def test_a_viewer_key_cannot_run_agents(agent):
     caller = Caller(api_key(member("manager"), "viewer"))
 
     answer = caller.post("/api/agents/concierge/generate", ASK)
@@ -50,7 +50,7 @@ def test_a_key_cut_to_a_viewer_asks_nothing(agent):
     assert (answer.status_code, "role editor" in answer.body["error"]) == (403, True)
 
 
-def test_a_stranger_finds_neither_the_agent_nor_the_run(agent):
+def test_a_user_of_another_owner_finds_neither_agent_nor_run(agent):
     run = ended(begin(agent, member("editor")))
     stranger = Caller(api_key(member("manager", "elsewhere")))
 
@@ -67,7 +67,7 @@ def test_a_stranger_finds_neither_the_agent_nor_the_run(agent):
     assert AgentRun.objects.count() == 1
 
 
-def test_a_run_is_read_by_who_asked_and_by_publishers(agent):
+def test_a_run_is_read_by_its_user_and_by_publishers(agent):
     asker = member("editor")
     run = ended(begin(agent, asker))
     callers = {
@@ -85,7 +85,7 @@ def test_a_run_is_read_by_who_asked_and_by_publishers(agent):
         assert caller.get("/api/runs").body["total"] == (1 if expected == 200 else 0)
 
 
-def test_who_may_not_edit_any_more_reads_but_stops_nothing(agent):
+def test_a_former_editor_reads_runs_and_cannot_cancel_them(agent):
     asker = member("editor")
     run = ended(begin(agent, asker))
     asker.memberships.update(role="viewer")
@@ -95,7 +95,7 @@ def test_who_may_not_edit_any_more_reads_but_stops_nothing(agent):
     assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
 
 
-def test_who_may_not_see_the_owner_any_more_reads_what_was_said_and_not_what_the_agent_was_told(agent):
+def test_a_former_member_reads_the_answer_without_the_configuration(agent):
     asker = member("editor")
     run = ended(begin(agent, asker))
     caller = Caller(api_key(asker))
@@ -108,7 +108,7 @@ def test_who_may_not_see_the_owner_any_more_reads_what_was_said_and_not_what_the
     assert caller.post(f"/api/runs/{run.pk}/cancel").status_code == 403
 
 
-def test_the_run_of_a_sub_agent_does_not_tell_what_its_caller_may_not_see(agent):
+def test_the_run_of_a_sub_agent_hides_what_its_user_may_not_see(agent):
     AgentFactory(id="ours", owner_id="acme", model=DEMO, agents=["concierge", "proofreader"])
     caller = Caller(api_key(member("editor", "acme")))
 
@@ -121,7 +121,7 @@ def test_the_run_of_a_sub_agent_does_not_tell_what_its_caller_may_not_see(agent)
     assert told["proofreader"]["instructions"]  # what lives in code everybody may see
 
 
-def test_a_key_repeated_by_somebody_else_is_another_run(agent):
+def test_an_idempotency_key_of_another_user_creates_another_run(agent):
     for user in (member("editor"), member("editor")):
         Caller(api_key(user)).post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
 

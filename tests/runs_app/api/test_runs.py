@@ -45,7 +45,7 @@ def data(blocks):
 # --- generate
 
 
-def test_generate_answers_with_the_whole_answer(editor, agent):
+def test_generate_returns_the_complete_answer(editor, agent):
     answer = editor.post("/api/agents/concierge/generate", ASK)
 
     run = AgentRun.objects.get()
@@ -60,7 +60,7 @@ def test_generate_answers_with_the_whole_answer(editor, agent):
     assert (answer.body["versionNumber"], answer.body["isDemo"]) == (1, True)
 
 
-def test_generate_tells_the_calls_of_each_step(editor):
+def test_generate_returns_the_tool_calls_of_each_step(editor):
     AgentFactory(id="concierge", model=DEMO, tools=["word-count"])
 
     body = editor.post("/api/agents/concierge/generate", {"messages": "Use word-count on this"}).body
@@ -73,7 +73,7 @@ def test_generate_tells_the_calls_of_each_step(editor):
     assert [message["role"] for message in body["response"]["messages"]] == ["assistant", "tool", "assistant"]
 
 
-def test_a_run_that_fails_is_no_server_error(editor):
+def test_a_failed_run_is_no_server_error(editor):
     AgentFactory(id="concierge", model={"provider": "nobody", "name": "nothing"})
 
     answer = editor.post("/api/agents/concierge/generate", ASK)
@@ -84,7 +84,7 @@ def test_a_run_that_fails_is_no_server_error(editor):
     assert answer.headers["X-Run-ID"] == str(run.pk)
 
 
-def test_a_draft_or_any_version_can_be_asked(editor, agent):
+def test_a_draft_or_any_version_can_run(editor, agent):
     agent.edit({"name": "Two"})
     version = agent.versions.get(version_number=1)
 
@@ -98,7 +98,7 @@ def test_a_draft_or_any_version_can_be_asked(editor, agent):
         assert (body["versionNumber"], AgentRun.objects.get(pk=body["runId"]).target) == (number, target)
 
 
-def test_a_version_of_another_agent_does_not_exist(editor, agent):
+def test_a_version_of_another_agent_is_not_found(editor, agent):
     other = AgentFactory(id="other")
 
     for query in (f"versionId={other.active_version_id}", "versionId=nonsense", "versionNumber=7"):
@@ -107,13 +107,13 @@ def test_a_version_of_another_agent_does_not_exist(editor, agent):
         assert answer.body["error"].startswith("Version with id")
 
 
-def test_an_agent_in_code_runs_too(editor):
+def test_an_agent_in_code_can_run(editor):
     body = editor.post("/api/agents/proofreader/generate", ASK).body
 
     assert (body["agentId"], body["versionId"]) == ("proofreader", None)
 
 
-def test_the_same_key_names_the_same_run(editor, agent):
+def test_an_idempotency_key_returns_the_same_run(editor, agent):
     first = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
     second = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
     other = editor.post("/api/agents/concierge/generate", {"messages": "Else"}, Idempotency_Key="a")
@@ -123,7 +123,7 @@ def test_the_same_key_names_the_same_run(editor, agent):
     assert (other.status_code, other.body["code"]) == (422, "key_reused")
 
 
-def test_a_key_names_the_same_run_though_another_version_went_live(editor, agent):
+def test_an_idempotency_key_returns_the_same_run_after_publishing(editor, agent):
     first = editor.post("/api/agents/concierge/generate", ASK, Idempotency_Key="a")
     editor.patch("/api/stored/agents/concierge", {"instructions": "Whisper.", "autoPublish": True})
     agent.refresh_from_db()
@@ -135,7 +135,7 @@ def test_a_key_names_the_same_run_though_another_version_went_live(editor, agent
     assert named.status_code == 422
 
 
-def test_a_key_of_one_conversation_is_none_of_another(editor, agent):
+def test_an_idempotency_key_belongs_to_one_conversation(editor, agent):
     asked = [{**ASK, "memory": {"thread": thread}} for thread in ("one", "two")]
 
     answers = [editor.post("/api/agents/concierge/generate", body, Idempotency_Key="a") for body in asked]
@@ -146,7 +146,7 @@ def test_a_key_of_one_conversation_is_none_of_another(editor, agent):
 # --- stream
 
 
-def test_a_stream_is_made_of_bare_blocks_for_the_published_client(editor, agent):
+def test_the_stream_has_the_format_of_the_published_client(editor, agent):
     answer, blocks = streamed(editor, "POST", "/api/agents/concierge/stream", ASK)
 
     run = AgentRun.objects.get()
@@ -161,14 +161,14 @@ def test_a_stream_is_made_of_bare_blocks_for_the_published_client(editor, agent)
     assert {(each["runId"], each["from"]) for each in data(said)} == {(str(run.pk), "AGENT")}
 
 
-def test_a_reader_of_events_gets_their_numbers(editor, agent):
+def test_a_reader_that_accepts_event_streams_gets_event_ids(editor, agent):
     _, blocks = streamed(editor, "POST", "/api/agents/concierge/stream", ASK, accept="text/event-stream")
 
     numbers = [int(block.partition("\n")[0][4:]) for block in blocks if block.startswith("id: ")]
     assert numbers == list(range(1, AgentRun.objects.get().last_event_number + 1))
 
 
-def test_a_stream_goes_on_after_the_last_event_that_was_read(editor, agent, user):
+def test_a_stream_continues_after_the_last_event_id(editor, agent, user):
     run = ended(begin(agent, user))
     _, whole = streamed(editor, "GET", f"/api/runs/{run.pk}/stream")
 
@@ -178,7 +178,7 @@ def test_a_stream_goes_on_after_the_last_event_that_was_read(editor, agent, user
         assert streamed(editor, "GET", f"/api/runs/{run.pk}/stream?after={number}")[1] == rest
 
 
-def test_a_nonsense_number_is_refused(editor, agent, user):
+def test_an_invalid_event_id_is_refused(editor, agent, user):
     run = begin(agent, user)
 
     for number in ("x", "-1", "1.5", "9" * 30):
@@ -186,13 +186,13 @@ def test_a_nonsense_number_is_refused(editor, agent, user):
         assert (answer.status_code, answer.body["code"]) == (400, "invalid_header")
 
 
-def test_errors_of_a_stream_are_json(editor, agent):
+def test_stream_errors_are_json(editor, agent):
     answer = editor.post("/api/agents/nobody/stream", ASK, accept="text/event-stream")
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/json")
 
 
-def test_observe_reads_a_run_again_from_an_index(editor, agent, user):
+def test_observe_streams_a_run_from_an_index(editor, agent, user):
     run = ended(begin(agent, user))
 
     _, whole = streamed(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk)})
@@ -204,7 +204,7 @@ def test_observe_reads_a_run_again_from_an_index(editor, agent, user):
     assert editor.post("/api/agents/concierge/observe", {"runId": str(run.pk), "offset": -1}).status_code == 400
 
 
-def test_who_asks_for_the_headers_of_a_stream_waits_for_nothing(editor, user):
+def test_head_of_a_stream_responds_at_once(editor, user):
     run = begin(AgentFactory(model=SLOW), user, LONG)
 
     answer = editor.client.head(f"/api/runs/{run.pk}/stream")
@@ -214,7 +214,7 @@ def test_who_asks_for_the_headers_of_a_stream_waits_for_nothing(editor, user):
     assert editor.client.head(f"/api/runs/{run.pk}x/stream").status_code == 404
 
 
-def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, user, settings):
+def test_the_number_of_open_streams_is_limited(editor, agent, user, settings):
     settings.RUN_STREAMS = 1
     path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
     first = editor.client.get(path)
@@ -227,7 +227,7 @@ def test_no_more_streams_are_open_than_a_process_has_room_for(editor, agent, use
     assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
 
 
-def test_one_user_leaves_places_to_others(editor, agent, user, settings):
+def test_the_number_of_open_streams_per_user_is_limited(editor, agent, user, settings):
     settings.RUN_STREAMS_PER_USER = 1
     path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
     other = Caller(api_key(member("publisher")))
@@ -243,7 +243,7 @@ def test_one_user_leaves_places_to_others(editor, agent, user, settings):
 
 @pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])
 @pytest.mark.parametrize("act", ["generate", "stream"])
-def test_no_run_begins_that_nobody_can_wait_for(act, setting, status, editor, agent, user, settings):
+def test_no_run_starts_without_a_free_stream(act, setting, status, editor, agent, user, settings):
     setattr(settings, setting, 1)
     with streams.StreamSlot(user):
         refused = editor.post(f"/api/agents/concierge/{act}", ASK)
@@ -256,7 +256,7 @@ def test_no_run_begins_that_nobody_can_wait_for(act, setting, status, editor, ag
 # --- Runs
 
 
-def test_runs_are_listed_and_read(editor, agent, user):
+def test_runs_can_be_listed_and_read(editor, agent, user):
     first, second = ended(begin(agent, user)), ended(begin(AgentFactory(id="other", model=DEMO), user))
 
     listed = editor.get("/api/runs").body
@@ -273,7 +273,7 @@ def test_runs_are_listed_and_read(editor, agent, user):
     assert run["configuration"] == first.configuration
 
 
-def test_the_events_of_a_run_are_read_in_pages(editor, agent, user):
+def test_the_events_of_a_run_are_paged(editor, agent, user):
     run = ended(begin(agent, user))
 
     page = editor.get(f"/api/runs/{run.pk}/events?perPage=3").body
@@ -287,7 +287,7 @@ def test_the_events_of_a_run_are_read_in_pages(editor, agent, user):
 # --- Agents
 
 
-def test_the_agents_that_run_are_listed_by_id(editor):
+def test_runnable_agents_are_listed_by_id(editor):
     AgentFactory(id="concierge", model=DEMO, tools=["word-count", "missing"], agents=["proofreader"])
 
     listed = editor.get("/api/agents").body
@@ -302,14 +302,14 @@ def test_the_agents_that_run_are_listed_by_id(editor):
     assert "inputSchema" not in editor.get("/api/agents?partial=true").body["concierge"]["tools"]["word-count"]
 
 
-def test_an_agent_shows_the_version_that_is_asked_for(editor, agent):
+def test_an_agent_is_returned_in_the_requested_version(editor, agent):
     agent.edit({"name": "Two"})
 
     assert editor.get("/api/agents/concierge").body["name"] == "Two"
     assert editor.get("/api/agents/concierge?versionNumber=1").body["name"] == "Concierge"
 
 
-def test_the_providers_say_which_setting_is_missing(editor):
+def test_providers_name_the_missing_setting(editor):
     providers = {each["id"]: each for each in editor.get("/api/agents/providers").body["providers"]}
 
     assert providers["demo"]["connected"]

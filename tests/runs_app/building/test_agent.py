@@ -26,7 +26,7 @@ def test_a_stored_agent_answers(ask):
     assert (built.model_name, built.is_demo, built.warnings) == ("demo/echo", True, ())
 
 
-def test_instructions_model_and_options_are_those_of_the_configuration():
+def test_instructions_model_and_options_come_from_the_configuration():
     built = build(
         {
             "name": "Concierge",
@@ -54,7 +54,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("field", MISSING)
-def test_what_is_missing_is_warned_of_once_and_the_agent_answers(field, ask, caplog):
+def test_missing_entries_are_warnings_and_the_agent_answers(field, ask, caplog):
     named, sentence = MISSING[field]
     caplog.set_level(logging.WARNING, "runs_app")
 
@@ -67,13 +67,13 @@ def test_what_is_missing_is_warned_of_once_and_the_agent_answers(field, ask, cap
     assert "Good day" in ask(built, "Good day")
 
 
-def test_a_processor_that_names_none_is_warned_of():
+def test_an_unregistered_processor_is_a_warning():
     built = build({"model": DEMO, "inputProcessors": [{"strength": 3}]})
 
     assert [warning.field for warning in built.warnings] == ["inputProcessors"]
 
 
-def test_a_memory_that_nothing_runs_is_warned_of():
+def test_an_unregistered_memory_is_a_warning():
     registry.add(Entry(Kind.MEMORY, "elephant", "Elephant"))
 
     built = build({"model": DEMO, "memory": "elephant"})
@@ -81,7 +81,7 @@ def test_a_memory_that_nothing_runs_is_warned_of():
     assert [(warning.field, warning.key) for warning in built.warnings] == [("memory", "elephant")]
 
 
-def test_an_option_that_cannot_be_used_is_left_out_with_a_warning():
+def test_an_unusable_option_is_omitted_with_a_warning():
     built = build({"model": DEMO, "defaultOptions": {"temperature": "hot", "maxSteps": 2}})
 
     assert built.options == {"maxSteps": 2}
@@ -105,14 +105,14 @@ def test_an_option_that_cannot_be_used_is_left_out_with_a_warning():
         {"extraBody": {"conversation": {"id": "conv_1"}}},
     ],
 )
-def test_a_setting_of_the_model_that_is_none_is_left_out_with_a_warning(setting):
+def test_an_unknown_model_setting_is_omitted_with_a_warning(setting):
     built = build({"model": {**DEMO, **setting}})
 
     assert [(warning.field, warning.key) for warning in built.warnings] == [("model", *setting)]
     assert not built.agent.model_settings
 
 
-def test_settings_of_one_provider_are_passed_on():
+def test_provider_specific_settings_are_passed_on():
     built = build({"model": {**DEMO, "thinking": "low", "openaiReasoningEffort": "high", "google_top": 1}})
 
     assert built.agent.model_settings == {"thinking": "low", "openai_reasoning_effort": "high", "google_top": 1}
@@ -121,12 +121,12 @@ def test_settings_of_one_provider_are_passed_on():
 @pytest.mark.parametrize(
     "model", [None, [], {}, {"provider": "demo"}, {"name": "echo"}, {"provider": "demo", "name": "opera"}]
 )
-def test_without_a_model_there_is_no_agent(model):
+def test_an_agent_needs_a_model(model):
     with pytest.raises(AgentBuildError):
         build({"model": model})
 
 
-def test_two_things_of_one_name_are_one_tool():
+def test_entries_with_one_name_are_one_tool():
     registry.add(Entry(Kind.TOOL, "workflow-triage-ticket", "Same", target=lambda: "tool", schema={}))
 
     built = build({"model": DEMO, "tools": ["workflow-triage-ticket"], "workflows": ["triage-ticket"]})
@@ -134,7 +134,7 @@ def test_two_things_of_one_name_are_one_tool():
     assert [(warning.field, warning.key) for warning in built.warnings] == [("workflows", "triage-ticket")]
 
 
-def test_an_agent_that_names_no_agents_is_built_without_a_query():
+def test_an_agent_without_sub_agents_is_built_without_queries():
     AgentFactory(id="concierge", tools=["word-count"])
     stored = stored_agents.get("concierge")
     stored.build()

@@ -42,13 +42,13 @@ def streamed(built):
     return asyncio.run(listen())
 
 
-def test_the_model_sees_what_input_processors_leave(ask):
+def test_the_model_gets_the_output_of_input_processors(ask):
     answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "I am ada@example.org")
 
     assert "You said: I am [e-mail]" in answer
 
 
-def test_the_history_that_a_caller_sends_is_processed_too(ask):
+def test_input_processors_process_the_sent_history(ask):
     history = [ModelRequest([UserPromptPart("I am ada@example.org")]), ModelResponse([TextPart("Hello.")])]
 
     answer = ask(build({"model": DEMO, "inputProcessors": MASK}), "And now?", history=history)
@@ -56,7 +56,7 @@ def test_the_history_that_a_caller_sends_is_processed_too(ask):
     assert "Before that: I am [e-mail]" in answer
 
 
-def test_everybody_sees_what_output_processors_leave(thinking):
+def test_readers_get_the_output_of_output_processors(thinking):
     events = streamed(build({"model": thinking, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
 
     assert events[-1].result.output == "Write to [e-mail], please."
@@ -64,20 +64,20 @@ def test_everybody_sees_what_output_processors_leave(thinking):
     assert told == [TextPart("Write to [e-mail], please.")]
 
 
-def test_nothing_unprocessed_is_streamed(thinking):
+def test_unprocessed_text_is_not_streamed(thinking):
     events = streamed(build({"model": thinking, "outputProcessors": MASK}))
 
     assert "ada@example" not in str(events[:-1])
 
 
-def test_without_output_processors_a_stream_flows(thinking):
+def test_without_output_processors_text_is_streamed(thinking):
     events = streamed(build({"model": thinking}))
 
     assert any(isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart) for event in events)
     assert len(events) > 6
 
 
-def test_processors_run_in_the_order_of_the_agent(ask):
+def test_processors_run_in_their_configured_order(ask):
     @processor("exclaim")
     def exclaim(text: str, sign: str = "!") -> str:
         return text + sign
@@ -87,7 +87,7 @@ def test_processors_run_in_the_order_of_the_agent(ask):
     assert "You said: What?!." in ask(build({"model": DEMO, "inputProcessors": chosen}), "What")
 
 
-def test_a_processor_may_be_asynchronous(ask):
+def test_a_processor_can_be_asynchronous(ask):
     @processor("whisper")
     async def whisper(text: str) -> str:
         return text.lower()
@@ -105,7 +105,7 @@ def test_a_processor_may_be_asynchronous(ask):
     ids=["refusal", "fault", "no text"],
 )  # fmt: skip
 @pytest.mark.parametrize("side", ["inputProcessors", "outputProcessors"])
-def test_what_a_processor_does_not_let_through_goes_nowhere(ask, does, sentence, side):
+def test_text_that_a_processor_refuses_is_not_used(ask, does, sentence, side):
     @processor("guard")
     def guard(text: str) -> str:
         if isinstance(does, Exception):
@@ -118,7 +118,7 @@ def test_what_a_processor_does_not_let_through_goes_nowhere(ask, does, sentence,
     assert stopped.value.message == sentence
 
 
-def test_tools_are_called_behind_output_processors(run):
+def test_tools_are_called_with_output_processors(run):
     built = build({"model": DEMO, "tools": ["word-count"], "outputProcessors": MASK})
 
     assert run(built, 'Use word-count {"text": "a b"}').output.endswith("word-count says 2.")

@@ -47,13 +47,13 @@ def test_a_workflow_is_called(calling):
     assert calling(text, workflows=["triage-ticket"]) == ({"queue": "billing", "priority": "high"}, "success")
 
 
-def test_a_sub_agent_is_asked(calling):
+def test_a_sub_agent_is_called(calling):
     said = calling('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
 
     assert said == ("proofreader was asked: Mend this", "success")
 
 
-def test_a_stored_sub_agent_says_what_it_is_for():
+def test_a_stored_sub_agent_has_its_description():
     AgentFactory(id="clerk", description="Files letters.")
     AgentFactory(id="concierge", agents=["clerk"])
 
@@ -64,7 +64,7 @@ def test_a_stored_sub_agent_says_what_it_is_for():
     assert "Files letters." in offered.description
 
 
-def test_a_sub_agent_of_another_owner_does_not_exist():
+def test_a_sub_agent_of_another_owner_is_not_found():
     AgentFactory(id="clerk", owner_id="press")
     AgentFactory(id="concierge", agents=["clerk"], owner_id="support")
 
@@ -73,7 +73,7 @@ def test_a_sub_agent_of_another_owner_does_not_exist():
     assert [warning.message for warning in built.warnings] == ["No agent is registered as 'clerk'."]
 
 
-def test_a_tool_is_found_by_its_id_where_no_key_is_like_it(calling):
+def test_a_tool_is_found_by_id_where_no_key_matches(calling):
     @tool("clock-tower", id="tower")
     def strike(times: int) -> str:
         return "dong " * times
@@ -81,7 +81,7 @@ def test_a_tool_is_found_by_its_id_where_no_key_is_like_it(calling):
     assert calling('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
 
 
-def test_a_tool_may_be_asynchronous(calling):
+def test_a_tool_can_be_asynchronous(calling):
     @tool("dove")
     async def dove() -> str:
         return "coo"
@@ -89,7 +89,7 @@ def test_a_tool_may_be_asynchronous(calling):
     assert calling("Use dove", tools=["dove"]) == ("coo", "success")
 
 
-def test_a_tool_that_fails_tells_the_model(calling):
+def test_the_model_gets_the_error_of_a_tool(calling):
     content, outcome = calling('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
 
     assert outcome == "failed"
@@ -97,7 +97,7 @@ def test_a_tool_that_fails_tells_the_model(calling):
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
-def test_no_tool_can_end_the_loop_of_all_runs(calling, error):
+def test_a_tool_cannot_stop_the_event_loop(calling, error):
     @tool("saboteur")
     def saboteur() -> str:
         raise error("now")
@@ -105,7 +105,7 @@ def test_no_tool_can_end_the_loop_of_all_runs(calling, error):
     assert calling("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
 
 
-def test_no_asynchronous_tool_can_either(calling):
+def test_an_asynchronous_tool_cannot_stop_the_event_loop(calling):
     @tool("saboteur")
     async def saboteur() -> str:
         raise SystemExit("now")
@@ -113,7 +113,7 @@ def test_no_asynchronous_tool_can_either(calling):
     assert calling("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
 
 
-def test_a_sub_agent_that_fails_tells_the_model(run):
+def test_the_model_gets_the_error_of_a_sub_agent(run):
     async def failing(key, prompt, call_id):
         raise RuntimeError("It fell over.")
 
@@ -122,7 +122,7 @@ def test_a_sub_agent_that_fails_tells_the_model(run):
     assert "RuntimeError: It fell over." in result.output
 
 
-def test_a_tool_that_takes_too_long_is_given_up(run, settings):
+def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
     settings.RUN_TOOL_TIMEOUT = 0.05
 
     @tool("sloth")
@@ -135,7 +135,7 @@ def test_a_tool_that_takes_too_long_is_given_up(run, settings):
     assert "Timed out after 0.05 seconds" in str(result.all_messages())
 
 
-def test_a_tool_that_needs_approval_does_nothing(calling):
+def test_a_tool_that_needs_approval_is_not_called(calling):
     content, outcome = calling('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
 
     assert outcome == "failed"
@@ -148,7 +148,7 @@ def test_a_tool_that_needs_approval_does_nothing(calling):
     [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]}), ("a\ud800", "a?")],
     ids=["infinity", "bytes", "set", "half a pair"],
 )
-def test_what_a_tool_returns_becomes_json(calling, returned, told):
+def test_a_tool_result_is_converted_to_json(calling, returned, told):
     @tool("oddity")
     def oddity() -> Any:
         return returned
@@ -156,7 +156,7 @@ def test_what_a_tool_returns_becomes_json(calling, returned, told):
     assert calling("Use oddity", tools=["oddity"]) == (told, "success")
 
 
-def test_a_tool_that_returns_too_much_fails(calling):
+def test_a_tool_with_a_too_large_result_fails(calling):
     @tool("library")
     def library() -> str:
         return "book " * 100_000
@@ -168,12 +168,12 @@ def test_a_tool_that_returns_too_much_fails(calling):
 
 
 @pytest.mark.parametrize("key", ["word-count", "a" * 64, "_private"])
-def test_a_key_that_providers_take_is_the_name(key):
+def test_a_key_valid_for_providers_is_the_tool_name(key):
     assert tool_name(key) == key
 
 
 @pytest.mark.parametrize("key", ["Wörter zählen", "a" * 65, "7up", "a.b", "日本"])
-def test_any_other_key_becomes_a_name_of_its_own(key):
+def test_any_other_key_gets_a_unique_valid_name(key):
     name = tool_name(key)
 
     assert name.isascii()
@@ -182,7 +182,7 @@ def test_any_other_key_becomes_a_name_of_its_own(key):
     assert name == tool_name(name) != tool_name(f"{key}!")
 
 
-def test_the_tools_of_an_agent_are_known_by_a_stable_id():
+def test_the_toolset_of_an_agent_has_a_stable_id():
     built = build({"model": DEMO, "tools": ["word-count"]})
 
     assert "agent-tools" in [toolset.id for toolset in built.agent.toolsets]
@@ -197,7 +197,7 @@ def test_the_tools_of_an_agent_are_known_by_a_stable_id():
         ({"activeTools": ["word-count"]}, 1),
     ],
 )
-def test_the_options_say_which_tools_may_be_called(run, options, called):
+def test_options_limit_the_callable_tools(run, options, called):
     built = build({"model": DEMO, "tools": ["word-count", "calculator"]})
 
     result = run(built, "Use word-count", options=options)
@@ -205,7 +205,7 @@ def test_the_options_say_which_tools_may_be_called(run, options, called):
     assert result.usage.tool_calls == called
 
 
-def test_a_demand_for_a_tool_holds_for_the_first_step(run):
+def test_a_required_tool_applies_to_the_first_step(run):
     built = build({"model": DEMO, "tools": ["word-count", "current-time"]})
 
     result = run(built, "Hello", options={"toolChoice": {"type": "tool", "toolName": "current-time"}})
@@ -214,7 +214,7 @@ def test_a_demand_for_a_tool_holds_for_the_first_step(run):
     assert "current-time" in result.output
 
 
-def test_an_agent_in_code_is_built_like_any_other(ask):
+def test_an_agent_in_code_is_built_like_a_stored_one(ask):
     entry = registry.get(Kind.AGENT, "proofreader")
 
     assert "teh cat" in ask(build(to_wire_dict(entry.target)), "teh cat")

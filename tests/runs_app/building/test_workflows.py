@@ -26,7 +26,7 @@ def worker(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_model_is_told_what_the_job_came_to(worker):
+def test_the_model_gets_the_result_of_the_job(worker):
     user = member(Role.EDITOR)
     built = build({"model": DEMO, "workflows": ["word-frequency"]})
 
@@ -39,7 +39,7 @@ def test_the_model_is_told_what_the_job_came_to(worker):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_workflow_that_is_gone_fails_its_job(worker):
+def test_an_unregistered_workflow_fails_its_job(worker):
     job = start_workflow({"key": "gone", "arguments": {}}, None)
 
     job.refresh_from_db()
@@ -47,7 +47,7 @@ def test_a_workflow_that_is_gone_fails_its_job(worker):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failed_job_says_why(monkeypatch):
+def test_the_model_gets_the_error_of_a_failed_job(monkeypatch):
     def fail(job):
         Job.objects.filter(pk=job.pk).update(state="failed", error="ValueError: No words.")
 
@@ -60,7 +60,7 @@ def test_a_failed_job_says_why(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
+def test_cancelling_the_wait_does_not_cancel_the_job(monkeypatch):
     looked = threading.Event()
     monkeypatch.setattr(runner, "send", lambda job: None)
     monkeypatch.setattr(Job, "refresh_from_db", lambda job: looked.set())
@@ -78,7 +78,7 @@ def test_who_stops_waiting_does_not_stop_the_job(monkeypatch):
     assert Job.objects.get().state == "queued"
 
 
-def test_a_real_worker_does_it(served):
+def test_a_worker_process_runs_the_job(served):
     agent = {
         "id": "letter-counter",
         "name": "Counter",

@@ -20,11 +20,11 @@ from runs_app.display.formats import duration, money, tokens
         (-1, "0 ms"),
     ],
 )
-def test_a_duration(seconds, text):
+def test_durations_are_formatted(seconds, text):
     assert duration(timedelta(seconds=seconds)) == text
 
 
-def test_no_duration_is_blank():
+def test_a_missing_duration_is_blank():
     assert duration(None) == ""
 
 
@@ -32,11 +32,11 @@ def test_no_duration_is_blank():
     ("cost", "text"),
     [("0", "$0.00"), ("0.00012345", "$0.00012"), ("0.0099", "$0.0099"), ("0.014", "$0.01"), ("1234.5", "$1,234.50")],
 )
-def test_money(cost, text):
+def test_prices_are_formatted(cost, text):
     assert money(Decimal(cost)) == text
 
 
-def test_no_price_is_blank():
+def test_a_missing_price_is_blank():
     assert money(None) == ""
 
 

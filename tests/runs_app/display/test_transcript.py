@@ -21,7 +21,7 @@ def transcript(*chunks):
     return Transcript(events(*chunks))
 
 
-def test_pieces_of_text_become_one_passage():
+def test_text_deltas_become_one_part():
     found = transcript(
         ("text-start", {"id": "1"}), ("text-delta", {"text": "Good "}), ("text-delta", {"text": "day."})
     )
@@ -30,11 +30,11 @@ def test_pieces_of_text_become_one_passage():
     assert found.last_number == 3
 
 
-def test_text_without_a_start_is_a_passage_too():
+def test_text_without_a_start_event_is_a_part():
     assert transcript(("text-delta", {"text": "Hello"})).said == [TextPart("text", "Hello")]
 
 
-def test_a_call_stands_where_it_was_made_and_holds_its_result():
+def test_a_call_is_at_its_position_with_its_result():
     found = transcript(
         ("text-delta", {"text": "Let me count."}),
         ("tool-call", {"toolCallId": "a", "toolName": "word-count", "args": {"text": "one two"}}),
@@ -49,7 +49,7 @@ def test_a_call_stands_where_it_was_made_and_holds_its_result():
     assert call.ended_at - call.began_at == timedelta(seconds=1)
 
 
-def test_a_result_that_is_an_error_says_so():
+def test_an_error_result_is_marked():
     called = ("tool-call", {"toolCallId": "a", "toolName": "calculator", "args": {}})
 
     by_flag = transcript(called, ("tool-result", {"toolCallId": "a", "result": "No.", "isError": True}))
@@ -59,24 +59,24 @@ def test_a_result_that_is_an_error_says_so():
     assert [found.calls["a"].result for found in (by_flag, by_type)] == ["No.", "No."]
 
 
-def test_workflows_and_sub_agents_have_words_of_their_own():
+def test_workflows_and_sub_agents_have_their_own_labels():
     assert ToolCallPart("a", "workflow-triage-ticket").noun == "workflow"
     assert ToolCallPart("a", "agent-reply-drafter").noun == "sub-agent"
     assert ToolCallPart("a", "agent-reply-drafter").title == "reply-drafter"
 
 
-def test_a_result_without_its_call_is_left_out():
+def test_a_result_without_its_call_is_omitted():
     assert transcript(("tool-result", {"toolCallId": "gone", "result": 1})).said == []
 
 
-def test_a_huge_value_is_cut_and_says_how_long_it_is():
+def test_a_huge_value_is_truncated_with_its_length():
     found = transcript(("tool-call", {"toolCallId": "a", "toolName": "x", "args": {"text": "a" * 30_000}}))
 
     assert found.calls["a"].arguments.endswith("characters in total)")
     assert len(found.calls["a"].arguments) < 20_100
 
 
-def test_the_time_goes_to_waiting_the_model_and_the_tools():
+def test_time_is_divided_between_queue_model_and_tools():
     happened = events(
         ("start", {}),
         ("step-start", {}),
@@ -101,7 +101,7 @@ def test_the_time_goes_to_waiting_the_model_and_the_tools():
     ]
 
 
-def test_what_never_ended_lasts_until_the_run_did():
+def test_an_unfinished_span_ends_with_the_run():
     happened = events(("step-start", {}), ("tool-call", {"toolCallId": "a", "toolName": "word-count"}))
     run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(seconds=4))
 
@@ -110,7 +110,7 @@ def test_what_never_ended_lasts_until_the_run_did():
     assert (tool.x, tool.width) == (500, 500)
 
 
-def test_a_bar_can_be_seen_however_short_and_stays_inside():
+def test_a_short_bar_is_visible_and_inside_the_chart():
     happened = events(("step-start", {}), ("step-finish", {}))
     run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(hours=3))
 

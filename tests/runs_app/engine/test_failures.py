@@ -30,7 +30,7 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_failure_is_a_sentence(error, said):
+def test_a_failure_has_a_message(error, said):
     told = failure_message(error, MODEL)
 
     assert said in told
@@ -49,7 +49,7 @@ def test_a_failure_is_a_sentence(error, said):
     ],
     ids=["in the body", "in the message", "a text body", "a header", "masked"],
 )
-def test_no_sentence_quotes_a_key(error):
+def test_a_message_contains_no_key(error):
     told = failure_message(error, MODEL)
 
     assert KEY not in told
@@ -57,17 +57,17 @@ def test_no_sentence_quotes_a_key(error):
     assert "345P" not in told
 
 
-def test_a_fault_of_ours_tells_nothing_but_that_it_is_one():
+def test_an_internal_error_has_a_generic_message():
     assert failure_message(KeyError("secret"), MODEL) == UNKNOWN_FAILURE_MESSAGE
     assert not is_expected(KeyError("secret"))
 
 
-def test_a_long_reason_is_cut():
+def test_a_long_message_is_truncated():
     assert len(failure_message(ai.UserError("word " * 500), MODEL)) < 400
 
 
 @pytest.mark.django_db
-def test_no_sentence_quotes_a_key_that_looks_like_a_word():
+def test_a_message_contains_no_key_that_looks_like_a_word():
     house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
     house.set_secret("sesame")
     house.save()

@@ -19,7 +19,7 @@ def agent():
     return AgentFactory(id="concierge", model=SLOW)
 
 
-def test_a_user_has_so_many_runs_at_once(agent, settings):
+def test_the_number_of_runs_per_user_is_limited(agent, settings):
     settings.RUNS_PER_USER = 1
     user = member("editor")
     run = begin(agent, user, LONG)
@@ -35,7 +35,7 @@ def test_a_user_has_so_many_runs_at_once(agent, settings):
     assert ended(begin(other, user)).status == "succeeded"
 
 
-def test_an_agent_has_so_many_runs_at_once(agent, settings):
+def test_the_number_of_runs_per_agent_is_limited(agent, settings):
     settings.RUNS_PER_AGENT = 1
     begin(agent, member("editor"), LONG)
 
@@ -67,7 +67,7 @@ def speaks():
     return agent
 
 
-def test_a_model_that_does_not_come_to_an_end_is_stopped(speaks, settings):
+def test_the_number_of_steps_is_limited(speaks, settings):
     settings.RUN_MAX_TOKENS = 1000
 
     async def forever(messages, info):
@@ -80,7 +80,7 @@ def test_a_model_that_does_not_come_to_an_end_is_stopped(speaks, settings):
     assert 0 < len(run.output) <= 8500
 
 
-def test_a_run_calls_so_many_tools(speaks, monkeypatch):
+def test_the_number_of_tool_calls_is_limited(speaks, monkeypatch):
     monkeypatch.setattr(options, "MOST_CALLS", 3)
 
     async def many(messages, info):

@@ -14,7 +14,7 @@ def editor():
     return member("editor")
 
 
-def test_an_answer_is_kept_with_everything_about_it(editor):
+def test_a_run_stores_answer_usage_and_times(editor):
     agent = AgentFactory(model=DEMO)
 
     done = ended(begin(agent, editor))
@@ -30,7 +30,7 @@ def test_an_answer_is_kept_with_everything_about_it(editor):
     assert (done.holder, done.lease_until) == ("", None)
 
 
-def test_the_events_are_numbered_and_tell_the_answer(editor):
+def test_the_events_are_numbered_and_contain_the_answer(editor):
     done = ended(begin(AgentFactory(model=DEMO), editor))
 
     events = list(done.events.all())
@@ -48,14 +48,14 @@ def test_the_events_are_numbered_and_tell_the_answer(editor):
     assert {event.type for event in events} == {"chunk", "step-start", "step-finish", "finish"}
 
 
-def test_pieces_of_a_text_that_come_together_are_one_event(editor):
+def test_text_deltas_are_combined_into_one_event(editor):
     done = ended(begin(AgentFactory(model=DEMO), editor, "word " * 500))
 
     assert len(done.output.split()) > 500
     assert len(chunks(done, "text-delta")) < 100
 
 
-def test_a_tool_is_called_and_its_result_told(editor):
+def test_a_tool_call_and_its_result_are_events(editor):
     done = ended(begin(AgentFactory(model=DEMO, tools=["word-count"]), editor, "Use word-count on this"))
 
     called = done.events.get(type="tool-call").data["payload"]
@@ -68,7 +68,7 @@ def test_a_tool_is_called_and_its_result_told(editor):
     ]
 
 
-def test_a_run_keeps_the_version_it_began_with(editor):
+def test_a_run_uses_the_version_at_its_start(editor):
     agent = AgentFactory(model=SLOW)
     begun = begin(agent, editor, "one two three four five six")
     agent.name = "Renamed"
@@ -81,7 +81,7 @@ def test_a_run_keeps_the_version_it_began_with(editor):
     assert (done.version_number, done.configuration["name"]) == (1, "Concierge")
 
 
-def test_what_cannot_be_built_fails_with_a_reason(editor, caplog):
+def test_an_agent_that_cannot_be_built_fails_with_a_reason(editor, caplog):
     done = ended(begin(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
 
     assert (done.status, done.finish_reason) == ("failed", "error")
@@ -93,7 +93,7 @@ def test_what_cannot_be_built_fails_with_a_reason(editor, caplog):
     ]
 
 
-def test_a_run_takes_no_longer_than_it_may(editor, settings):
+def test_a_run_is_stopped_at_its_timeout(editor, settings):
     settings.RUN_TIMEOUT = 3
 
     done = ended(begin(AgentFactory(model={**SLOW, "delay": 2}), editor, "one two three"))
@@ -102,7 +102,7 @@ def test_a_run_takes_no_longer_than_it_may(editor, settings):
     assert done.output.startswith("I ")
 
 
-def test_a_run_takes_no_more_tokens_than_it_may(editor, settings):
+def test_a_run_is_stopped_at_its_token_limit(editor, settings):
     settings.RUN_MAX_TOKENS = 10
 
     done = ended(begin(AgentFactory(model=DEMO), editor))
@@ -111,7 +111,7 @@ def test_a_run_takes_no_more_tokens_than_it_may(editor, settings):
     assert done.error.startswith("The run reached its limit of tokens")
 
 
-def test_trusted_code_may_start_a_run_that_nobody_asked_for(db):
+def test_code_can_start_a_run_without_a_user(db):
     done = ended(begin(AgentFactory(model=DEMO, owner_id="them"), None))
 
     assert (done.status, done.requested_by, done.owner_id) == ("succeeded", None, "them")

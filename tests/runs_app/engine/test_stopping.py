@@ -41,7 +41,7 @@ def lost(agent, user, **columns):
     return run
 
 
-def test_a_stopped_run_keeps_what_it_said(agent, editor):
+def test_a_cancelled_run_keeps_its_output(agent, editor):
     run = speaks(begin(agent, editor, LONG))
 
     answer = Caller(api_key(editor)).post(f"/api/runs/{run.pk}/cancel")
@@ -54,7 +54,7 @@ def test_a_stopped_run_keeps_what_it_said(agent, editor):
     assert done.events.last().type == "finish"
 
 
-def test_generate_says_that_its_run_was_stopped(agent, editor):
+def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     caller = Caller(api_key(editor))
     start.cancel_run(begin(agent, editor, LONG, key="a"))
 
@@ -63,7 +63,7 @@ def test_generate_says_that_its_run_was_stopped(agent, editor):
     assert (answer.status_code, answer.body["code"]) == (409, "run_cancelled")
 
 
-def test_stopping_what_is_over_changes_nothing(editor):
+def test_cancelling_a_finished_run_changes_nothing(editor):
     run = ended(begin(AgentFactory(model=DEMO), editor))
 
     answer = Caller(api_key(editor)).post(f"/api/runs/{run.pk}/cancel")
@@ -73,7 +73,7 @@ def test_stopping_what_is_over_changes_nothing(editor):
     assert run.cancel_requested_at is None
 
 
-def test_a_run_is_stopped_by_its_row_alone(agent, editor):
+def test_a_run_is_cancelled_by_its_row_only(agent, editor):
     run = speaks(begin(agent, editor, LONG))
 
     AgentRun.objects.filter(pk=run.pk).update(cancel_requested_at=timezone.now())
@@ -81,7 +81,7 @@ def test_a_run_is_stopped_by_its_row_alone(agent, editor):
     assert ended(run).status == "cancelled"
 
 
-def test_an_agent_that_is_deleted_ends_its_runs(agent, editor):
+def test_deleting_an_agent_ends_its_runs(agent, editor):
     run = speaks(begin(agent, editor, LONG))
 
     agent.delete()
@@ -90,7 +90,7 @@ def test_an_agent_that_is_deleted_ends_its_runs(agent, editor):
     assert get_engine().writer.wait_until_flushed(10)
 
 
-def test_who_reads_along_is_told_that_the_agent_was_deleted(agent, editor):
+def test_a_stream_reports_that_the_agent_was_deleted(agent, editor):
     run = speaks(begin(agent, editor, LONG))
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
     agent.delete()
@@ -109,7 +109,7 @@ def ask(caller):
         connection.close()
 
 
-def test_who_waits_is_told_that_the_agent_was_deleted(agent, editor):
+def test_generate_reports_that_the_agent_was_deleted(agent, editor):
     caller = Caller(api_key(editor))
     with ThreadPoolExecutor(1) as waiting:
         asked = waiting.submit(ask, caller)
@@ -122,7 +122,7 @@ def test_who_waits_is_told_that_the_agent_was_deleted(agent, editor):
     assert answer.body["error"] == f"Agent concierge was deleted while it answered, and run {run.pk} with it"
 
 
-def test_a_run_whose_process_died_fails_with_a_reason(agent, editor):
+def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):
     run = lost(agent, editor)
     run.events.create(number=1, type="chunk", data={"type": "start", "payload": {}})
 
@@ -138,7 +138,7 @@ def test_a_run_whose_process_died_fails_with_a_reason(agent, editor):
     assert [event.number for event in run.events.all()] == [1, 2]
 
 
-def test_whoever_reads_a_lost_run_ends_it(agent, editor):
+def test_reading_a_lost_run_ends_it(agent, editor):
     run = lost(agent, editor)
 
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
@@ -146,7 +146,7 @@ def test_whoever_reads_a_lost_run_ends_it(agent, editor):
     assert leases.LOST_MESSAGE.encode() in b"".join(answer.streaming_content)
 
 
-def test_a_lost_run_that_was_to_be_stopped_is_stopped(agent, editor):
+def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
     run = lost(agent, editor, cancel_requested_at=timezone.now())
 
     tasks.reap_runs()
@@ -155,14 +155,14 @@ def test_a_lost_run_that_was_to_be_stopped_is_stopped(agent, editor):
     assert (run.status, run.error, chunks(run)[-1]["type"]) == ("cancelled", "", "abort")
 
 
-def test_a_run_that_is_held_is_not_given_up(agent, editor):
+def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
     run = lost(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
     assert leases.end_lost_runs() == 0
     assert not leases.end_lost_run(run.pk)
 
 
-def test_a_process_that_lost_a_run_writes_nothing_more(agent, editor):
+def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
     run = speaks(begin(agent, editor, LONG))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     while not leases.end_lost_run(run.pk):  # unless it renewed the lease in between
@@ -176,14 +176,14 @@ def test_a_process_that_lost_a_run_writes_nothing_more(agent, editor):
     assert run.events.count() == run.last_event_number
 
 
-def test_a_run_is_begun_by_one_process_alone(agent, editor):
+def test_a_run_is_started_by_one_process_only(agent, editor):
     run = lost(agent, editor, status="queued", lease_until=timezone.now() + timedelta(seconds=9))
 
     assert leases.claim(run.pk, "one").pk == run.pk
     assert leases.claim(run.pk, "other") is None
 
 
-def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monkeypatch):
+def test_a_stopping_process_ends_its_runs_with_a_reason(agent, editor, monkeypatch):
     monkeypatch.setattr("runs_app.engine.engine.SHUTDOWN_TIMEOUT", 30)
     monkeypatch.setattr(notifier, "cancel_run", notifier.cancel_run)  # the new engine replaces it
     ours = Engine()
@@ -198,7 +198,7 @@ def test_a_process_that_stops_ends_its_runs_with_the_reason(agent, editor, monke
         begin(agent, editor)
 
 
-def test_runs_are_looked_after_as_often_as_the_documentation_says(settings):
+def test_lost_runs_are_checked_at_the_documented_interval(settings):
     often = settings.CELERY_BEAT_SCHEDULE["reap-runs"]["schedule"]
 
     assert LEASE_DURATION.total_seconds() + often <= 20

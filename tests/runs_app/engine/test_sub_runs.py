@@ -20,7 +20,7 @@ def result(run):
     return chunks(run, "tool-result")[0]["payload"]
 
 
-def test_a_sub_agent_answers_in_a_run_of_its_own(editor):
+def test_a_sub_agent_answers_in_its_own_run(editor):
     AgentFactory(id="helper", model=DEMO)
     agent = AgentFactory(model=DEMO, agents=["helper"])
 
@@ -34,13 +34,13 @@ def test_a_sub_agent_answers_in_a_run_of_its_own(editor):
     assert run.usage != child.usage or run.usage["totalTokens"] > 0
 
 
-def test_an_agent_in_code_can_be_asked(editor):
+def test_an_agent_in_code_can_be_a_sub_agent(editor):
     run = ended(begin(AgentFactory(model=DEMO, agents=["proofreader"]), editor, "Use agent-proofreader for this"))
 
     assert (run.children.get().target, run.children.get().agent) == ("code", None)
 
 
-def test_a_sub_agent_is_the_one_that_is_live_when_it_is_asked(editor):
+def test_a_sub_agent_runs_its_current_live_version(editor):
     helper = AgentFactory(id="helper", model=DEMO)
     agent = AgentFactory(model=DEMO, agents=["helper"])
     helper.edit({"instructions": "Second."})
@@ -50,7 +50,7 @@ def test_a_sub_agent_is_the_one_that_is_live_when_it_is_asked(editor):
     assert run.children.get().version_number == 2
 
 
-def test_a_circle_is_refused_and_the_agent_answers(editor):
+def test_a_circular_call_is_refused_and_the_agent_answers(editor):
     AgentFactory(id="b", model=DEMO, agents=["a"])
     agent = AgentFactory(id="a", model=DEMO, agents=["b"])
     asked = "Use agent-b with Use agent-a"
@@ -65,7 +65,7 @@ def test_a_circle_is_refused_and_the_agent_answers(editor):
     assert "cannot be called from here: it would call itself" in refused["result"]
 
 
-def test_agents_ask_one_another_to_any_depth(editor):
+def test_sub_agents_can_be_nested(editor):
     depth = 12
     AgentFactory(id=f"a{depth}", model=DEMO)
     for level in reversed(range(depth)):
@@ -77,7 +77,7 @@ def test_agents_ask_one_another_to_any_depth(editor):
     assert AgentRun.objects.filter(status="succeeded").count() == depth + 1
 
 
-def test_a_run_asks_only_so_often(editor, monkeypatch):
+def test_the_number_of_sub_agent_calls_is_limited(editor, monkeypatch):
     monkeypatch.setattr(sub_runs, "MAX_SUB_RUNS", 0)
     AgentFactory(id="helper", model=DEMO)
 
@@ -86,7 +86,7 @@ def test_a_run_asks_only_so_often(editor, monkeypatch):
     assert "has made 0 sub-agent calls" in result(run)["result"]
 
 
-def test_a_sub_agent_that_fails_is_told_and_the_agent_answers(editor):
+def test_a_failed_sub_agent_is_reported_and_the_agent_answers(editor):
     AgentFactory(id="helper", model={"provider": "nobody", "name": "nothing"})
 
     run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
@@ -96,7 +96,7 @@ def test_a_sub_agent_that_fails_is_told_and_the_agent_answers(editor):
     assert "'helper' could not answer" in result(run)["result"]
 
 
-def test_an_agent_of_another_owner_is_not_there(editor):
+def test_a_sub_agent_of_another_owner_is_not_found(editor):
     AgentFactory(id="theirs", model=DEMO, owner_id="them")
     agent = AgentFactory(model=DEMO, agents=["theirs"])
 
@@ -106,7 +106,7 @@ def test_an_agent_of_another_owner_is_not_there(editor):
     assert [warning["key"] for warning in run.warnings] == ["theirs"]
 
 
-def test_stopping_a_run_stops_those_that_it_asked_for(editor):
+def test_cancelling_a_run_cancels_its_sub_runs(editor):
     AgentFactory(id="helper", model=SLOW)
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
@@ -117,7 +117,7 @@ def test_stopping_a_run_stops_those_that_it_asked_for(editor):
     assert ended(run.children.get()).status == "cancelled"
 
 
-def test_stopping_a_sub_agent_lets_the_agent_answer(editor):
+def test_cancelling_a_sub_run_lets_the_agent_answer(editor):
     AgentFactory(id="helper", model=SLOW)
     run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)

@@ -10,7 +10,7 @@ from runs_app.engine.threads import run_blocking, run_db
 from tests.factories import UserFactory
 
 
-def test_the_event_loop_goes_on_while_a_tool_blocks():
+def test_a_blocking_tool_does_not_block_the_event_loop():
     async def both():
         done = threading.Event()
         blocked = asyncio.ensure_future(run_blocking(done.wait, 10))
@@ -23,7 +23,7 @@ def test_the_event_loop_goes_on_while_a_tool_blocks():
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.postgres_only
-def test_a_connection_goes_back_to_the_pool():
+def test_a_connection_returns_to_the_pool():
     user = UserFactory()
 
     def read():
@@ -36,7 +36,7 @@ def test_a_connection_goes_back_to_the_pool():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_database_is_asked_in_a_thread():
+def test_queries_run_in_a_thread():
     user = UserFactory()
 
     found = asyncio.run(run_db(type(user).objects.get, pk=user.pk))

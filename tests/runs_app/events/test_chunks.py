@@ -57,11 +57,11 @@ class Place:
         "text",
     ],
 )
-def test_a_value_becomes_json_that_both_databases_keep(value, kept):
+def test_a_value_is_converted_to_json_for_both_databases(value, kept):
     assert to_storable_json(value) == kept
 
 
-def test_what_is_nested_too_deep_becomes_a_text():
+def test_a_too_deep_value_becomes_a_text():
     deep: list = []
     for _ in range(80):
         deep = [deep]
@@ -70,13 +70,13 @@ def test_what_is_nested_too_deep_becomes_a_text():
     assert "[" in json.dumps(to_storable_json(deep))
 
 
-def test_a_long_value_is_cut_with_its_length():
+def test_a_long_value_is_truncated_with_its_length():
     assert truncate_value("x" * MAX_VALUE_LENGTH) == "x" * MAX_VALUE_LENGTH
     assert truncate_value("x" * (MAX_VALUE_LENGTH + 1)).endswith("… (200,001 characters in total)")
     assert truncate_value({"a": "x" * MAX_VALUE_LENGTH}).startswith('{"a": "xxx')
 
 
-def test_pieces_of_one_text_grow_together_and_no_others():
+def test_deltas_of_one_text_are_combined_and_others_are_not():
     last = build_chunk("text-delta", id="1-0", text="Hel")
 
     assert append_delta(last, build_chunk("text-delta", id="1-0", text="lo"))
@@ -86,12 +86,12 @@ def test_pieces_of_one_text_grow_together_and_no_others():
     assert not append_delta(build_chunk("text-start", id="1-0"), build_chunk("text-delta", id="1-0", text="x"))
 
 
-def test_the_wire_is_ascii_so_that_no_letter_is_cut_in_two():
+def test_the_stream_is_ascii():
     assert encode_chunk("r", build_chunk("text-delta", id="1", text="👋")).isascii()
 
 
 @pytest.mark.usefixtures("engine_at_rest")
-def test_a_tool_may_answer_anything():
+def test_a_tool_can_return_any_value():
     def oddity(text: str = "") -> dict:
         return {"nul": "a\0b", "nan": float("nan"), "big": 2**80}
 

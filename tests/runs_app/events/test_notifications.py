@@ -32,7 +32,7 @@ def say(here, act):
         act()
 
 
-def test_a_reader_in_another_process_is_woken(pair):
+def test_a_reader_in_another_process_is_notified(pair):
     here, there = pair
     run_id = uuid4()
 
@@ -44,11 +44,11 @@ def test_a_reader_in_another_process_is_woken(pair):
     assert run_id not in there.readers
 
 
-def test_who_is_subscribed_waits_for_as_long_as_it_likes(pair):
+def test_a_subscriber_waits_for_its_whole_timeout(pair):
     assert pair[0].poll_interval(5) == 5
 
 
-def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
+def test_a_run_is_cancelled_in_the_process_that_runs_it(pair):
     here, there = pair
     stopped = []
     there.cancel_run = stopped.append
@@ -59,7 +59,7 @@ def test_a_run_is_stopped_in_the_process_that_carries_it(pair):
     wait_until(lambda: stopped == [run_id], 10)
 
 
-def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
+def test_invalid_messages_on_the_channel_are_ignored(pair, valkey):
     here, there = pair
     there.cancel_run = pytest.fail
     run_id = uuid4()
@@ -72,7 +72,7 @@ def test_what_others_say_on_the_channel_does_no_harm(pair, valkey):
         assert woken.wait(10)
 
 
-def test_without_valkey_readers_look_by_themselves():
+def test_readers_poll_without_valkey():
     alone = RunNotifier("")
 
     with alone.subscribe(uuid4()):
@@ -80,7 +80,7 @@ def test_without_valkey_readers_look_by_themselves():
     assert alone.listener is None
 
 
-def test_a_valkey_that_hangs_holds_nobody_up():
+def test_a_hanging_valkey_delays_nobody():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -94,7 +94,7 @@ def test_a_valkey_that_hangs_holds_nobody_up():
         assert alone.retry_at > 0
 
 
-def test_a_valkey_that_is_away_is_asked_now_and_then_only(caplog):
+def test_an_unavailable_valkey_is_retried_after_a_pause(caplog):
     alone = RunNotifier("redis://127.0.0.1:1/0")
     alone.close()
     run_id = uuid4()

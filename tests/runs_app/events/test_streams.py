@@ -17,7 +17,7 @@ def run():
 
 
 @pytest.mark.postgres_only
-def test_a_reader_has_no_connection_while_it_waits_or_writes(run):
+def test_a_waiting_reader_holds_no_database_connection(run):
     for number, _ in enumerate(streams.follow_events(run.pk)):
         assert connection.connection is None
         if number == 5:
@@ -26,7 +26,7 @@ def test_a_reader_has_no_connection_while_it_waits_or_writes(run):
     start.cancel_run(run)
 
 
-def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch):
+def test_a_reader_gets_all_events_before_its_process_stops(run, monkeypatch):
     monkeypatch.setattr(streams, "stopping", type(streams.stopping)())
     batches = streams.follow_events(run.pk)
     read = next(batches)
@@ -40,7 +40,7 @@ def test_a_reader_gets_what_is_written_before_its_process_stops(run, monkeypatch
     start.cancel_run(run)
 
 
-def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
+def test_an_idle_stream_sends_heartbeats(run, monkeypatch):
     monkeypatch.setattr(streams, "HEARTBEAT", 0)
 
     silent = next(batch for batch in streams.follow_events(run.pk) if batch == [])
@@ -49,7 +49,7 @@ def test_a_reader_is_told_now_and_then_that_nothing_happens(run, monkeypatch):
     start.cancel_run(run)
 
 
-def test_a_run_that_vanished_is_finished():
+def test_the_stream_of_a_deleted_run_ends():
     from uuid import uuid4
 
     run_id = uuid4()

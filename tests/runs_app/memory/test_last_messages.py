@@ -40,7 +40,7 @@ def kept(thread):
     return [(number, each.kind, each.parts[0].content) for number, each in zip(numbers, messages, strict=True)]
 
 
-def test_an_agent_remembers_what_was_said_in_the_thread(ask, thread):
+def test_an_agent_remembers_the_messages_of_its_thread(ask, thread):
     built = build(REMEMBERING)
 
     ask(built, "I am Ada.", thread_id=thread.pk)
@@ -49,7 +49,7 @@ def test_an_agent_remembers_what_was_said_in_the_thread(ask, thread):
     assert "Before that: I am Ada." in answer
 
 
-def test_both_sides_are_kept_in_order(ask, thread):
+def test_both_sides_are_stored_in_order(ask, thread):
     built = build(REMEMBERING)
 
     ask(built, "One", thread_id=thread.pk)
@@ -63,14 +63,14 @@ def test_both_sides_are_kept_in_order(ask, thread):
     ]
 
 
-def test_without_a_memory_or_a_thread_nothing_is_kept(ask, thread):
+def test_without_memory_or_thread_no_message_is_stored(ask, thread):
     ask(build({"model": DEMO}), "One", thread_id=thread.pk)
     ask(build(REMEMBERING), "Two")
 
     assert not Message.objects.exists()
 
 
-def test_threads_know_nothing_of_each_other(ask, thread):
+def test_threads_are_separate(ask, thread):
     other = Thread.objects.create(key="t2", user=thread.user, agent_key="concierge")
     built = build(REMEMBERING)
 
@@ -79,7 +79,7 @@ def test_threads_know_nothing_of_each_other(ask, thread):
     assert "Before that" not in ask(built, "Who am I?", thread_id=other.pk)
 
 
-def test_the_last_twenty_messages_are_enough(ask, thread):
+def test_the_last_twenty_messages_are_loaded(ask, thread):
     built = build(REMEMBERING)
     for number in range(12):
         ask(built, f"Message {number}", thread_id=thread.pk)
@@ -90,7 +90,7 @@ def test_the_last_twenty_messages_are_enough(ask, thread):
     assert said[0].parts[0].content == "Message 2"
 
 
-def test_calls_of_tools_are_remembered_with_their_results(ask, thread):
+def test_tool_calls_are_stored_with_their_results(ask, thread):
     built = build({**REMEMBERING, "tools": ["word-count"]})
 
     ask(built, 'Use word-count {"text": "a b"}', thread_id=thread.pk)
@@ -100,7 +100,7 @@ def test_calls_of_tools_are_remembered_with_their_results(ask, thread):
     assert kinds == ["UserPromptPart", "ToolCallPart", "ToolReturnPart", "TextPart", "UserPromptPart", "TextPart"]
 
 
-def test_what_is_remembered_is_new_to_no_run(thread):
+def test_remembered_messages_are_not_stored_again(thread):
     built = build(REMEMBERING)
     asyncio.run(answer(built, "One", thread_id=thread.pk))
 
@@ -109,7 +109,7 @@ def test_what_is_remembered_is_new_to_no_run(thread):
     assert len(result.new_messages()) == 2
 
 
-def test_processors_see_a_message_once(ask, thread):
+def test_processors_process_a_message_once(ask, thread):
     built = build({**REMEMBERING, "inputProcessors": [{"key": "mask-email"}]})
 
     ask(built, "I am ada@example.org", thread_id=thread.pk)
@@ -119,7 +119,7 @@ def test_processors_see_a_message_once(ask, thread):
     assert kept(thread)[0] == (1, "request", "I am [e-mail]")
 
 
-def test_history_that_a_caller_sends_is_not_kept_again(ask, thread):
+def test_the_sent_history_is_not_stored(ask, thread):
     history = [ModelRequest([UserPromptPart("Sent before")]), ModelResponse([TextPart("Yes.")])]
 
     ask(build(REMEMBERING), "Now", history=history, thread_id=thread.pk)
@@ -128,13 +128,13 @@ def test_history_that_a_caller_sends_is_not_kept_again(ask, thread):
     assert len(kept(thread)) == 2
 
 
-def test_instructions_are_not_remembered(ask, thread):
+def test_instructions_are_not_stored(ask, thread):
     ask(build({**REMEMBERING, "instructions": "Be secret."}), "Hi", thread_id=thread.pk)
 
     assert [message.data.get("instructions") for message in thread.messages.all()] == [None, None]
 
 
-def test_a_run_that_fails_leaves_nothing_behind(thread):
+def test_a_failed_run_stores_no_messages(thread):
     def broken(name, choice):
         from pydantic_ai.models.function import FunctionModel
 
@@ -153,7 +153,7 @@ def test_a_run_that_fails_leaves_nothing_behind(thread):
     assert kept(thread) == []
 
 
-def test_a_run_is_kept_once(thread):
+def test_the_messages_of_a_run_are_stored_once(thread):
     run_id = uuid4()
 
     threads.remember(thread.pk, [{"kind": "request"}], run_id)
@@ -162,7 +162,7 @@ def test_a_run_is_kept_once(thread):
     assert thread.messages.count() == 1
 
 
-def test_a_thread_that_is_gone_stays_gone(ask, thread):
+def test_a_deleted_thread_is_not_recreated(ask, thread):
     built = build(REMEMBERING)
     gone = thread.pk
     thread.delete()
@@ -190,5 +190,5 @@ ANSWER = ModelResponse([TextPart("Rain.")])
     ],
     ids=["whole", "cut off", "no prompt", "open call", "call brought along", "result last", "nothing"],
 )
-def test_only_what_providers_take_is_remembered(remembered, said, left):
+def test_only_messages_that_providers_accept_are_loaded(remembered, said, left):
     assert trim_unpaired_calls(remembered, said) == left

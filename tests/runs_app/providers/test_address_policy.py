@@ -46,7 +46,7 @@ def test_a_public_address_is_allowed(address):
     assert is_allowed(ip_address(address))
 
 
-def test_a_network_that_is_named_is_allowed(settings):
+def test_an_address_in_an_allowed_network_is_allowed(settings):
     settings.MODEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
     assert is_allowed(ip_address("10.1.2.3"))
@@ -59,12 +59,12 @@ def test_a_network_that_is_named_is_allowed(settings):
     "url",
     ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://", "http://[::1", "http://a:b"],
 )
-def test_only_http_is_spoken(url):
+def test_only_http_urls_are_allowed(url):
     with pytest.raises(AgentBuildError, match="must begin with http"):
         check_url(url)
 
 
-def test_no_password_stands_in_an_address():
+def test_a_url_with_a_password_is_refused():
     with pytest.raises(AgentBuildError, match="Leave user and password out") as refused:
         check_url("https://ada:sesame@models.example.org")
 
@@ -72,7 +72,7 @@ def test_no_password_stands_in_an_address():
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
-def test_an_address_says_itself_that_it_is_private(url):
+def test_a_private_ip_address_is_refused_when_stored(url):
     with pytest.raises(AgentBuildError, match="MODEL_NETWORKS"):
         check_url(url)
 
@@ -117,17 +117,17 @@ def resolver(answers):
     return getaddrinfo
 
 
-def test_a_name_that_means_a_private_address_is_refused_at_the_connection(port):
+def test_a_name_with_a_private_address_is_refused_on_connect(port):
     with pytest.raises(RunError, match="'localhost' are refused"):
         get(f"http://localhost:{port}/")
 
 
-def test_one_private_address_among_others_is_enough():
+def test_one_private_address_of_several_is_refused():
     with pytest.raises(RunError, match=r"127\.0\.0\.1 is private"):
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
 
 
-def test_the_checked_address_is_the_one_that_is_asked(port, settings):
+def test_the_connection_uses_the_checked_address(port, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
     answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.1"])
@@ -135,7 +135,7 @@ def test_the_checked_address_is_the_one_that_is_asked(port, settings):
     assert answer.text == f"models.example.org:{port}"
 
 
-def test_the_next_address_is_tried_where_one_does_not_answer(port, settings):
+def test_the_next_address_is_tried_after_a_failure(port, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
     answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.2", "127.0.0.1"])
@@ -143,7 +143,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer(port, settings):
     assert answer.status_code == 200
 
 
-def test_each_loop_has_connections_of_its_own_as_long_as_it_lives(port, settings):
+def test_each_event_loop_has_its_own_connections(port, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
     transport = CheckedTransport()
 
@@ -155,12 +155,12 @@ def test_each_loop_has_connections_of_its_own_as_long_as_it_lives(port, settings
     assert len(transport._pools) == 1
 
 
-def test_a_host_that_is_not_known_is_an_error_of_the_connection():
+def test_an_unknown_host_is_a_connection_error():
     with pytest.raises(httpx2.ConnectError):
         get("http://models.invalid/", resolved=[])
 
 
-def test_a_fault_is_found_in_what_was_made_of_it():
+def test_the_cause_of_a_wrapped_error_is_found():
     fault = RunError("Models at 'x' are refused.")
     try:
         try:

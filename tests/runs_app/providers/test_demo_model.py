@@ -25,7 +25,7 @@ def called(result):
 
 
 @pytest.mark.parametrize("name", ["echo", "storyteller"])
-def test_it_says_what_it_is_and_the_same_to_the_same(name, ask):
+def test_it_names_itself_and_answers_identical_messages_identically(name, ask):
     agent = built(model={**DEMO, "name": name})
 
     answers = {ask(agent, "Lighthouses") for _ in range(2)}
@@ -36,7 +36,7 @@ def test_it_says_what_it_is_and_the_same_to_the_same(name, ask):
     assert "Lighthouses" in answer
 
 
-def test_versions_with_other_instructions_answer_otherwise(ask):
+def test_other_instructions_give_other_answers(ask):
     answers = [
         ask(built(instructions=text), "Hello") for text in ("Greet guests.", "Greet guests by name.\nBe brief.")
     ]
@@ -45,7 +45,7 @@ def test_versions_with_other_instructions_answer_otherwise(ask):
     assert answers[1].endswith("My instructions begin: Greet guests by name.")
 
 
-def test_it_remembers_what_stands_in_the_history(ask):
+def test_it_uses_the_message_history(ask):
     history = [ModelRequest([UserPromptPart("My name is Ada.")]), ModelResponse([TextPart("Hello Ada.")])]
 
     assert "Before that: My name is Ada." in ask(built(), "And yours?", history=history)
@@ -64,7 +64,7 @@ def test_it_remembers_what_stands_in_the_history(ask):
         ("Hello", []),
     ],
 )  # fmt: skip
-def test_it_calls_what_a_message_names(message, calls, run):
+def test_it_calls_a_tool_named_in_the_message(message, calls, run):
     agent = built(tools=["word-count", "calculator", "current-time"], agents=["proofreader"])
 
     assert called(run(agent, message)) == calls
@@ -78,7 +78,7 @@ def test_it_calls_a_workflow_by_its_key(run):
     ]
 
 
-def test_it_answers_with_what_the_tools_said(ask):
+def test_it_answers_with_tool_results(ask):
     answer = ask(
         built(tools=["word-count", "calculator"]), 'word-count {"text": "a b"} calculator {"expression": "1+1"}'
     )
@@ -86,7 +86,7 @@ def test_it_answers_with_what_the_tools_said(ask):
     assert answer == "I am the demo model 'echo'. word-count says 2; calculator says 2.0."
 
 
-def test_it_does_not_insist_where_a_tool_refuses_its_arguments(run):
+def test_it_does_not_retry_refused_arguments(run):
     result = run(built(tools=["word-count"]), 'Use word-count {"words": 3}')
 
     assert "Field required" in result.output
@@ -106,7 +106,7 @@ def test_it_does_not_insist_where_a_tool_refuses_its_arguments(run):
         ({}, "about 12.5 of them"),
     ],
 )
-def test_arguments_fit_their_schema(schema, made):
+def test_generated_arguments_match_the_schema(schema, made):
     wanted = {"type": "object", "properties": {"it": schema, "more": {}}, "required": ["it"]}
 
     assert fitting(wanted, "about 12.5 of them") == {"it": made}
@@ -122,22 +122,22 @@ def test_arguments_fit_their_schema(schema, made):
     ],
     ids=["a list", "a number", "nothing to go through", "nothing to choose"],
 )
-def test_a_schema_that_is_none_gets_arguments_all_the_same(schema):
+def test_an_invalid_schema_gets_arguments(schema):
     assert guessed(schema, "about 12.5 of them") == {}
 
 
-def test_a_number_longer_than_any_is_no_fault():
+def test_a_very_long_number_is_no_error():
     wanted = {"properties": {"it": {"type": "integer"}}, "required": ["it"]}
 
     assert guessed(wanted, "9" * 400) == {"it": 10**15 - 1}
 
 
 @pytest.mark.parametrize("text", ['{"a": ', "[1]", 'then {"a": 1}', "nothing"])
-def test_only_an_object_that_follows_is_taken_as_arguments(text):
+def test_only_a_following_object_is_used_as_arguments(text):
     assert spelled(text) is None
 
 
-def test_what_is_nested_too_deep_is_no_arguments():
+def test_too_deep_json_is_not_used_as_arguments():
     assert spelled('{"a":' * 100_000) is None
 
 
@@ -151,7 +151,7 @@ def test_it_streams_word_by_word():
     assert asyncio.run(chunks())[-3:] == ["one ", "two ", "three"]
 
 
-def test_a_delay_that_is_no_number_is_the_usual_one(ask):
+def test_an_invalid_delay_is_the_default(ask):
     began = time.monotonic()
 
     ask(built(model={**DEMO, "delay": "long"}), "Hi")

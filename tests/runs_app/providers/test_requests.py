@@ -48,7 +48,7 @@ def told(body, role):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_each_provider_is_asked_at_its_own_place(provider, stand_in):
+def test_each_provider_gets_requests_at_its_own_url(provider, stand_in):
     stored(provider)
 
     result = said(stored_agents.get(f"of-{provider}").build(), "Hello")
@@ -58,7 +58,7 @@ def test_each_provider_is_asked_at_its_own_place(provider, stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_request_holds_the_configuration_of_the_version_that_ran(provider, stand_in):
+def test_a_request_contains_the_configuration_of_the_version(provider, stand_in):
     agent = stored(provider, instructions="Greet guests.", tools=["word-count"], default_options={"maxTokens": 77})
     agent.edit({"instructions": "Greet guests by name.", "tools": [], "default_options": {}})
 
@@ -101,7 +101,7 @@ def test_tools_are_called_and_their_results_sent_back(provider, stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_that_is_asked_too_often_says_so(provider, stand_in):
+def test_a_rate_limited_request_fails_with_a_message(provider, stand_in):
     stored(provider)
 
     with pytest.raises(ModelRateLimitError, match=r"Slow down\.") as refused:
@@ -110,7 +110,7 @@ def test_a_provider_that_is_asked_too_often_says_so(provider, stand_in):
     assert KEY not in str(refused.value) + repr(refused.value)
 
 
-def test_a_provider_that_is_asked_too_often_is_asked_again(stand_in):
+def test_a_rate_limited_request_is_retried(stand_in):
     stored("openai")
 
     with pytest.raises(ModelRateLimitError):
@@ -120,7 +120,7 @@ def test_a_provider_that_is_asked_too_often_is_asked_again(stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_with_a_fault_says_so(provider, stand_in):
+def test_a_provider_error_fails_with_a_message(provider, stand_in):
     stored(provider)
 
     with pytest.raises(ModelHTTPError, match="The kitchen is on fire") as refused:
@@ -130,7 +130,7 @@ def test_a_provider_with_a_fault_says_so(provider, stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_answer_that_breaks_off_is_no_answer(provider, stand_in):
+def test_a_broken_response_fails(provider, stand_in):
     stored(provider)
 
     with pytest.raises(ModelAPIError):
@@ -138,7 +138,7 @@ def test_an_answer_that_breaks_off_is_no_answer(provider, stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_slow_answer_can_be_given_up(provider, stand_in):
+def test_a_slow_response_can_be_cancelled(provider, stand_in):
     stored(provider)
     built = stored_agents.get(f"of-{provider}").build()
 
@@ -150,7 +150,7 @@ def test_a_slow_answer_can_be_given_up(provider, stand_in):
         asyncio.run(impatient())
 
 
-def test_the_key_is_sent_to_its_provider_alone(stand_in, settings):
+def test_a_key_is_sent_to_its_provider_only(stand_in, settings):
     settings.MODEL_KEYS = {"openai": "sk-of-openai", "anthropic": "sk-of-anthropic", "google": "sk-of-google"}
     table.invalidate()
     for provider in ("openai", "anthropic", "google"):
@@ -172,7 +172,7 @@ def house(stand_in):
     return ModelProvider.objects.create(key="house", title="House", base_url=f"{stand_in.url}/v1", aliases=["local"])
 
 
-def test_a_server_of_ones_own_is_asked(house, stand_in):
+def test_a_custom_server_gets_the_request(house, stand_in):
     stored("local")
 
     result = said(stored_agents.get("of-local").build(), "Hello")
@@ -181,7 +181,7 @@ def test_a_server_of_ones_own_is_asked(house, stand_in):
     assert [request["path"] for request in stand_in.asked()] == ["/v1/chat/completions"]
 
 
-def test_a_server_of_ones_own_is_asked_in_the_older_dialect(house, stand_in):
+def test_a_custom_server_gets_chat_completion_requests(house, stand_in):
     stored("house", tools=["word-count"], default_options={"maxTokens": 5})
 
     said(stored_agents.get("of-house").build(), "Hello")
@@ -192,7 +192,7 @@ def test_a_server_of_ones_own_is_asked_in_the_older_dialect(house, stand_in):
     assert "strict" not in request["body"]["tools"][0]["function"]
 
 
-def test_a_private_address_is_refused_before_anything_is_sent(house, stand_in, settings):
+def test_nothing_is_sent_to_a_private_address(house, stand_in, settings):
     stored("house")
     settings.MODEL_NETWORKS = []
 
@@ -200,7 +200,7 @@ def test_a_private_address_is_refused_before_anything_is_sent(house, stand_in, s
         stored_agents.get("of-house").build()
 
 
-def test_a_name_that_means_a_private_address_is_refused_when_it_is_asked(house, stand_in, settings):
+def test_nothing_is_sent_to_a_name_with_a_private_address(house, stand_in, settings):
     house.base_url = house.base_url.replace("127.0.0.1", "localhost")
     house.save()
     stored("house")
@@ -212,7 +212,7 @@ def test_a_name_that_means_a_private_address_is_refused_when_it_is_asked(house, 
     assert stand_in.asked() == []
 
 
-def test_a_server_that_is_not_there_is_an_error_of_the_model(house):
+def test_an_unreachable_server_is_a_model_error(house):
     house.base_url = "http://127.0.0.1:9/v1"
     house.save()
     stored("house")

@@ -50,7 +50,7 @@ def test_each_version_sends_its_own_instructions(agent, running_stand_in):
     assert systems == ["Carry two bags.", "Carry bags."]
 
 
-def test_what_is_missing_is_in_the_log_once_a_run_and_in_the_run(agent, copy):
+def test_a_missing_tool_is_logged_once_and_in_the_run(agent, copy):
     agent.patch("/api/stored/agents/porter", json={"tools": ["gone"]}).raise_for_status()
 
     ask(agent, "Hello")
@@ -62,7 +62,7 @@ def test_what_is_missing_is_in_the_log_once_a_run_and_in_the_run(agent, copy):
     assert copy.log_text().count("No tool is registered as 'gone'.") == 1
 
 
-def test_a_provider_that_refuses_is_told_without_its_key(agent, copy):
+def test_a_provider_error_is_reported_without_the_key(agent, copy):
     answer = ask(agent, "You are asked too often")
 
     assert answer.status_code == 424
@@ -71,7 +71,7 @@ def test_a_provider_that_refuses_is_told_without_its_key(agent, copy):
     assert KEY not in answer.text + stored + copy.log.read_text()
 
 
-def test_the_providers_say_which_of_them_can_be_used(agent):
+def test_the_provider_list_shows_which_are_connected(agent):
     told = agent.get("/api/agents/providers").json()["providers"]
 
     assert {each["id"]: each["connected"] for each in told} == dict.fromkeys(

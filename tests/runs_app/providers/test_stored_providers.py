@@ -34,16 +34,16 @@ def warned(client):
     return ask
 
 
-def test_a_provider_that_nobody_knows_is_warned_of(agent, warned):
+def test_an_unknown_provider_is_a_warning(agent, warned):
     assert warned(agent) == ["No model provider is registered as 'house'."]
 
 
-def test_a_provider_that_staff_keep_is_not(agent, house, warned):
+def test_a_stored_provider_is_no_warning(agent, house, warned):
     assert warned(agent) == []
     assert warned(AgentFactory(model={"provider": "local", "name": "llama"})) == []
 
 
-def test_it_is_again_once_staff_drop_it(agent, house, warned):
+def test_a_deleted_provider_is_a_warning_again(agent, house, warned):
     assert warned(agent) == []
 
     house.delete()
@@ -51,7 +51,7 @@ def test_it_is_again_once_staff_drop_it(agent, house, warned):
     assert warned(agent) == ["No model provider is registered as 'house'."]
 
 
-def test_the_editor_offers_it_with_its_models(agent, house, client):
+def test_the_editor_offers_a_stored_provider_with_its_models(agent, house, client):
     client.force_login(member(Role.EDITOR))
 
     page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
@@ -61,7 +61,7 @@ def test_the_editor_offers_it_with_its_models(agent, house, client):
     assert "No model provider is registered" not in page
 
 
-def test_a_kept_one_stands_in_the_editor_for_the_built_in_one(agent, client):
+def test_a_stored_provider_replaces_the_built_in_one_in_the_editor(agent, client):
     ModelProvider.objects.create(key="openai", title="OpenAI of ours", dialect="openai", names=["our-model"])
     client.force_login(member(Role.EDITOR))
 

@@ -27,12 +27,12 @@ def found(name):
     return table.table().find(name)
 
 
-def test_the_demo_needs_no_key():
+def test_the_demo_provider_needs_no_key():
     assert found("demo").is_available
 
 
 @pytest.mark.parametrize("key", ["openai", "anthropic", "google", "mistral"])
-def test_a_built_in_provider_without_a_key_names_the_setting(key):
+def test_a_built_in_provider_without_a_key_names_its_setting(key):
     provider = found(key)
 
     assert not provider.is_available
@@ -40,7 +40,7 @@ def test_a_built_in_provider_without_a_key_names_the_setting(key):
     assert provider.missing in provider.reason
 
 
-def test_a_key_in_the_environment_makes_it_available(settings):
+def test_a_key_in_the_environment_enables_its_provider(settings):
     settings.MODEL_KEYS = {"openai": SECRET}
 
     provider = found("openai")
@@ -49,7 +49,7 @@ def test_a_key_in_the_environment_makes_it_available(settings):
     assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
 
 
-def test_a_key_that_no_header_can_hold_is_not_used(settings):
+def test_a_key_invalid_in_a_header_is_not_used(settings):
     settings.MODEL_KEYS = {"openai": f"{SECRET} twice", "anthropic": f" {SECRET}\n"}
 
     assert found("openai").reason.startswith("Its key has characters that no key has. Set OPENAI_API_KEY")
@@ -57,13 +57,13 @@ def test_a_key_that_no_header_can_hold_is_not_used(settings):
     assert found("anthropic").secret == SECRET
 
 
-def test_the_environment_says_where_it_listens(settings):
+def test_the_environment_sets_the_base_url(settings):
     settings.MODEL_URLS = {"mistral": "https://gateway.example.org/v1"}
 
     assert found("mistral").base_url == "https://gateway.example.org/v1"
 
 
-def test_staff_keep_providers_of_their_own():
+def test_staff_can_store_providers():
     keep(secret=SECRET, aliases=["local"], names=["llama"])
 
     provider = found("house")
@@ -73,13 +73,13 @@ def test_staff_keep_providers_of_their_own():
     assert found("local") == provider
 
 
-def test_a_server_of_ones_own_may_do_without_a_key():
+def test_a_custom_server_needs_no_key():
     keep()
 
     assert found("house").is_available
 
 
-def test_a_kept_provider_replaces_a_built_in_one(settings):
+def test_a_stored_provider_replaces_a_built_in_one(settings):
     settings.MODEL_KEYS = {"openai": "the environment's"}
     keep(key="openai", dialect="openai", base_url="", secret=SECRET)
 
@@ -96,13 +96,13 @@ def test_a_kept_provider_replaces_a_built_in_one(settings):
         ({"dialect": "anthropic", "base_url": ""}, "It has no key. Enter one in the admin."),
     ],
 )
-def test_a_kept_provider_says_what_it_lacks(fields, reason):
+def test_a_stored_provider_names_what_is_missing(fields, reason):
     keep(**fields)
 
     assert found("house").reason == reason
 
 
-def test_a_key_is_nowhere_to_be_read():
+def test_a_stored_key_is_encrypted():
     row = keep(secret=SECRET)
 
     with connection.cursor() as cursor:
@@ -113,7 +113,7 @@ def test_a_key_is_nowhere_to_be_read():
     assert SECRET not in repr(found("house")) + repr(vars(row))
 
 
-def test_another_secret_of_the_installation_cannot_read_a_key(settings):
+def test_a_key_cannot_be_decrypted_with_another_secret(settings):
     keep(secret=SECRET)
     settings.PROVIDER_KEY_SECRET = "another"
     table.invalidate()
@@ -124,7 +124,7 @@ def test_another_secret_of_the_installation_cannot_read_a_key(settings):
     assert provider.missing == "PROVIDER_KEY_SECRET"
 
 
-def test_every_change_makes_another_revision():
+def test_every_change_creates_another_revision():
     revisions = [table.table().revision]
 
     row = keep()
@@ -145,7 +145,7 @@ def test_code_can_register_a_provider():
     assert found("attic").is_available
 
 
-def test_code_that_registers_nothing_to_run_is_told_so():
+def test_registering_a_provider_without_models_is_an_error():
     registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
 
     assert found("attic").reason == "Nothing that runs was registered for it."
@@ -160,7 +160,7 @@ def test_code_that_registers_nothing_to_run_is_told_so():
         ({"provider": "openai", "name": "m"}, "provider_unavailable", "Set OPENAI_API_KEY"),
     ],
 )
-def test_a_model_that_nobody_can_ask_is_an_error(choice, code, words):
+def test_an_unknown_model_is_an_error(choice, code, words):
     with pytest.raises(AgentBuildError) as refused:
         provider_of(choice)
 

@@ -92,7 +92,7 @@ def asked(provider, **fields):
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
-def test_an_answer_that_was_cut_off_is_no_answer(provider, hanging_up):
+def test_a_truncated_answer_is_an_error(provider, hanging_up):
     run = asked(provider)
 
     assert (run.status, run.output) == ("failed", HALF)
@@ -100,18 +100,18 @@ def test_an_answer_that_was_cut_off_is_no_answer(provider, hanging_up):
     assert chunks(run)[-1]["type"] == "error"
 
 
-def test_no_processor_makes_a_whole_answer_of_it(hanging_up):
+def test_output_processors_do_not_hide_a_truncated_answer(hanging_up):
     assert asked("openai", output_processors=[{"key": "trim"}]).status == "failed"
 
 
-def test_a_server_that_never_says_why_it_stops_answers_for_reasons_unknown(hanging_up):
+def test_a_server_without_finish_reasons_is_accepted(hanging_up):
     run = asked("mistral")
 
     assert (run.status, run.finish_reason, run.output) == ("succeeded", "unknown", HALF)
     assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "unknown"
 
 
-def test_a_server_that_says_why_is_believed(hanging_up):
+def test_the_finish_reason_of_a_server_is_used(hanging_up):
     hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "eos")]
     other = asked("mistral")
     hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "stop")]
@@ -119,7 +119,7 @@ def test_a_server_that_says_why_is_believed(hanging_up):
     assert (asked("mistral").finish_reason, other.finish_reason) == ("stop", "stop")
 
 
-def test_no_tool_is_called_by_half_an_answer(hanging_up):
+def test_a_truncated_answer_calls_no_tool(hanging_up):
     call = {"type": "tool_use", "id": "1", "name": "word-count", "input": {}}
     hanging_up.streams["messages"] = [
         STREAMS["messages"][0],

@@ -38,11 +38,11 @@ def tool(**more):
     ],
     ids=["a text", "texts", "one message", "no role", "parts", "a page's", "a page's beside content", "stored"],
 )
-def test_what_a_user_says_is_read_in_every_form(sent, read):
+def test_user_messages_are_parsed_in_every_form(sent, read):
     assert read_messages(sent) == read
 
 
-def test_calls_and_results_are_read_under_both_names():
+def test_calls_and_results_are_parsed_under_both_names():
     call = {"type": "tool-call", **CALL}
     sent = ["Add", assistant({**call, "input": {"a": 1}}), tool(output={"type": "json", "value": 3})]
 
@@ -50,13 +50,13 @@ def test_calls_and_results_are_read_under_both_names():
     assert read_messages(["Add", assistant({**call, "args": {"a": 1}}), tool(result=3)]) == read_messages(sent)
 
 
-def test_a_result_that_is_an_error_stays_one():
+def test_an_error_result_stays_an_error():
     sent = ["Add", tool(output={"type": "error-text", "value": "It broke."})]
 
     assert read_messages(sent)[-1] == tool(result="It broke.", isError=True)
 
 
-def test_a_page_keeps_a_call_with_its_result_and_what_followed():
+def test_a_limited_history_keeps_calls_with_their_results():
     invocation = {**CALL, "args": {"a": 1}, "state": "result", "result": 3, "step": 0}
     page = {
         "id": "m1",
@@ -111,14 +111,14 @@ def test_a_page_keeps_a_call_with_its_result_and_what_followed():
     ],
     ids=lambda value: "",
 )
-def test_what_cannot_be_answered_is_refused_with_its_place(sent, path):
+def test_invalid_messages_are_refused_with_their_path(sent, path):
     with pytest.raises(ConfigError) as refused:
         read_messages(sent)
 
     assert refused.value.issues[0].field == path
 
 
-def test_a_system_message_is_refused_with_the_way_out():
+def test_a_system_message_is_refused_with_a_hint():
     with pytest.raises(ConfigError) as refused:
         read_messages([{"role": "system", "content": "Be rude."}, "Hello"])
 

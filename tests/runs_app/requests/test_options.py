@@ -6,13 +6,13 @@ from agents_app.configuration.schema import ConfigError
 from runs_app.requests.options import merge, model_settings, most_steps, read_defaults, read_options
 
 
-def test_options_are_read_under_their_wire_names():
+def test_options_are_parsed_under_their_wire_names():
     options = read_options({"temperature": 1, "topP": 0.5, "maxSteps": 3, "seed": None, "messages": []})
 
     assert options == {"temperature": 1, "topP": 0.5, "maxSteps": 3}
 
 
-def test_options_in_model_settings_count_too():
+def test_options_in_model_settings_are_parsed():
     options = read_options({"modelSettings": {"temperature": 0.2, "maxOutputTokens": 50}, "temperature": 0.9})
 
     assert options == {"temperature": 0.9, "maxTokens": 50}
@@ -31,7 +31,7 @@ def test_options_in_model_settings_count_too():
         ({"modelSettings": 3}, "modelSettings", "This must be an object."),
     ],
 )
-def test_an_option_that_cannot_be_is_named_with_its_path(body, field, message):
+def test_an_invalid_option_is_refused_with_its_path(body, field, message):
     with pytest.raises(ConfigError) as refused:
         read_options(body)
 
@@ -39,12 +39,12 @@ def test_an_option_that_cannot_be_is_named_with_its_path(body, field, message):
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", {"type": "tool", "toolName": "search"}])
-def test_a_tool_can_be_left_free_forbidden_or_demanded(choice):
+def test_tool_choice_can_be_auto_none_or_required(choice):
     assert read_options({"toolChoice": choice}) == {"toolChoice": choice}
 
 
 @pytest.mark.parametrize("choice", ["maybe", {"type": "tool"}, {"type": "tool", "toolName": 3}, 7])
-def test_another_tool_choice_is_refused(choice):
+def test_an_unknown_tool_choice_is_refused(choice):
     with pytest.raises(ConfigError) as refused:
         read_options({"toolChoice": choice})
 
@@ -53,14 +53,14 @@ def test_another_tool_choice_is_refused(choice):
     ]
 
 
-def test_what_cannot_be_used_of_stored_options_is_left_out_and_said():
+def test_unusable_stored_options_are_omitted_with_a_warning():
     options, issues = read_defaults({"temperature": "hot", "modelSettings": {"topP": 3, "topK": 4}, "seed": 7})
 
     assert options == {"topK": 4, "seed": 7}
     assert [issue.field for issue in issues] == ["temperature", "modelSettings.topP"]
 
 
-def test_a_call_has_the_last_word():
+def test_options_of_a_call_override_stored_options():
     merged = merge({"temperature": 0.2, "seed": 1}, {"temperature": 0.9})
 
     assert model_settings({**merged, "maxTokens": 5, "toolChoice": "none"}) == {
@@ -70,7 +70,7 @@ def test_a_call_has_the_last_word():
     }
 
 
-def test_steps_are_bounded_by_the_server(settings):
+def test_the_server_limits_the_steps(settings):
     settings.RUN_MAX_STEPS = 4
 
     assert most_steps({}) == 4

@@ -30,7 +30,7 @@ def address(name, known):
 
 
 @pytest.mark.parametrize("name", sorted({*EVERY} - OPEN_TO_ALL))
-def test_what_others_have_does_not_exist(theirs, name):
+def test_objects_of_other_users_are_not_found(theirs, name):
     stranger = browser(member(Role.MANAGER, "elsewhere"))
 
     answers = [stranger.get(address(name, theirs)), stranger.post(address(name, theirs), {"message": "Hello"})]
@@ -43,7 +43,7 @@ def test_what_others_have_does_not_exist(theirs, name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_who_is_not_signed_in_is_asked_to(theirs, name):
+def test_an_anonymous_user_is_redirected_to_sign_in(theirs, name):
     method = "post" if name in POST_ONLY else "get"
 
     answer = getattr(Client(), method)(address(name, theirs))
@@ -53,12 +53,12 @@ def test_who_is_not_signed_in_is_asked_to(theirs, name):
 
 
 @pytest.mark.parametrize("name", sorted(POST_ONLY))
-def test_a_link_does_nothing(theirs, name):
+def test_get_requests_change_nothing(theirs, name):
     assert browser(member(Role.MANAGER, "newsroom")).get(address(name, theirs)).status_code == 405
 
 
 @pytest.mark.parametrize("name", sorted(POST_ONLY))
-def test_every_act_needs_the_token_of_this_site(theirs, name):
+def test_every_action_needs_a_csrf_token(theirs, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.MANAGER, "newsroom"))
 

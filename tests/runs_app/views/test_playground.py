@@ -41,29 +41,29 @@ def unsaved(agent, **changed):
 # --- which columns
 
 
-def test_live_and_the_draft_stand_side_by_side_at_first(editor, agent):
+def test_live_and_draft_are_the_default_columns(editor, agent):
     assert labels(editor.get(address(agent))) == ["live (v2)", "draft (v3)"]
     assert labels(editor.get(address(AgentFactory()))) == ["live (v1)"]
 
 
-def test_an_address_names_up_to_three_columns(editor, agent):
+def test_the_url_names_up_to_three_columns(editor, agent):
     assert labels(editor.get(f"{address(agent)}?columns=v1,live")) == ["v1", "live (v2)"]
     assert labels(editor.get(f"{address(agent)}?columns=v1,v2,v3,live")) == ["v1", "v2", "v3"]
 
 
 @pytest.mark.parametrize("asked", ["", "nonsense", "v0", "v-1", "v99999999999", "v²", "<b>,;"])
-def test_what_names_no_column_is_left_out(editor, agent, asked):
+def test_invalid_columns_are_omitted(editor, agent, asked):
     assert labels(editor.get(address(agent), {"columns": asked})) == ["live (v2)", "draft (v3)"]
 
 
-def test_a_version_that_is_gone_says_so_and_the_others_run(editor, agent):
+def test_a_deleted_version_is_reported_and_the_others_run(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=v99,live")
 
     assert "There is no v99 of this agent, or it is not kept any more." in words(answer)
     assert answer.context["reasons"] == []
 
 
-def test_columns_are_added_and_taken_away_and_what_was_typed_stays(editor, agent):
+def test_adding_and_removing_columns_keeps_the_message(editor, agent):
     sent = {"column": ["live"], "run": [""], "message": "Half a thou"}
 
     added = editor.post(address(agent, "arrange"), {**sent, "act": "add"})
@@ -80,7 +80,7 @@ def test_columns_are_added_and_taken_away_and_what_was_typed_stays(editor, agent
     assert "Half a thou" in added.content.decode()
 
 
-def test_the_last_column_stays(editor, agent):
+def test_the_last_column_cannot_be_removed(editor, agent):
     sent = {"column": ["live"], "run": [""], "act": "drop-1"}
 
     assert labels(editor.post(address(agent, "arrange"), sent)) == ["live (v2)"]
@@ -89,7 +89,7 @@ def test_the_last_column_stays(editor, agent):
 # --- asking
 
 
-def test_every_column_is_asked_the_same_as_its_own_version(editor, ann, agent):
+def test_every_column_runs_its_own_version_with_the_same_message(editor, ann, agent):
     answer = ask(editor, agent, "live", "draft", "v1", message="Who are you?")
 
     runs = list(AgentRun.objects.order_by("created_at"))
@@ -106,13 +106,13 @@ def test_every_column_is_asked_the_same_as_its_own_version(editor, ann, agent):
     assert {run.input["messages"][0]["content"][0]["text"] for run in runs} == {"Who are you?"}
 
 
-def test_the_page_that_follows_shows_each_run_and_how_to_see_more(editor, agent):
+def test_the_next_page_shows_each_run_with_a_link(editor, agent):
     shown = words(editor.get(ask(editor, agent, "live", "v1").headers["Location"]))
 
     assert shown.count("Still running. Refresh to see more.") == 2
 
 
-def test_htmx_gets_the_columns_and_the_address_that_shows_them_again(editor, agent):
+def test_htmx_gets_the_columns_and_their_url(editor, agent):
     answer = ask(editor, agent, "v1", htmx=True)
 
     run = AgentRun.objects.get()
@@ -122,7 +122,7 @@ def test_htmx_gets_the_columns_and_the_address_that_shows_them_again(editor, age
 
 
 @pytest.mark.parametrize("message", ["", "  \r\n "])
-def test_nothing_is_asked_without_a_message(editor, agent, message):
+def test_no_run_starts_without_a_message(editor, agent, message):
     answer = ask(editor, agent, message=message)
 
     assert answer.status_code == 422
@@ -130,7 +130,7 @@ def test_nothing_is_asked_without_a_message(editor, agent, message):
     assert not AgentRun.objects.exists()
 
 
-def test_a_message_that_is_too_long_is_refused_with_its_limit(editor, agent, settings):
+def test_a_too_long_message_is_refused_with_the_limit(editor, agent, settings):
     settings.RUN_MAX_INPUT = 1024
 
     answer = ask(editor, agent, message="a" * 2000)
@@ -139,7 +139,7 @@ def test_a_message_that_is_too_long_is_refused_with_its_limit(editor, agent, set
     assert "A message has at most 1 KB." in words(answer)
 
 
-def test_too_many_runs_are_refused_in_their_column(editor, agent, settings):
+def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):
     settings.RUNS_PER_USER = 1
 
     answer = ask(editor, agent, "live", "v1", htmx=True)
@@ -148,7 +148,7 @@ def test_too_many_runs_are_refused_in_their_column(editor, agent, settings):
     assert "It did not run. You have reached the limit of 1 unfinished runs." in words(answer)
 
 
-def test_line_ends_are_kept_as_they_are_stored(editor, agent):
+def test_line_ends_are_normalized(editor, agent):
     ask(editor, agent, message="One\r\nTwo")
 
     assert AgentRun.objects.get().input["messages"][0]["content"][0]["text"] == "One\nTwo"
@@ -157,7 +157,7 @@ def test_line_ends_are_kept_as_they_are_stored(editor, agent):
 # --- the text that is not saved yet
 
 
-def test_the_unsaved_text_runs_on_top_of_the_head(editor, agent):
+def test_unsaved_text_runs_on_top_of_the_head(editor, agent):
     ask(editor, agent, "unsaved", **unsaved(agent, instructions="Be brief."))
 
     run = AgentRun.objects.get()
@@ -167,7 +167,7 @@ def test_the_unsaved_text_runs_on_top_of_the_head(editor, agent):
     assert agent.versions.count() == 3
 
 
-def test_what_somebody_else_saved_meanwhile_is_in_it_too(editor, agent):
+def test_unsaved_text_includes_newer_saves_of_others(editor, agent):
     sent = unsaved(agent, instructions="Be brief.")
     Agent.objects.get(pk=agent.pk).edit({"description": "Saved meanwhile."})
 
@@ -177,7 +177,7 @@ def test_what_somebody_else_saved_meanwhile_is_in_it_too(editor, agent):
     assert (said["instructions"], said["description"]) == ("Be brief.", "Saved meanwhile.")
 
 
-def test_without_unsaved_text_its_column_says_so(editor, agent):
+def test_the_unsaved_column_is_empty_without_unsaved_text(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=unsaved")
 
     assert "This browser keeps no unsaved text of the agent." in words(answer)
@@ -185,7 +185,7 @@ def test_without_unsaved_text_its_column_says_so(editor, agent):
     assert not AgentRun.objects.exists()
 
 
-def test_unsaved_text_that_cannot_be_read_names_the_field(editor, agent):
+def test_invalid_unsaved_text_names_the_field(editor, agent):
     answer = ask(editor, agent, "unsaved", htmx=True, **unsaved(agent, metadata="{nonsense"))
 
     assert "The unsaved text cannot run. Metadata:" in words(answer)
@@ -193,7 +193,7 @@ def test_unsaved_text_that_cannot_be_read_names_the_field(editor, agent):
 
 
 @pytest.mark.parametrize("sent", ["nonsense", "a=1&b", "%ff%fe", "head=x&name="])
-def test_any_nonsense_as_unsaved_text_is_refused_in_its_column(editor, agent, sent):
+def test_malformed_unsaved_text_is_an_error_in_its_column(editor, agent, sent):
     answer = ask(editor, agent, "unsaved", htmx=True, unsaved=sent, unsaved_base="x")
 
     assert answer.status_code == 200
@@ -203,7 +203,7 @@ def test_any_nonsense_as_unsaved_text_is_refused_in_its_column(editor, agent, se
 # --- what cannot run says why
 
 
-def test_viewers_see_the_page_and_why_they_may_not_run(agent):
+def test_viewers_see_why_they_cannot_run(agent):
     viewer = browser(member("viewer"))
 
     answer = viewer.get(address(agent))
@@ -233,7 +233,7 @@ def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, k
     assert "demo/echo Demo model" in words(answer)
 
 
-def test_a_run_of_the_stand_in_says_so_and_is_no_live_one(editor, keyless):
+def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
     ask(editor, keyless)
 
     run = AgentRun.objects.get()
@@ -243,7 +243,7 @@ def test_a_run_of_the_stand_in_says_so_and_is_no_live_one(editor, keyless):
     assert "It stood in for openai/gpt-6-luna, which could not be asked." in shown
 
 
-def test_where_the_demo_model_is_switched_off_too_nothing_runs(editor, keyless):
+def test_without_the_demo_model_nothing_runs(editor, keyless):
     ModelProvider.objects.create(key="demo", title="Demo", is_enabled=False)
 
     answer = editor.get(address(keyless))
@@ -253,7 +253,7 @@ def test_where_the_demo_model_is_switched_off_too_nothing_runs(editor, keyless):
     assert f"Cannot run. {sentence}" in words(answer)
 
 
-def test_every_reason_is_listed_once(db):
+def test_each_reason_is_listed_once(db):
     agent = AgentFactory(model={"provider": "nobody", "name": "a"})
     agent.edit({"model": {"provider": "somebody", "name": "b"}})
 
@@ -265,13 +265,13 @@ def test_every_reason_is_listed_once(db):
     assert "'somebody'" in second
 
 
-def test_a_provider_that_nobody_knows_says_so(editor):
+def test_an_unknown_provider_is_reported(editor):
     agent = AgentFactory(model={"provider": "nobody", "name": "a"})
 
     assert "No provider of models is known as &#x27;nobody&#x27;." in words(editor.get(address(agent)))
 
 
-def test_a_column_that_cannot_run_keeps_no_other_from_it(editor):
+def test_a_column_that_cannot_run_does_not_affect_others(editor):
     agent = AgentFactory()
     agent.edit({"model": {"provider": "nobody", "name": "a"}})
 
@@ -280,7 +280,7 @@ def test_a_column_that_cannot_run_keeps_no_other_from_it(editor):
     assert AgentRun.objects.get().version_number == 1
 
 
-def test_broken_references_warn_and_run(editor):
+def test_broken_references_are_warnings(editor):
     agent = AgentFactory(tools=["gone"])
 
     answer = editor.get(address(agent))
@@ -289,14 +289,14 @@ def test_broken_references_warn_and_run(editor):
     assert answer.context["reasons"] == []
 
 
-def test_the_demo_model_says_that_it_is_one(editor, agent):
+def test_the_demo_model_is_labelled(editor, agent):
     assert "The built-in demo model will answer here." in words(editor.get(address(agent)))
 
 
 # --- what was said before
 
 
-def test_a_result_is_stamped_with_its_version_whatever_the_column_shows_now(editor, ann, agent):
+def test_a_result_names_its_own_version(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, output="The porter.")
 
     shown = editor.get(f"{address(agent)}?columns=v1&runs={run.pk}")
@@ -305,7 +305,7 @@ def test_a_result_is_stamped_with_its_version_whatever_the_column_shows_now(edit
     assert "v2 demo/echo Demo model The porter." in words(shown)
 
 
-def test_runs_of_others_and_of_other_agents_are_not_shown(editor, ann, agent):
+def test_runs_of_other_users_and_agents_are_not_shown(editor, ann, agent):
     other = RunFactory(agent=AgentFactory(), requested_by=ann)
     theirs = RunFactory(agent=agent)
 
@@ -315,7 +315,7 @@ def test_runs_of_others_and_of_other_agents_are_not_shown(editor, ann, agent):
         assert str(run_id) not in answer.content.decode()
 
 
-def test_the_question_stands_in_the_field_to_be_asked_again(editor, ann, agent):
+def test_the_message_stays_in_the_field(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, asked="Who are you?")
 
     answer = editor.get(f"{address(agent)}?columns=live&runs={run.pk}")
@@ -331,7 +331,7 @@ def remembering():
     return AgentFactory(memory=registry.entries(Kind.MEMORY)[0].key)
 
 
-def test_an_agent_with_memory_goes_on_in_the_same_thread(editor, ann, remembering):
+def test_an_agent_with_memory_continues_its_thread(editor, ann, remembering):
     ask(editor, remembering, message="I am Ann.")
     AgentRun.objects.update(status="succeeded")
     first = AgentRun.objects.get()
@@ -344,7 +344,7 @@ def test_an_agent_with_memory_goes_on_in_the_same_thread(editor, ann, rememberin
     assert "Goes on with the conversation." in shown
 
 
-def test_a_follow_up_waits_for_the_answer(editor, remembering):
+def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
     ask(editor, remembering)
 
     answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
@@ -354,7 +354,7 @@ def test_a_follow_up_waits_for_the_answer(editor, remembering):
     assert AgentRun.objects.count() == 1
 
 
-def test_asking_anew_stops_the_answer_that_it_replaces(editor, agent):
+def test_a_new_run_cancels_the_one_it_replaces(editor, agent):
     ask(editor, agent, "live", "v1")
     first = AgentRun.objects.order_by("pk").first()
 
@@ -365,7 +365,7 @@ def test_asking_anew_stops_the_answer_that_it_replaces(editor, agent):
     assert AgentRun.objects.count() == 4
 
 
-def test_a_new_conversation_begins_on_demand(editor, remembering):
+def test_a_new_conversation_can_be_started(editor, remembering):
     ask(editor, remembering)
     first = AgentRun.objects.get()
 
@@ -376,7 +376,7 @@ def test_a_new_conversation_begins_on_demand(editor, remembering):
     assert Thread.objects.count() == 2
 
 
-def test_a_memory_that_nobody_registered_remembers_nothing(editor):
+def test_an_unregistered_memory_stores_nothing(editor):
     agent = AgentFactory(memory="gone")
 
     ask(editor, agent)
@@ -384,20 +384,20 @@ def test_a_memory_that_nobody_registered_remembers_nothing(editor):
     assert not Thread.objects.exists()
 
 
-def test_columns_have_conversations_of_their_own(editor, remembering):
+def test_each_column_has_its_own_conversation(editor, remembering):
     ask(editor, remembering, "live", "v1")
 
     assert len(set(AgentRun.objects.values_list("thread", flat=True))) == 2
 
 
-def test_an_agent_without_memory_begins_anew_each_time(editor, agent):
+def test_an_agent_without_memory_starts_a_new_conversation_each_time(editor, agent):
     ask(editor, agent)
     ask(editor, agent, runs=[AgentRun.objects.get().pk])
 
     assert not Thread.objects.exists()
 
 
-def test_a_conversation_that_goes_on_empties_the_field(editor, remembering, agent):
+def test_continuing_a_conversation_clears_the_field(editor, remembering, agent):
     told = json.loads(ask(editor, remembering, htmx=True).headers["HX-Trigger"])
     other = json.loads(ask(editor, agent, htmx=True).headers["HX-Trigger"])
 
@@ -408,7 +408,7 @@ def test_a_conversation_that_goes_on_empties_the_field(editor, remembering, agen
 # --- the ways here
 
 
-def test_the_editor_and_the_history_lead_here(editor, agent):
+def test_editor_and_history_link_to_the_playground(editor, agent):
     here = address(agent)
     pages = {
         reverse("agents:edit", args=[agent.pk]): f'href="{here}" data-test="agent-form"',
@@ -421,5 +421,5 @@ def test_the_editor_and_the_history_lead_here(editor, agent):
     assert {page for page, link in pages.items() if link not in editor.get(page).content.decode()} == set()
 
 
-def test_viewers_find_it_too(agent):
+def test_viewers_get_a_link_to_the_playground(agent):
     assert f'href="{address(agent)}"' in browser(member("viewer")).get(f"/agents/{agent.pk}").content.decode()

@@ -17,7 +17,7 @@ def questions(answer):
     return [row.run.question for row in answer.context["listing"].rows]
 
 
-def test_editors_see_their_own_runs_and_publishers_all(editor, ann, agent):
+def test_editors_see_their_own_runs_and_publishers_see_all(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann, asked="Mine")
     RunFactory(agent=agent, asked="Theirs")
 
@@ -25,13 +25,13 @@ def test_editors_see_their_own_runs_and_publishers_all(editor, ann, agent):
     assert sorted(questions(browser(member("publisher")).get(LIST))) == ["Mine", "Theirs"]
 
 
-def test_a_row_says_what_ran_and_what_it_took(editor, ann, agent):
+def test_a_row_shows_version_and_usage(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann, asked="Hello", is_demo=False, cost="0.00213")
 
     assert "Hello Concierge v2 Succeeded 2.3 s 15 $0.0021" in words(editor.get(LIST))
 
 
-def test_runs_of_sub_agents_are_left_to_the_run_that_asked(editor, ann, agent):
+def test_sub_runs_are_not_listed(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, asked="Mine")
     RunFactory(agent=agent, requested_by=ann, asked="Inner", parent=run)
 
@@ -49,7 +49,7 @@ def test_runs_of_sub_agents_are_left_to_the_run_that_asked(editor, ann, agent):
         ("status=nonsense&version=x", ["Failed", "Old", "Other", "Theirs"]),
     ],
 )
-def test_filters(ann, agent, query, left):
+def test_runs_are_filtered(ann, agent, query, left):
     publisher = member("publisher")
     RunFactory(agent=AgentFactory(id="other"), requested_by=publisher, version_number=7, asked="Other")
     RunFactory(agent=agent, requested_by=publisher, version_number=1, asked="Old")
@@ -59,7 +59,7 @@ def test_filters(ann, agent, query, left):
     assert sorted(questions(browser(publisher).get(f"{LIST}?{query}"))) == left
 
 
-def test_a_filter_is_a_chip_that_can_be_taken_away(editor, ann, agent):
+def test_a_filter_is_a_chip_that_can_be_removed(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann)
 
     listing = editor.get(f"{LIST}?agent={agent.pk}&version=2").context["listing"]
@@ -69,7 +69,7 @@ def test_a_filter_is_a_chip_that_can_be_taken_away(editor, ann, agent):
     assert listing.chips[0].without == "?"  # a version means nothing without its agent
 
 
-def test_versions_are_offered_once_the_agent_is_chosen(editor, ann, agent):
+def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann)
 
     offers = dict(editor.get(f"{LIST}?agent={agent.pk}").context["offers"])
@@ -78,12 +78,12 @@ def test_versions_are_offered_once_the_agent_is_chosen(editor, ann, agent):
     assert "Version" not in dict(editor.get(LIST).context["offers"])
 
 
-def test_nothing_yet_is_not_the_same_as_no_match(editor):
+def test_an_empty_list_differs_from_no_match(editor):
     assert "No runs yet" in words(editor.get(LIST))
     assert "No run matches" in words(editor.get(f"{LIST}?status=failed"))
 
 
-def test_its_queries_do_not_grow_with_its_rows(editor, ann, agent):
+def test_the_number_of_queries_is_constant(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann)
     with CaptureQueriesContext(
         connection,
@@ -96,7 +96,7 @@ def test_its_queries_do_not_grow_with_its_rows(editor, ann, agent):
     assert len(few) == len(many)
 
 
-def test_a_question_in_a_long_conversation_is_its_first(editor, ann, agent):
+def test_a_row_shows_the_last_user_message(editor, ann, agent):
     said = [{"role": "user", "content": [{"type": "text", "text": each}]} for each in ("First" * 100, "Last")]
     RunFactory(agent=agent, requested_by=ann, input={"messages": said})
 

@@ -18,7 +18,7 @@ def page(client, run, name="view"):
     return client.get(reverse(f"runs:{name}", args=[run.pk]))
 
 
-def test_it_shows_question_answer_and_what_it_took(editor, ann, agent):
+def test_it_shows_input_answer_and_usage(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, asked="Who are you?", output="The porter.")
 
     shown = words(page(editor, run))
@@ -30,11 +30,11 @@ def test_it_shows_question_answer_and_what_it_took(editor, ann, agent):
     assert "Time 2.3 s" in shown
 
 
-def test_it_says_that_the_demo_model_answered(editor, ann, agent):
+def test_it_labels_the_demo_model(editor, ann, agent):
     assert "The built-in demo model answered." in words(page(editor, RunFactory(agent=agent, requested_by=ann)))
 
 
-def test_what_a_run_says_is_text(editor, ann, agent):
+def test_the_answer_is_escaped(editor, ann, agent):
     evil = "<script>alert(1)</script>"
     called = [
         ("tool-call", {"toolCallId": "a", "toolName": evil, "args": {evil: evil}}),
@@ -48,7 +48,7 @@ def test_what_a_run_says_is_text(editor, ann, agent):
     assert evil not in page(editor, run, "answer").content.decode()
 
 
-def test_calls_are_folded_and_the_time_has_a_bar_for_each(editor, ann, agent):
+def test_calls_are_folded_and_have_time_bars(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, chunks=[("step-start", {}), CALL, RESULT, ("step-finish", {})])
 
     answer = page(editor, run)
@@ -57,7 +57,7 @@ def test_calls_are_folded_and_the_time_has_a_bar_for_each(editor, ann, agent):
     assert "2.5 s in all Waiting 0.2 s Preparing 0.1 s Model, step 1 0.1 s Word count 0.1 s" in words(answer)
 
 
-def test_a_call_of_a_sub_agent_leads_to_its_run(editor, ann, agent):
+def test_a_sub_agent_call_links_to_its_run(editor, ann, agent):
     call = ("tool-call", {"toolCallId": "a", "toolName": "agent-porter", "args": {}})
     run = RunFactory(agent=agent, requested_by=ann, chunks=[call])
     child = RunFactory(agent=agent, requested_by=ann, parent=run, parent_call_id="a", agent_key="porter")
@@ -68,7 +68,7 @@ def test_a_call_of_a_sub_agent_leads_to_its_run(editor, ann, agent):
     assert reverse("runs:view", args=[run.pk]) in page(editor, child).content.decode()
 
 
-def test_it_shows_what_it_took_with_its_sub_agents_however_deep(editor, ann, agent):
+def test_usage_includes_nested_sub_runs(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, is_demo=False, cost="0.02")
     child = RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost="0.03")
     grandchild = RunFactory(agent=agent, requested_by=ann, parent=child)
@@ -78,7 +78,7 @@ def test_it_shows_what_it_took_with_its_sub_agents_however_deep(editor, ann, age
     assert "With sub-agents" not in words(page(editor, grandchild))
 
 
-def test_it_adds_up_no_cost_where_a_price_is_not_known(editor, ann, agent):
+def test_no_cost_is_shown_where_a_price_is_unknown(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, is_demo=False, cost="0.02")
     RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost=None)
 
@@ -88,13 +88,13 @@ def test_it_adds_up_no_cost_where_a_price_is_not_known(editor, ann, agent):
     assert "30 tokens, $" not in shown
 
 
-def test_a_failure_says_why(editor, ann, agent):
+def test_a_failed_run_shows_its_error(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, status="failed", error="The model is asked too much.", chunks=[])
 
     assert "No answer. The model is asked too much." in words(page(editor, run))
 
 
-def test_a_run_that_was_stopped_says_so(editor, ann, agent):
+def test_a_cancelled_run_is_labelled(editor, ann, agent):
     assert "Stopped." in words(page(editor, RunFactory(agent=agent, requested_by=ann, status="cancelled")))
 
 
@@ -111,7 +111,7 @@ def test_warnings_and_scores_are_shown(editor, ann, agent):
     assert "tone 0.75" in shown
 
 
-def test_an_open_run_says_how_to_see_more_and_can_be_stopped(editor, ann, agent):
+def test_an_unfinished_run_can_be_reloaded_and_cancelled(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, open=True, chunks=[("text-delta", {"text": "Good"})])
 
     shown = page(editor, run)
@@ -121,7 +121,7 @@ def test_an_open_run_says_how_to_see_more_and_can_be_stopped(editor, ann, agent)
     assert AgentRun.objects.get(pk=run.pk).cancel_requested_at is not None
 
 
-def test_the_agent_as_it_was_stands_there_although_it_changed(editor, ann, agent):
+def test_the_configuration_of_the_run_is_shown_after_a_change(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann)
     agent.edit({"instructions": "Say nothing."})
 
@@ -131,7 +131,7 @@ def test_the_agent_as_it_was_stands_there_although_it_changed(editor, ann, agent
     assert "Say nothing." not in shown
 
 
-def test_a_version_that_is_gone_has_no_link(editor, ann, agent):
+def test_a_deleted_version_has_no_link(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, version_number=9, version_id=None)
 
     shown = page(editor, run)
@@ -150,7 +150,7 @@ def test_the_other_runs_of_a_conversation_are_linked(editor, ann, agent):
     assert reverse("runs:view", args=[first.pk]) in shown
 
 
-def test_who_asked_and_publishers_may_read_it_and_nobody_else(ann, agent):
+def test_only_its_user_and_publishers_can_read_a_run(ann, agent):
     run = RunFactory(agent=agent, requested_by=ann)
     readers = {role: page(browser(member(role)), run).status_code for role in Role.values}
 
@@ -158,7 +158,7 @@ def test_who_asked_and_publishers_may_read_it_and_nobody_else(ann, agent):
     assert readers == {"viewer": 404, "editor": 404, "publisher": 200, "manager": 200}
 
 
-def test_who_lost_the_agent_still_reads_their_run_without_links_to_it(ann, agent):
+def test_a_user_who_lost_access_reads_the_run_without_links(ann, agent):
     run = RunFactory(agent=agent, requested_by=ann)
     ann.memberships.all().delete()
 
@@ -169,7 +169,7 @@ def test_who_lost_the_agent_still_reads_their_run_without_links_to_it(ann, agent
     assert "Answer briefly." not in shown.content.decode()  # of the instructions
 
 
-def test_a_run_outlives_nothing_of_its_agent(editor, ann, agent):
+def test_deleting_the_agent_deletes_its_runs(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann)
     Agent.objects.get(pk=agent.pk).delete()
 

@@ -46,7 +46,7 @@ def blocks(answer):
     return [(int(number.removeprefix("id: ")), json.loads(data.removeprefix("data: "))) for number, data in told]
 
 
-def test_a_question_is_answered_on_the_page_of_its_columns(editor):
+def test_a_message_is_answered_on_the_playground(editor):
     address = ask(editor, AgentFactory(model=DEMO))
 
     run = ended(AgentRun.objects.get())
@@ -58,7 +58,7 @@ def test_a_question_is_answered_on_the_page_of_its_columns(editor):
 
 
 @pytest.mark.parametrize("field", MISSING)
-def test_what_is_missing_is_warned_of_before_and_after_and_it_answers(editor, field, caplog):
+def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, caplog):
     agent = AgentFactory(model=DEMO, **{field: MISSING[field]})
     before = words(editor.get(reverse("runs:try_it", args=[agent.pk])))
 
@@ -72,7 +72,7 @@ def test_what_is_missing_is_warned_of_before_and_after_and_it_answers(editor, fi
     assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
 
 
-def test_the_stream_of_the_page_goes_on_after_what_was_heard(editor):
+def test_the_page_stream_continues_after_the_last_event(editor):
     ask(editor, AgentFactory(model=DEMO))
     run = ended(AgentRun.objects.get())
     address = reverse("runs:stream", args=[run.pk])
@@ -89,7 +89,7 @@ def test_the_stream_of_the_page_goes_on_after_what_was_heard(editor):
 
 
 @pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])
-def test_a_full_server_says_when_to_come_back(setting, status, editor, settings):
+def test_a_full_server_names_the_seconds_to_wait(setting, status, editor, settings):
     setattr(settings, setting, 1)
     ask(editor, AgentFactory(model=DEMO))
     address = reverse("runs:stream", args=[ended(AgentRun.objects.get()).pk])
@@ -103,7 +103,7 @@ def test_a_full_server_says_when_to_come_back(setting, status, editor, settings)
     assert blocks(editor.get(address))
 
 
-def test_a_run_is_stopped_from_its_page(editor):
+def test_a_run_is_cancelled_from_its_page(editor):
     ask(editor, AgentFactory(model=SLOW), LONG)
     run = speaks(AgentRun.objects.get())
 
@@ -113,7 +113,7 @@ def test_a_run_is_stopped_from_its_page(editor):
     assert "Stopped." in words(editor.get(answer.headers["Location"]))
 
 
-def test_a_sub_agents_run_stands_on_the_page(editor):
+def test_a_sub_run_is_linked_on_the_page(editor):
     ask(editor, AgentFactory(model=DEMO, agents=["proofreader"]), "Ask the proofreader: Is this rigth?")
     run = ended(AgentRun.objects.get(parent=None))
 
@@ -126,7 +126,7 @@ def test_a_sub_agents_run_stands_on_the_page(editor):
     assert "You said: Is this rigth?" in child
 
 
-def test_the_stand_in_for_a_model_without_a_key_stays_on_the_page(editor, settings):
+def test_the_label_of_the_demo_fallback_stays_on_the_page(editor, settings):
     settings.MODEL_KEYS = {}
     agent = AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
 

@@ -27,7 +27,7 @@ def kept():
     return list(SavedInput.objects.values_list("name", "text"))
 
 
-def test_what_is_typed_is_kept_under_a_name(editor, ann, agent):
+def test_an_input_is_saved_under_a_name(editor, ann, agent):
     answer = save(editor, agent, " Greeting ", "Hello\r\nthere")
 
     assert kept() == [("Greeting", "Hello\nthere")]
@@ -36,7 +36,7 @@ def test_what_is_typed_is_kept_under_a_name(editor, ann, agent):
     assert SavedInput.objects.get().user == ann
 
 
-def test_the_same_name_says_the_new_text(editor, agent):
+def test_saving_under_the_same_name_replaces_the_text(editor, agent):
     save(editor, agent)
 
     assert told(save(editor, agent, message="Good day")) == "Greeting says the new text now."
@@ -51,12 +51,12 @@ def test_the_same_name_says_the_new_text(editor, agent):
         ("Greeting", "", "Write a message first."),
     ],
 )
-def test_it_needs_a_name_and_a_text(editor, agent, name, message, sentence):
+def test_a_saved_input_needs_name_and_text(editor, agent, name, message, sentence):
     assert told(save(editor, agent, name, message)) == sentence
     assert kept() == []
 
 
-def test_there_is_a_most(editor, agent, monkeypatch):
+def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
     monkeypatch.setattr("runs_app.views.saved_inputs.MOST_INPUTS", 1)
     save(editor, agent)
 
@@ -65,7 +65,7 @@ def test_there_is_a_most(editor, agent, monkeypatch):
     assert forms.MOST_INPUTS > 1
 
 
-def test_one_is_put_into_the_field_by_its_address(editor, agent):
+def test_a_saved_input_is_loaded_by_its_url(editor, agent):
     save(editor, agent)
 
     answer = editor.get(reverse("runs:try_it", args=[agent.pk]), {"input": SavedInput.objects.get().pk})
@@ -73,7 +73,7 @@ def test_one_is_put_into_the_field_by_its_address(editor, agent):
     assert answer.context["form"]["message"].value() == "Hello"
 
 
-def test_they_belong_to_one_person_and_one_agent(editor, agent):
+def test_saved_inputs_belong_to_one_user_and_one_agent(editor, agent):
     save(editor, agent)
     own = SavedInput.objects.get()
     other = browser(member("publisher"))
@@ -86,7 +86,7 @@ def test_they_belong_to_one_person_and_one_agent(editor, agent):
     assert kept() == [("Greeting", "Hello")]
 
 
-def test_one_is_removed_and_removing_it_again_is_no_fault(editor, agent):
+def test_removing_a_saved_input_twice_is_no_error(editor, agent):
     save(editor, agent)
     address = reverse("runs:forget_input", args=[agent.pk, SavedInput.objects.get().pk])
 
@@ -96,7 +96,7 @@ def test_one_is_removed_and_removing_it_again_is_no_fault(editor, agent):
     assert {answer.status_code for answer in answers} == {200}
 
 
-def test_without_scripts_what_was_typed_comes_back_with_the_page(editor, agent):
+def test_without_javascript_the_message_is_kept(editor, agent):
     answer = save(editor, agent, htmx=False)
 
     assert answer.context["form"]["message"].value() == "Hello"

@@ -64,56 +64,56 @@ def said(answer):
     return [str(message) for message in get_messages(answer.wsgi_request)]
 
 
-def test_creating_goes_live(client):
+def test_creating_publishes_version_1(client):
     client.post(reverse("admin:agents_app_agent_add"), {"id": "new", **form_of(AgentFactory.build())})
 
     assert stands(Agent.objects.get(pk="new")) == (1, 1, 1)
 
 
-def test_a_save_goes_live_where_no_draft_is_ahead(client, agent):
+def test_a_save_without_a_draft_is_published(client, agent):
     save(client, agent, name="Porter")
 
     assert stands(agent) == (4, 4, 4)
 
 
-def test_a_save_that_is_not_to_go_live_becomes_a_draft(client, agent):
+def test_a_save_without_publishing_creates_a_draft(client, agent):
     save(client, agent, name="Porter", publish=False)
 
     assert stands(agent) == (4, 3, 4)
 
 
-def test_a_save_while_a_draft_is_ahead_stays_a_draft(client, drafted):
+def test_a_save_on_a_draft_stays_a_draft(client, drafted):
     save(client, drafted, name="Porter", publish=False)
 
     assert stands(drafted) == (5, 3, 5)
 
 
-def test_a_publishing_save_while_a_draft_is_ahead_releases_both(client, drafted):
+def test_a_publishing_save_publishes_the_draft_too(client, drafted):
     save(client, drafted, name="Porter")
 
     assert stands(drafted) == (5, 5, 5)
 
 
-def test_an_unchanged_draft_is_released_without_a_version(client, drafted):
+def test_publishing_an_unchanged_draft_creates_no_version(client, drafted):
     save(client, drafted)
 
     assert stands(drafted) == (4, 4, 4)
 
 
-def test_activating_without_a_draft_takes_the_head_along(client, agent):
+def test_activating_without_a_draft_moves_the_head(client, agent):
     pick(client, agent, 1, "make_live")
 
     assert stands(agent) == (1, 1, 3)
 
 
-def test_activating_with_a_draft_ahead_leaves_the_draft(client, drafted):
+def test_activating_keeps_the_draft(client, drafted):
     pick(client, drafted, 1, "make_live")
 
     assert stands(drafted) == (4, 1, 4)
 
 
 @pytest.mark.parametrize("standing", ["agent", "drafted"])
-def test_restoring_makes_a_new_live_version(client, request, standing):
+def test_restore_creates_a_new_live_version(client, request, standing):
     agent = request.getfixturevalue(standing)
     number = agent.last_version_number + 1
 
@@ -123,7 +123,7 @@ def test_restoring_makes_a_new_live_version(client, request, standing):
     assert agent.versions.get(version_number=number).snapshot["description"] == "1"
 
 
-def test_a_snapshot_by_hand_equals_the_head_and_stays_behind_live(client, staff, drafted):
+def test_a_manual_snapshot_equals_the_head_and_is_not_published(client, staff, drafted):
     sent = {"name": "Before the fair", "change_message": "For safety", "pinned": "on"}
 
     answer = client.post(address(drafted, "snapshot"), sent)
@@ -135,14 +135,14 @@ def test_a_snapshot_by_hand_equals_the_head_and_stays_behind_live(client, staff,
     assert (answer.status_code, said(answer)) == (302, ["v5 of Concierge was saved."])
 
 
-def test_a_name_that_is_too_long_is_told_at_its_field(client, agent):
+def test_a_too_long_name_is_an_error_at_its_field(client, agent):
     answer = client.post(address(agent, "snapshot"), {"name": "x" * 101})
 
     assert "at most 100 characters" in answer.content.decode()
     assert stands(agent) == (3, 3, 3)
 
 
-def test_discarding_asks_first_and_returns_the_head_to_live(client, drafted):
+def test_discarding_needs_a_confirmation_and_moves_the_head_to_live(client, drafted):
     asked = client.get(address(drafted, "discard_draft"))
     before = stands(drafted)
     answer = client.post(address(drafted, "discard_draft"), {"head": drafted.head_version_id})
@@ -153,7 +153,7 @@ def test_discarding_asks_first_and_returns_the_head_to_live(client, drafted):
     assert said(answer) == ["The draft v4 of Concierge was discarded."]
 
 
-def test_a_draft_that_somebody_saved_meanwhile_is_not_discarded(client, drafted):
+def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
     asked_about = drafted.head_version_id
     with change(publish=False):
         drafted.edit({"description": "newer"})
@@ -165,14 +165,14 @@ def test_a_draft_that_somebody_saved_meanwhile_is_not_discarded(client, drafted)
     assert "The draft v5 of Concierge is discarded" in answer.content.decode()
 
 
-def test_there_is_nothing_to_discard_where_no_draft_is_ahead(client, agent):
+def test_discarding_without_a_draft_does_nothing(client, agent):
     answer = client.post(address(agent, "discard_draft"), {"head": agent.head_version_id})
 
     assert stands(agent) == (3, 3, 3)
     assert said(answer) == ["Concierge has no draft to discard."]
 
 
-def test_the_page_of_an_agent_leads_to_what_may_be_done(client, agent, drafted):
+def test_the_agent_page_links_to_the_allowed_actions(client, agent, drafted):
     plain, ahead = AgentFactory(id="a_5Fb"), drafted
 
     for each, discards in ((plain, False), (ahead, True)):
@@ -185,7 +185,7 @@ def test_the_page_of_an_agent_leads_to_what_may_be_done(client, agent, drafted):
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("editor", 302), (None, 404)])
 @pytest.mark.parametrize("act", ["snapshot", "discard_draft"])
-def test_editors_may_and_viewers_may_not(client, drafted, act, role, status):
+def test_editors_are_allowed_and_viewers_are_not(client, drafted, act, role, status):
     user = member(role or "editor", "" if role else "elsewhere", is_staff=True)
     client.force_login(user)
 

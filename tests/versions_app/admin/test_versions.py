@@ -37,7 +37,7 @@ def act(client, version, action, **said):
     )
 
 
-def test_a_version_is_named_and_pinned_but_not_changed(client, staff, agent):
+def test_name_and_pin_of_a_version_can_be_changed_and_nothing_else(client, staff, agent):
     version = agent.versions.get(version_number=1)
     address = reverse("admin:versions_app_agentversion_change", args=[version.pk])
 
@@ -49,7 +49,7 @@ def test_a_version_is_named_and_pinned_but_not_changed(client, staff, agent):
     assert (changed.name, changed.pinned, changed.snapshot_text) == ("First", True, version.snapshot_text)
 
 
-def test_a_version_removed_while_staff_named_it_is_not_brought_back(client, staff, agent, monkeypatch):
+def test_saving_a_deleted_version_does_not_recreate_it(client, staff, agent, monkeypatch):
     version = agent.versions.get(version_number=1)
     real = AgentVersionAdmin.save_model
 
@@ -64,7 +64,7 @@ def test_a_version_removed_while_staff_named_it_is_not_brought_back(client, staf
     assert not AgentVersion.objects.filter(name="First").exists()
 
 
-def test_an_old_version_goes_live_from_the_list(client, staff, agent):
+def test_an_old_version_is_published_from_the_list(client, staff, agent):
     act(client, agent.versions.get(version_number=1), "make_live")
 
     agent.refresh_from_db()
@@ -78,7 +78,7 @@ def test_an_old_version_is_restored_from_the_list(client, staff, agent):
     assert (agent.active_version.version_number, agent.active_version.source) == (3, "restore")
 
 
-def test_an_editor_moves_nothing_that_is_live(client, agent):
+def test_an_editor_cannot_publish(client, agent):
     client.force_login(member("editor", is_staff=True))
 
     act(client, agent.versions.get(version_number=1), "make_live")
@@ -87,7 +87,7 @@ def test_an_editor_moves_nothing_that_is_live(client, agent):
     assert agent.active_version.version_number == 2
 
 
-def test_nobody_deletes_or_adds_a_version(client, staff, agent):
+def test_versions_cannot_be_added_or_deleted(client, staff, agent):
     version = agent.versions.get(version_number=1)
 
     deletion = client.post(reverse("admin:versions_app_agentversion_delete", args=[version.pk]), {"post": "yes"})
@@ -96,7 +96,7 @@ def test_nobody_deletes_or_adds_a_version(client, staff, agent):
     assert (deletion.status_code, addition.status_code) == (403, 403)
 
 
-def test_staff_see_the_history_of_their_own_agents_alone(client, agent):
+def test_staff_see_only_versions_of_their_own_agents(client, agent):
     client.force_login(member("publisher", "north", is_staff=True))
     with change(message="Unseen"):
         agent.edit({"name": "Hidden"})
@@ -108,7 +108,7 @@ def test_staff_see_the_history_of_their_own_agents_alone(client, agent):
     assert agent.pk not in activations
 
 
-def test_markup_in_a_snapshot_stays_text(client, staff):
+def test_markup_in_a_snapshot_is_escaped(client, staff):
     agent = AgentFactory(instructions="<script>alert(1)</script>")
     address = reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id])
 
@@ -116,7 +116,7 @@ def test_markup_in_a_snapshot_stays_text(client, staff):
 
 
 @pytest.mark.parametrize("action", ["make_live", "restore"])
-def test_nothing_moves_before_it_is_confirmed(client, staff, agent, action):
+def test_publishing_needs_a_confirmation(client, staff, agent, action):
     answer = act(client, agent.versions.get(version_number=1), action, confirmed="")
 
     assert b"What readers will see change" in answer.content
@@ -126,7 +126,7 @@ def test_nothing_moves_before_it_is_confirmed(client, staff, agent, action):
 
 
 @pytest.mark.parametrize("action", ["make_live", "restore"])
-def test_what_was_confirmed_before_live_moved_is_asked_again(client, staff, agent, action):
+def test_a_stale_confirmation_is_shown_again(client, staff, agent, action):
     seen = agent.active_version_id
     agent.edit({"name": "Concierge"})
 
@@ -138,13 +138,13 @@ def test_what_was_confirmed_before_live_moved_is_asked_again(client, staff, agen
     assert (agent.active_version.version_number, agent.versions.count()) == (3, 3)
 
 
-def test_a_reason_given_in_the_confirmation_is_kept(client, staff, agent):
+def test_the_reason_of_the_confirmation_is_stored(client, staff, agent):
     act(client, agent.versions.get(version_number=1), "make_live", reason="Too many complaints")
 
     assert agent.activations.first().reason == "Too many complaints"
 
 
-def test_a_version_shows_what_differs_from_the_one_it_is_based_on(client, staff, agent):
+def test_a_version_shows_the_differences_to_its_base(client, staff, agent):
     page = client.get(reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id]))
 
     assert b'id="section-name"' in page.content
@@ -154,7 +154,7 @@ def test_a_version_shows_what_differs_from_the_one_it_is_based_on(client, staff,
 LINES = [f"Rule {number}" for number in range(50)]
 
 
-def test_folded_lines_of_a_difference_open(client, staff, agent):
+def test_folded_lines_of_a_diff_can_be_opened(client, staff, agent):
     agent.edit({"instructions": "\n".join(LINES)})
     agent.edit({"instructions": "\n".join([*LINES, "Be kind."])})
     address = reverse("admin:versions_app_agentversion_change", args=[agent.active_version_id])
@@ -165,7 +165,7 @@ def test_folded_lines_of_a_difference_open(client, staff, agent):
     assert (b"47 unchanged lines: show" in opened, b"Rule 7<" in opened) == (False, True)
 
 
-def test_folded_lines_of_a_confirmation_open_and_nothing_is_confirmed(client, staff, agent):
+def test_opening_folded_lines_confirms_nothing(client, staff, agent):
     agent.edit({"instructions": "\n".join([*LINES, "Be kind."])})
     with change(publish=False):
         agent.edit({"instructions": "\n".join(LINES)})
@@ -180,7 +180,7 @@ def test_folded_lines_of_a_confirmation_open_and_nothing_is_confirmed(client, st
     assert agent.active_version.version_number == 3
 
 
-def test_versions_are_pinned_together_where_the_role_allows(client, agent):
+def test_selected_versions_are_pinned_where_the_role_allows(client, agent):
     client.force_login(member("editor", is_staff=True))
     foreign = AgentFactory(owner_id="north").active_version
     act(client, agent.versions.get(version_number=1), "pin")
@@ -192,7 +192,7 @@ def test_versions_are_pinned_together_where_the_role_allows(client, agent):
 
 
 @pytest.mark.parametrize(("action", "pinned"), [("pin", False), ("unpin", True)])
-def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, agent, action, pinned):
+def test_pinning_needs_a_confirmation(client, staff, agent, action, pinned):
     version = agent.versions.get(version_number=1)
     version.update_description(name="First", pinned=pinned)
 
@@ -205,7 +205,7 @@ def test_no_version_is_pinned_or_let_go_before_it_is_confirmed(client, staff, ag
     assert (before, agent.versions.get(version_number=1).pinned) == (pinned, not pinned)
 
 
-def test_only_so_many_versions_are_pinned_at_once(client, staff, agent, monkeypatch):
+def test_pinning_too_many_versions_is_refused(client, staff, agent, monkeypatch):
     monkeypatch.setattr("versions_app.admin.versions.MAX_SELECTED", 1)
     everything = {"action": "pin", "_selected_action": [version.pk for version in agent.versions.all()]}
 
@@ -215,7 +215,7 @@ def test_only_so_many_versions_are_pinned_at_once(client, staff, agent, monkeypa
     assert not agent.versions.filter(pinned=True).exists()
 
 
-def test_managers_keep_the_retention_rules_of_their_own_owners(client):
+def test_managers_change_retention_rules_of_their_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     address = reverse("admin:versions_app_retentionrule_add")
 
@@ -226,7 +226,7 @@ def test_managers_keep_the_retention_rules_of_their_own_owners(client):
     assert [rule.owner_id for rule in RetentionRule.objects.all()] == ["north"]
 
 
-def test_publishers_set_no_retention_rules(client):
+def test_publishers_cannot_change_retention_rules(client):
     client.force_login(member("publisher", "north", is_staff=True))
     rule = RetentionRule.objects.create(owner_id="north", versions=20)
 
@@ -236,7 +236,7 @@ def test_publishers_set_no_retention_rules(client):
 
 
 @pytest.mark.parametrize("action", ["make_live", "restore"])
-def test_a_version_that_closes_a_circle_is_refused_with_the_way(client, staff, agent, action):
+def test_a_version_with_circular_sub_agents_is_refused_with_the_path(client, staff, agent, action):
     agent.edit({"agents": ["helper"]})
     agent.edit({"agents": []})
     AgentFactory(id="helper", agents=[agent.pk])

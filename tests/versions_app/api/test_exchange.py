@@ -57,7 +57,7 @@ def record(agent_id, **fields):
     return {"id": agent_id, "ownerId": "", "agent": fields}
 
 
-def test_an_export_is_sorted_and_the_same_each_time(api):
+def test_an_export_is_sorted_and_reproducible(api):
     for agent_id in ("b", "a", "Ü"):
         api.create(agent_id)
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
@@ -72,7 +72,7 @@ def test_an_export_is_sorted_and_the_same_each_time(api):
     assert exported(api)[0] == content
 
 
-def test_importing_an_export_again_makes_no_version(api):
+def test_importing_an_export_again_creates_no_version(api):
     api.create("a", metadata={"n": 1.0})
     api.create("b")
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
@@ -85,7 +85,7 @@ def test_importing_an_export_again_makes_no_version(api):
     assert list(Agent.objects.values_list("pk", "revision")) == before
 
 
-def test_an_export_into_an_empty_place_gives_the_same_export(api, root):
+def test_importing_into_an_empty_database_reproduces_the_export(api, root):
     api.create("a", metadata={"n": [1, None]})
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
     api.create("b")
@@ -105,7 +105,7 @@ def test_an_export_into_an_empty_place_gives_the_same_export(api, root):
     )
 
 
-def test_changes_become_drafts_unless_they_are_to_go_live(api):
+def test_imported_changes_are_drafts_unless_published(api):
     api.create("a")
 
     imported(api, [record("a", name="New")])
@@ -118,7 +118,7 @@ def test_changes_become_drafts_unless_they_are_to_go_live(api):
     assert api.get(f"{agent_path('a')}?status=draft").body["name"] == "New"
 
 
-def test_a_dry_run_says_what_would_happen_and_changes_nothing(api):
+def test_a_dry_run_reports_the_result_and_changes_nothing(api):
     api.create("a")
     before = list(Agent.objects.values())
 
@@ -133,7 +133,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(api):
     assert list(Agent.objects.values()) == before
 
 
-def test_each_record_that_cannot_be_taken_in_is_refused_with_its_reason(api, stranger):
+def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
     stranger.create("theirs")
     lines = b"\n".join(
         [
@@ -159,7 +159,7 @@ def test_each_record_that_cannot_be_taken_in_is_refused_with_its_reason(api, str
     assert (result["create"], result["refuse"]) == (1, 5)
 
 
-def test_an_import_needs_a_publisher_and_only_the_caller_sees_the_job(api, editor):
+def test_an_import_needs_publisher_and_only_the_caller_sees_the_job(api, editor):
     assert take_in(editor, [record("a")]).status_code == 403
 
     started = take_in(api, [record("a")])
@@ -170,18 +170,18 @@ def test_an_import_needs_a_publisher_and_only_the_caller_sees_the_job(api, edito
     assert api.get("/api/jobs/nonsense").body["error"] == "Job with id nonsense not found"
 
 
-def test_an_import_with_a_key_cut_to_editor_is_refused():
+def test_an_import_with_an_editor_key_is_refused():
     assert take_in(Caller(api_key(member("manager"), "editor")), [record("a")]).status_code == 403
 
 
-def test_an_export_holds_what_the_caller_may_see(api, stranger):
+def test_an_export_contains_visible_agents_only(api, stranger):
     api.create("a")
     stranger.create("b")
 
     assert [json.loads(line)["id"] for line in exported(stranger)[0].splitlines()] == ["b"]
 
 
-def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, settings):
+def test_an_empty_too_large_or_wrong_file_is_refused(api, settings):
     settings.IMPORT_MAX_BYTES = 100
 
     assert take_in(api, b"\n" * 0).status_code in (400, 415)
@@ -190,7 +190,7 @@ def test_a_file_that_is_empty_too_large_or_of_another_kind_is_refused(api, setti
     assert not Job.objects.exists()
 
 
-def test_the_same_import_under_one_key_is_one_job(api):
+def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
     before = {path.stem for path in jobs.exchange_folder().iterdir()}
     first = take_in(api, [record("a")], Idempotency_Key="k")
     again = take_in(api, [record("a")], Idempotency_Key="k")
@@ -202,7 +202,7 @@ def test_the_same_import_under_one_key_is_one_job(api):
     assert [path.stem for path in jobs.exchange_folder().iterdir() if path.stem not in before] == [first.body["id"]]
 
 
-def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
+def test_a_repeated_id_in_a_file_is_refused(api):
     lines = [record("a"), record("b"), record("a", name="Other"), {"id": "c"}, record("c")]
 
     checked = imported(api, lines, "&dryRun=true")
@@ -214,7 +214,7 @@ def test_an_id_that_stands_twice_in_a_file_is_refused_the_second_time(api):
     assert api.get(agent_path("a")).body["name"] == "X"
 
 
-def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
+def test_a_too_long_record_is_refused_and_the_next_is_imported(api):
     long = json.dumps(record("long", instructions="x" * MAX_RECORD_BYTES)).encode()
 
     result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
@@ -227,7 +227,7 @@ def test_a_record_that_is_too_long_is_refused_and_the_next_is_taken_in(api):
     assert result["records"][0]["reason"] == "A record may have 18 MB. This one has more."
 
 
-def test_an_agent_with_a_large_draft_comes_back_from_its_export(api):
+def test_an_agent_with_a_large_draft_round_trips(api):
     big = "x" * 4_000_000
     api.create("a", instructions=big)
     api.patch(agent_path("a"), {"instructions": f"{big}y", "autoPublish": False})
@@ -238,7 +238,7 @@ def test_an_agent_with_a_large_draft_comes_back_from_its_export(api):
     assert exported(api)[0] == content
 
 
-def test_an_agent_as_deep_as_may_be_comes_back_from_its_export(api):
+def test_an_agent_of_maximum_depth_round_trips(api):
     deep = json.loads("[" * 61 + "]" * 61)
     assert api.create("a", metadata={"a": deep}).status_code == 201
     api.patch(agent_path("a"), {"metadata": {"b": deep}, "autoPublish": False})
@@ -248,12 +248,12 @@ def test_an_agent_as_deep_as_may_be_comes_back_from_its_export(api):
 
 
 @pytest.mark.parametrize("packing", ["gzip", "br"])
-def test_a_file_that_claims_to_be_packed_is_refused(api, packing):
+def test_a_compressed_file_is_refused(api, packing):
     assert take_in(api, [record("a")], Content_Encoding=packing).status_code == 415
     assert not Job.objects.exists()
 
 
-def test_an_upload_that_broke_off_is_refused(api):
+def test_a_truncated_upload_is_refused(api):
     before = [*jobs.exchange_folder().iterdir()]
     content = b"\n".join(json.dumps(record(name)).encode() for name in "ab")
 
@@ -267,7 +267,7 @@ def test_an_upload_that_broke_off_is_refused(api):
 
 
 @pytest.mark.parametrize("query", ["&strict=true", "&strict=true&dryRun=true"])
-def test_a_strict_import_refuses_what_nothing_registered(api, query):
+def test_a_strict_import_refuses_unregistered_keys(api, query):
     state = {"name": "X", "instructions": "", "model": MODEL}
     AgentFactory(id="theirs", owner_id="them")
     api.create("known")
@@ -291,7 +291,7 @@ def test_a_strict_import_refuses_what_nothing_registered(api, query):
     assert Agent.objects.filter(pk__in="abcd").count() == (0 if "dryRun" in query else 2)
 
 
-def test_all_faults_of_a_record_are_told_at_once(api):
+def test_all_errors_of_a_record_are_reported_together(api):
     lines = [{"id": "a", "agent": {"name": 7}, "draft": {"name": "X", "instructions": 7, "model": MODEL}}]
 
     reason = imported(api, lines)["records"][0]["reason"]
@@ -300,14 +300,14 @@ def test_all_faults_of_a_record_are_told_at_once(api):
         assert f"{field}: This " in reason
 
 
-def test_an_import_leaves_no_file_behind(api):
+def test_an_import_deletes_its_file(api):
     started = take_in(api, [record("a"), record("b")])
     done(api, started)
 
     assert list(jobs.exchange_folder().glob(f"{started.body['id']}*")) == []
 
 
-def test_a_circle_of_sub_agents_is_refused(api):
+def test_circular_sub_agents_are_refused(api):
     result = imported(
         api, [record("self", agents=["self"]), record("a", agents=["b"]), record("b", agents=["a"]), record("c")]
     )
@@ -319,7 +319,7 @@ def test_a_circle_of_sub_agents_is_refused(api):
 
 
 @pytest.mark.parametrize("query", ["", "&dryRun=true"])
-def test_a_record_names_what_nothing_registered(api, query):
+def test_a_record_reports_unregistered_keys(api, query):
     api.create("known")
     lines = [
         record("a", tools=["gone"], agents=["known", "later", "nobody"]),
@@ -342,7 +342,7 @@ def test_a_record_names_what_nothing_registered(api, query):
     assert records[0].keys() == {"line", "id", "action", "warnings"}
 
 
-def test_a_sub_agent_of_another_owner_is_a_warning_like_one_that_is_missing(root):
+def test_a_sub_agent_of_another_owner_is_a_warning_like_a_missing_one(root):
     AgentFactory(id="theirs", owner_id="them")
     lines = [
         {**record("ours", agents=["theirs", "new"]), "ownerId": "us"},
@@ -356,7 +356,7 @@ def test_a_sub_agent_of_another_owner_is_a_warning_like_one_that_is_missing(root
     assert "warnings" not in records[2]
 
 
-def test_a_draft_that_closes_a_circle_is_refused(api):
+def test_a_draft_with_circular_sub_agents_is_refused(api):
     api.create("a")
     api.create("b", agents=["a"])
     state = {"name": "X", "instructions": "", "model": MODEL}
@@ -367,7 +367,7 @@ def test_a_draft_that_closes_a_circle_is_refused(api):
 
 
 @pytest.mark.parametrize("moment", ["forget", "finish"])
-def test_an_import_whose_worker_died_as_it_ended_ends_well(api, monkeypatch, moment):
+def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, moment):
     started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
     with monkeypatch.context() as patch:
         if moment == "forget":

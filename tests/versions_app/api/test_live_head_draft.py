@@ -24,19 +24,19 @@ def edit(api, text, **more):
     return api.patch(agent_path(), {"instructions": text, **more}).body
 
 
-def test_creating_makes_version_1_live(api):
+def test_creating_publishes_version_1(api):
     assert state(api) == (1, 1, False)
     assert api.get(agent_path("concierge", "versions")).body["versions"][0]["changeMessage"] == "Created"
 
 
-def test_an_edit_makes_a_version_and_activates_it(api):
+def test_an_edit_creates_and_publishes_a_version(api):
     answer = edit(api, "Two")
 
     assert answer["resolvedVersionId"] == answer["activeVersionId"] == version_id(api, 2)
     assert state(api) == (2, 2, False)
 
 
-def test_an_edit_that_does_not_publish_stays_a_draft(api):
+def test_an_edit_without_publishing_creates_a_draft(api):
     answer = edit(api, "Two", autoPublish=False, changeMessage="Try it")
 
     assert (answer["instructions"], answer["activeVersionNumber"], answer["hasDraft"]) == ("Two", 1, True)
@@ -45,7 +45,7 @@ def test_an_edit_that_does_not_publish_stays_a_draft(api):
     assert state(api) == (1, 2, True)
 
 
-def test_a_publishing_edit_leaves_a_draft_ahead_alone(api):
+def test_a_publishing_edit_keeps_the_draft(api):
     edit(api, "Draft", autoPublish=False)
 
     answer = api.patch(agent_path(), {"description": "Now live"}).body
@@ -56,13 +56,13 @@ def test_a_publishing_edit_leaves_a_draft_ahead_alone(api):
     assert (third["basedOn"], third["changedFields"]) == (1, ["description"])
 
 
-def test_an_edit_equal_to_what_it_starts_from_writes_nothing(api):
+def test_an_edit_without_a_change_writes_nothing(api):
     before = api.get(agent_path()).body
 
     assert api.patch(agent_path(), {"name": "Concierge", "model": before["model"]}).body == before
 
 
-def test_activating_while_a_draft_is_ahead_keeps_the_draft(api):
+def test_activating_keeps_the_draft(api):
     edit(api, "Two")
     edit(api, "Draft", autoPublish=False)
 
@@ -76,7 +76,7 @@ def test_activating_while_a_draft_is_ahead_keeps_the_draft(api):
     assert state(api) == (1, 3, True)
 
 
-def test_activating_the_draft_releases_it(api):
+def test_activating_the_draft_publishes_it(api):
     edit(api, "Draft", autoPublish=False)
 
     api.post(version_path(version_id(api, 2), "activate"))
@@ -84,7 +84,7 @@ def test_activating_the_draft_releases_it(api):
     assert state(api) == (2, 2, False)
 
 
-def test_restoring_makes_a_new_live_version(api):
+def test_restore_creates_a_new_live_version(api):
     edit(api, "Two")
 
     answer = api.post(version_path(version_id(api, 1), "restore")).body
@@ -95,7 +95,7 @@ def test_restoring_makes_a_new_live_version(api):
     assert state(api) == (3, 3, False)
 
 
-def test_restoring_without_publishing_makes_a_draft(api):
+def test_restore_without_publishing_creates_a_draft(api):
     edit(api, "Two")
 
     api.post(version_path(version_id(api, 1), "restore"), {"autoPublish": False})
@@ -103,7 +103,7 @@ def test_restoring_without_publishing_makes_a_draft(api):
     assert state(api) == (2, 3, True)
 
 
-def test_a_snapshot_by_hand_is_a_version_that_does_not_go_live(api):
+def test_a_manual_snapshot_is_not_published(api):
     answer = api.post(agent_path("concierge", "versions"), {"name": "Spring", "changeMessage": "Keep", "pinned": True})
 
     assert answer.status_code == 201
@@ -112,7 +112,7 @@ def test_a_snapshot_by_hand_is_a_version_that_does_not_go_live(api):
     assert state(api) == (1, 2, False)
 
 
-def test_discarding_a_draft_returns_to_what_is_live(api):
+def test_discarding_a_draft_moves_the_head_to_live(api):
     edit(api, "Draft", autoPublish=False)
 
     answer = api.post(agent_path("concierge", "discard-draft")).body
@@ -121,7 +121,7 @@ def test_discarding_a_draft_returns_to_what_is_live(api):
     assert state(api) == (1, 1, False)
 
 
-def test_deleting_the_head_returns_to_what_is_live(api):
+def test_deleting_the_head_version_moves_the_head_to_live(api):
     edit(api, "Draft", autoPublish=False)
 
     assert api.delete(version_path(version_id(api, 2))).body["success"] is True
@@ -129,14 +129,14 @@ def test_deleting_the_head_returns_to_what_is_live(api):
     assert state(api) == (1, 1, False)
 
 
-def test_the_live_version_is_not_deleted(api):
+def test_the_live_version_cannot_be_deleted(api):
     answer = api.delete(version_path(version_id(api, 1)))
 
     assert (answer.status_code, answer.body["code"]) == (400, "active_version")
     assert answer.body["error"] == "Cannot delete the active version. Activate a different version first."
 
 
-def test_an_edit_of_a_draft_goes_on_top_of_it(api):
+def test_an_edit_of_a_draft_extends_it(api):
     edit(api, "Draft", autoPublish=False)
 
     answer = api.patch(agent_path(), {"description": "More", "autoPublish": False}).body
@@ -147,7 +147,7 @@ def test_an_edit_of_a_draft_goes_on_top_of_it(api):
     assert (third["basedOn"], third["changedFields"]) == (2, ["description"])
 
 
-def test_activating_without_a_draft_takes_the_head_along(api):
+def test_activating_without_a_draft_moves_the_head(api):
     edit(api, "Two")
 
     api.post(version_path(version_id(api, 1), "activate"))
@@ -156,7 +156,7 @@ def test_activating_without_a_draft_takes_the_head_along(api):
     assert api.get(f"{agent_path()}?status=draft").body["instructions"] == "Greet guests."
 
 
-def test_restoring_over_a_draft_keeps_it_in_the_history(api):
+def test_restore_keeps_a_draft_in_the_history(api):
     edit(api, "Draft", autoPublish=False)
 
     answer = api.post(version_path(version_id(api, 1), "restore")).body
@@ -166,7 +166,7 @@ def test_restoring_over_a_draft_keeps_it_in_the_history(api):
     assert api.get(version_path(version_id(api, 2))).body["snapshot"]["instructions"] == "Draft"
 
 
-def test_a_snapshot_of_a_draft_is_equal_to_it(api):
+def test_a_manual_snapshot_of_a_draft_equals_it(api):
     edit(api, "Draft", autoPublish=False)
 
     answer = api.post(agent_path("concierge", "versions"), {"name": "Keep"}).body
@@ -175,7 +175,7 @@ def test_a_snapshot_of_a_draft_is_equal_to_it(api):
     assert state(api) == (1, 3, True)
 
 
-def test_deleting_an_old_version_moves_nothing(api):
+def test_deleting_an_old_version_moves_no_pointer(api):
     edit(api, "Two")
     edit(api, "Draft", autoPublish=False)
 

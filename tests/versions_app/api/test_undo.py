@@ -16,7 +16,7 @@ ACTIVATIONS = agent_path("concierge", "activations")
 UNDO = agent_path("concierge", "activations", "undo")
 
 
-def test_activations_say_who_moved_live_from_what_to_what_and_why(api):
+def test_activations_record_actor_versions_and_reason(api):
     page = api.get(ACTIVATIONS).body
 
     newest, first = page["activations"]
@@ -26,14 +26,14 @@ def test_activations_say_who_moved_live_from_what_to_what_and_why(api):
     assert (first["fromVersionId"], first["reason"]) == (None, "Created")
 
 
-def test_undo_makes_live_what_was_live_before(api):
+def test_undo_publishes_the_previous_live_version(api):
     agent = api.post(UNDO).body
 
     assert (agent["name"], agent["activeVersionNumber"], agent["headVersionNumber"]) == ("Concierge", 1, 1)
     assert api.get(ACTIVATIONS).body["activations"][0]["reason"] == "Went back to v1"
 
 
-def test_undoing_an_undo_returns(api):
+def test_undoing_an_undo_publishes_the_first_version_again(api):
     api.post(UNDO)
 
     assert api.post(UNDO).body["activeVersionNumber"] == 2
@@ -49,7 +49,7 @@ def test_undo_of_an_activation_that_is_not_the_newest_is_a_conflict(api):
     assert api.get(agent_path()).body["name"] == "Three"
 
 
-def test_undo_is_a_conflict_where_nothing_was_live_before(api):
+def test_undo_of_the_first_activation_is_a_conflict(api):
     api.create("new")
 
     answer = api.post(agent_path("new", "activations", "undo"))
@@ -57,7 +57,7 @@ def test_undo_is_a_conflict_where_nothing_was_live_before(api):
     assert (answer.status_code, answer.body["code"]) == (409, "nothing_before")
 
 
-def test_undo_is_a_conflict_where_the_version_is_gone(api):
+def test_undo_to_a_deleted_version_is_a_conflict(api):
     version = Agent.objects.get().versions.get(version_number=1)
     api.delete(version_path(str(version.pk)))
 
@@ -66,7 +66,7 @@ def test_undo_is_a_conflict_where_the_version_is_gone(api):
     assert (answer.status_code, answer.body["code"]) == (409, "pruned")
 
 
-def test_what_was_live_at_a_time_is_answered(api):
+def test_the_version_live_at_a_time_is_returned(api):
     moment = api.get(ACTIVATIONS).body["activations"][0]["createdAt"]
 
     answer = api.get(f"{ACTIVATIONS}?at=2999-01-01T00:00:00Z").body
@@ -76,7 +76,7 @@ def test_what_was_live_at_a_time_is_answered(api):
     assert early.status_code == 404
 
 
-def test_a_time_that_the_api_gave_finds_what_was_live_then(api):
+def test_a_timestamp_of_the_api_finds_its_live_version(api):
     versions = api.get(agent_path("concierge", "versions")).body["versions"]
     activations = api.get(ACTIVATIONS).body["activations"]
 

@@ -27,7 +27,7 @@ def compared(api, before, after):
 
 
 @pytest.mark.parametrize(("said", "column"), [("name", "name"), ("changeMessage", "change_message")])
-def test_words_of_a_version_are_those_of_now(api, versions, said, column):
+def test_name_and_message_are_current(api, versions, said, column):
     compared(api, versions[1], versions[0])
 
     AgentVersion.objects.filter(pk=versions[1]).update(**{column: "Said later"})
@@ -37,14 +37,14 @@ def test_words_of_a_version_are_those_of_now(api, versions, said, column):
     assert compared(api, versions[1], versions[0])["fromVersion"][said] == "Said later"
 
 
-def test_a_pin_is_seen_at_once_and_so_is_that_it_went(api, versions):
+def test_pinning_and_unpinning_are_visible_at_once(api, versions):
     for pinned in (True, False, True):
         AgentVersion.objects.filter(pk=versions[2]).update(pinned=pinned)
 
         assert [version["pinned"] for version in told(api)] == [False, False, pinned]
 
 
-def test_what_is_live_and_head_is_that_of_now(api, versions):
+def test_live_and_head_flags_are_current(api, versions):
     AgentVersion.objects.get(pk=versions[2]).activate()
 
     assert [(version["isActive"], version["isHead"]) for version in told(api)] == [
@@ -55,7 +55,7 @@ def test_what_is_live_and_head_is_that_of_now(api, versions):
     assert compared(api, versions[2], versions[0])["fromVersion"]["isActive"] is True
 
 
-def test_a_version_that_is_gone_is_told_no_more(api, versions):
+def test_a_deleted_version_is_not_served_from_the_cache(api, versions):
     compared(api, versions[1], versions[0])
 
     AgentVersion.objects.get(pk=versions[1]).remove()
@@ -65,7 +65,7 @@ def test_a_version_that_is_gone_is_told_no_more(api, versions):
     assert api.get(f"{HISTORY}/compare?from={versions[1]}&to={versions[0]}").status_code == 404
 
 
-def test_what_one_was_told_is_not_told_to_who_may_not_see_it(api, stranger, versions):
+def test_cached_versions_are_not_visible_to_other_owners(api, stranger, versions):
     compared(api, versions[1], versions[0])
     Agent.objects.get().change_owner("ann")
 
@@ -74,13 +74,13 @@ def test_what_one_was_told_is_not_told_to_who_may_not_see_it(api, stranger, vers
     assert stranger.get(f"{HISTORY}/compare?from={versions[1]}&to={versions[0]}").status_code == 404
 
 
-def test_a_version_is_told_only_under_its_own_agent(api, versions):
+def test_a_cached_version_is_found_under_its_own_agent_only(api, versions):
     api.create("b")
 
     assert api.get(version_path(versions[0], agent_id="b")).status_code == 404
 
 
-def test_both_sides_of_a_comparison_may_be_one_version(api, versions):
+def test_a_version_can_be_compared_with_itself(api, versions):
     same = compared(api, versions[0], versions[0])
 
     assert (same["fromVersion"], same["diffs"]) == (same["toVersion"], [])

@@ -36,7 +36,7 @@ def test_the_history_is_ordered_in_any_of_three_forms(api, versions, order):
     assert [version["id"] for version in page["versions"]] == versions
 
 
-def test_a_version_says_what_changed_why_and_by_whom(api, versions):
+def test_a_version_records_changes_message_and_author(api, versions):
     version = api.get(version_path(versions[2])).body
 
     assert version["agentId"] == "concierge"
@@ -85,7 +85,7 @@ def test_two_versions_are_compared_by_field_and_by_path(api, versions):
     assert answer["toVersion"] == api.get(version_path(versions[2])).body
 
 
-def test_live_and_head_stand_for_their_versions_in_a_comparison(api, versions):
+def test_live_and_head_name_versions_in_a_comparison(api, versions):
     api.patch(agent_path(), {"name": "Draft", "autoPublish": False})
 
     answer = api.get(f"{agent_path('concierge', 'versions', 'compare')}?from=live&to=head").body
@@ -100,7 +100,7 @@ def test_a_version_compared_with_itself_has_no_differences(api, versions):
     assert (answer["diffs"], answer["summary"]) == ([], "Versions 3 and 3 say the same.")
 
 
-def test_compare_needs_both_ids_and_both_of_this_agent(api, versions):
+def test_compare_needs_two_versions_of_this_agent(api, versions):
     api.create("other")
     foreign = api.get(agent_path("other")).body["activeVersionId"]
     compare = agent_path("concierge", "versions", "compare")
@@ -112,7 +112,7 @@ def test_compare_needs_both_ids_and_both_of_this_agent(api, versions):
     assert api.get(f"{compare}?from={foreign}&to=live").status_code == 404
 
 
-def test_name_message_and_pin_of_a_version_may_change(api, versions):
+def test_name_message_and_pin_of_a_version_can_be_changed(api, versions):
     version = api.patch(version_path(versions[0]), {"name": "First", "changeMessage": "Why", "pinned": True}).body
 
     assert (version["name"], version["changeMessage"], version["pinned"]) == ("First", "Why", True)
@@ -121,21 +121,21 @@ def test_name_message_and_pin_of_a_version_may_change(api, versions):
 
 
 @pytest.mark.parametrize("field", ["snapshot", "versionNumber", "createdAt", "author", "id"])
-def test_any_other_field_of_a_version_is_refused(api, versions, field):
+def test_other_fields_of_a_version_cannot_be_changed(api, versions, field):
     answer = api.patch(version_path(versions[0]), {field: "x", "name": "New"})
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, field)
     assert api.get(version_path(versions[0])).body["name"] == ""
 
 
-def test_a_name_or_message_that_is_too_long_is_refused(api, versions):
+def test_a_too_long_name_or_message_is_refused(api, versions):
     answer = api.post(agent_path("concierge", "versions"), {"name": "x" * 101, "changeMessage": "y" * 501})
 
     assert {issue["field"] for issue in answer.body["issues"]} == {"name", "changeMessage"}
     assert api.get(agent_path("concierge", "versions")).body["total"] == 3
 
 
-def test_activating_twice_is_harmless(api, versions):
+def test_activating_twice_has_no_further_effect(api, versions):
     first = api.post(version_path(versions[0], "activate")).body
 
     assert api.post(version_path(versions[0], "activate")).body == first

@@ -22,18 +22,18 @@ texts = st.text(st.sampled_from("ab é🙂\u0301\t\n\n.,"), max_size=40)
 # --- Fields
 
 
-def test_fields_that_differ_come_in_the_order_in_which_an_agent_is_read():
+def test_changed_fields_are_in_the_order_of_the_configuration():
     before = {"name": "A", "tools": ["x"], "metadata": {"a": 1}, "memory": None}
     after = {"name": "B", "tools": ["x"], "metadata": {"a": 2}, "memory": "m"}
 
     assert compare_diff.changed_fields(before, after) == ["name", "memory", "metadata"]
 
 
-def test_a_field_diff_names_both_values():
+def test_a_field_diff_has_both_values():
     assert compare_diff.diff_snapshots({"name": "A"}, {"name": "B"}) == [("name", "A", "B")]
 
 
-def test_against_nothing_every_field_that_is_set_differs():
+def test_without_an_old_snapshot_every_set_field_differs():
     picture = dict.fromkeys(WIRE_NAMES.values(), "x")
 
     assert compare_diff.changed_fields({}, picture) == list(WIRE_NAMES.values())
@@ -42,19 +42,19 @@ def test_against_nothing_every_field_that_is_set_differs():
 @pytest.mark.parametrize(
     ("before", "after"), [(True, 1), (False, 0), ("1", 1), (None, False), ([], {}), ([1, 2], [2, 1])]
 )
-def test_values_that_python_confuses_are_told_apart(before, after):
+def test_equal_python_values_of_different_json_types_differ(before, after):
     assert not compare_diff.values_equal({"a": before}, {"a": after})
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1.0), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (0.0, -0.0)])
-def test_values_that_json_does_not_tell_apart_are_the_same(before, after):
+def test_equal_json_values_do_not_differ(before, after):
     assert compare_diff.values_equal([before], [after])
 
 
 # --- Paths
 
 
-def test_paths_name_what_was_added_removed_and_changed():
+def test_paths_name_added_removed_and_changed_values():
     before = {"a": {"b": 1, "gone": True}, "list": [1, 2, 3]}
     after = {"a": {"b": 2, "new": None}, "list": [1, 5]}
 
@@ -67,12 +67,12 @@ def test_paths_name_what_was_added_removed_and_changed():
     ]
 
 
-def test_a_value_of_another_kind_is_one_change():
+def test_a_changed_type_is_one_change():
     assert list(compare_diff.diff_paths({"a": [1]}, {"a": {"0": 1}})) == [PathDiff("a", "changed", [1], {"0": 1})]
 
 
 @given(json_values, json_values)
-def test_there_is_a_path_exactly_where_two_values_differ(before, after):
+def test_paths_exist_exactly_where_values_differ(before, after):
     assert (not list(compare_diff.diff_paths(before, after))) == compare_diff.values_equal(before, after)
 
 
@@ -85,7 +85,7 @@ def put(value, path, new):
     return copy
 
 
-def test_one_change_deep_inside_is_one_path():
+def test_a_nested_change_is_one_path():
     before = {"a": [{"b": {"c": [0, {"d": "x"}]}}]}
     after = put(before, ["a", 0, "b", "c", 1, "d"], "y")
 
@@ -95,7 +95,7 @@ def test_one_change_deep_inside_is_one_path():
 # --- Items of lists
 
 
-def test_items_stay_come_go_and_move():
+def test_list_items_are_kept_added_removed_and_moved():
     assert compare_diff.diff_items(["a", "b", "c", "d"], ["d", "a", "b", "e"]) == [
         ItemDiff("d", "moved"),
         ItemDiff("a", "same"),
@@ -109,7 +109,7 @@ keys = st.lists(st.text("abcde", min_size=1, max_size=2), unique=True, max_size=
 
 
 @given(keys, keys)
-def test_the_items_give_back_both_lists(before, after):
+def test_the_item_diff_reproduces_both_lists(before, after):
     items = compare_diff.diff_items(before, after)
 
     assert [each.item for each in items if each.kind != "removed"] == after
@@ -130,7 +130,7 @@ def sides(diff):
 
 
 @given(texts, texts)
-def test_a_line_diff_gives_back_both_texts(before, after):
+def test_a_line_diff_reproduces_both_texts(before, after):
     diff = compare_diff.diff_lines(before, after)
 
     assert sides(diff) == (before, after)
@@ -139,7 +139,7 @@ def test_a_line_diff_gives_back_both_texts(before, after):
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_a_line_diff_gives_back_any_text_at_all(before, after):
+def test_a_line_diff_reproduces_any_text(before, after):
     assert sides(compare_diff.diff_lines(before, after)) == (before, after)
 
 
@@ -147,7 +147,7 @@ one_line = st.text(st.sampled_from("ab é🙂\u0301\t.,"), min_size=1, max_size=
 
 
 @given(one_line, one_line)
-def test_where_words_are_marked_the_rest_is_the_same_on_both_sides(before, after):
+def test_unmarked_words_are_equal_on_both_sides(before, after):
     diff = compare_diff.diff_lines(before, after)
 
     if any(part.marked for line in diff for part in line.parts):
@@ -156,7 +156,7 @@ def test_where_words_are_marked_the_rest_is_the_same_on_both_sides(before, after
 
 
 @given(texts)
-def test_a_text_does_not_differ_from_itself(text):
+def test_a_text_has_no_diff_to_itself(text):
     assert all(line.kind == "same" for line in compare_diff.diff_lines(text, text))
 
 
@@ -167,29 +167,29 @@ def test_only_the_changed_words_of_a_line_are_marked():
     assert added.parts == [LinePart("Greet every ", False), LinePart("visitor", True), LinePart(" warmly.", False)]
 
 
-def test_lines_that_share_hardly_a_word_are_replaced_whole():
+def test_lines_with_few_common_words_are_replaced_entirely():
     removed, added = compare_diff.diff_lines("Greet every guest warmly.", "Nobody speaks before noon.")
 
     assert removed.parts == [LinePart("Greet every guest warmly.", False)]
     assert added.parts == [LinePart("Nobody speaks before noon.", False)]
 
 
-def test_a_word_of_another_script_is_a_word():
+def test_words_of_other_scripts_are_recognized():
     removed, added = compare_diff.diff_lines("Grüße an die Küche", "Grüße an die 料理 Küche")
 
     assert [part.text for part in added.parts if part.marked] in (["料理 "], [" 料理"])
     assert not any(part.marked for part in removed.parts)
 
 
-def test_an_added_empty_line_at_the_end_is_seen():
+def test_an_added_empty_last_line_is_found():
     assert [line.kind for line in compare_diff.diff_lines("a", "a\n")] == ["same", "added"]
 
 
-def test_lines_are_counted_for_a_summary():
+def test_added_and_removed_lines_are_counted():
     assert compare_diff.line_counts("a\nb\nc", "a\nx\ny\nc") == (2, 1)
 
 
-def test_long_unchanged_runs_are_folded_and_nothing_is_lost():
+def test_long_unchanged_parts_are_folded_without_loss():
     before = "\n".join(str(number) for number in range(100))
     diff = compare_diff.diff_lines(before, before.replace("\n50\n", "\nfifty\n"))
 
@@ -217,7 +217,7 @@ def calls():
         sys.setprofile(None)
 
 
-def test_a_large_text_takes_no_more_than_some_calls_for_each_line():
+def test_the_diff_of_a_large_text_takes_linear_time():
     before = "\n".join(f"Line {number} of a long instruction, word by word." for number in range(4000))
     after = before.replace("7", "seven")
     assert len(before) > 170_000
@@ -229,7 +229,7 @@ def test_a_large_text_takes_no_more_than_some_calls_for_each_line():
     assert counted[0] < 4000 * 150
 
 
-def test_two_large_texts_with_nothing_in_common_take_no_more():
+def test_the_diff_of_unrelated_large_texts_takes_linear_time():
     before = "\n".join(f"a{number}" for number in range(30_000))
     after = "\n".join(f"b{number}" for number in range(30_000))
 
@@ -252,7 +252,7 @@ def test_one_line_of_two_thousand_words_is_compared_word_by_word():
     assert counted[0] < 2000 * 100
 
 
-def test_a_line_too_long_to_compare_by_words_is_replaced_whole():
+def test_a_too_long_line_is_replaced_entirely():
     before = " ".join(f"a{number}" for number in range(20_000))
     after = " ".join(f"b{number}" for number in range(20_000))
 
@@ -270,7 +270,7 @@ def test_a_small_change_in_a_very_long_line_is_still_marked():
     assert [part.text for part in added.parts if part.marked] == ["changed"]
 
 
-def test_words_are_not_looked_at_in_more_than_some_hundred_thousand_characters():
+def test_words_are_compared_up_to_a_total_length():
     before = "\n".join(f"the {number} word" for number in range(100_000))
     after = "\n".join(f"the {number} term" for number in range(100_000))
 
@@ -296,7 +296,7 @@ class Watched(list):
         return super().__getitem__(index)
 
 
-def test_each_item_of_a_long_list_is_read_once_or_twice():
+def test_each_item_of_a_long_list_is_read_at_most_twice():
     Watched.read = 0
 
     found = list(compare_diff.diff_paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
@@ -305,7 +305,7 @@ def test_each_item_of_a_long_list_is_read_once_or_twice():
     assert 2000 <= Watched.read <= 4000
 
 
-def test_lists_too_long_to_compare_item_by_item_are_replaced_whole():
+def test_too_long_lists_are_replaced_entirely():
     before = ["kept", *(f"a{number}" for number in range(20_000))]
     after = [*(f"b{number}" for number in range(20_000)), "kept"]
 

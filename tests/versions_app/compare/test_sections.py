@@ -13,20 +13,20 @@ def rows(section):
     return [row for block in section.blocks for row in block.rows]
 
 
-def test_what_was_removed_stands_beside_what_was_added_in_its_place():
+def test_removed_lines_are_beside_the_added_ones():
     section = of("instructions", "a\nold one\nz", "a\nnew one\nmore\nz")
 
     shown = [(row.kind, row.old and row.old.number, row.new and row.new.number) for row in rows(section)]
     assert shown == [("equal", 1, 1), ("changed", 2, 2), ("added", None, 3), ("equal", 3, 4)]
 
 
-def test_unified_lines_stand_one_below_the_other():
+def test_unified_lines_follow_each_other():
     section = of("instructions", "a\nold one", "a\nnew one", side_by_side=False)
 
     assert [(row.kind, row.change) for row in rows(section)] == [("equal", None), ("removed", 1), ("added", None)]
 
 
-def test_each_run_of_changed_lines_is_one_step():
+def test_consecutive_changed_lines_are_one_step():
     before, after = "1\n2\n3\n4\n5", "1\nx\ny\n4\nz"
 
     assert [row.change for row in rows(of("instructions", before, after)) if row.change] == [1, 2]
@@ -50,7 +50,7 @@ def test_words_are_marked_on_both_sides():
     assert [part for part in row.new.parts if part.kind != "equal"] == [("added", "most")]
 
 
-def test_a_fold_opens_alone():
+def test_folds_open_independently():
     lines = [str(number) for number in range(60)]
     after = ["x", *lines[1:30], "y", *lines[31:]]
     closed = of("instructions", "\n".join(lines), "\n".join(after))
@@ -62,21 +62,21 @@ def test_a_fold_opens_alone():
     assert [block.folded for block in opened.blocks] == [False, True, False, False]
 
 
-def test_moved_items_say_from_where_to_where():
+def test_moved_items_name_both_positions():
     section = of("tools", ["a", "b", "c"], ["c", "a", "b"])
 
     (moved,) = [item for item in section.items if item.kind == "moved"]
     assert (moved.key, moved.was, moved.now) == ("c", 3, 1)
 
 
-def test_null_and_absent_are_told_apart():
+def test_null_and_missing_values_differ():
     added, removed = of("metadata", {}, {"a": None}), of("metadata", {"a": None}, {})
 
     assert (added.paths[0].old, added.paths[0].new) == (None, "null")
     assert (removed.paths[0].old, removed.paths[0].new) == ("null", None)
 
 
-def test_a_page_does_not_grow_without_bounds():
+def test_the_size_of_a_comparison_is_limited():
     text = of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
     paths = of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
     value = of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})

@@ -37,13 +37,13 @@ def test_every_field_has_a_label():
     assert list(FIELD_LABELS) == list(WIRE_NAMES.values())
 
 
-def test_fields_stand_in_the_order_in_which_an_agent_is_read():
+def test_fields_are_in_the_order_of_the_configuration():
     after = {**BLANK, "tools": ["search"], "instructions": "a\nb", "model": {"provider": "demo", "name": "b"}}
 
     assert summary_line(summarize(BLANK, after)) == "Instructions +2 · Model a → b · Tools +search"
 
 
-def test_nothing_is_said_of_nothing():
+def test_no_change_has_no_summary():
     assert summary_line(summarize(BLANK, dict(BLANK))) == "Nothing differs"
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_said_of_nothing():
         ("defaultOptions", {"a": [1, 2]}, {"a": [1]}, "Default options a changed"),
     ],
 )
-def test_each_kind_of_field_has_its_own_words(field, before, after, words):
+def test_each_kind_of_field_has_its_own_summary(field, before, after, words):
     assert said(field, before, after) == words
 
 
@@ -100,13 +100,13 @@ TEXTS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=8).map("\n".join
 
 
 @given(TEXTS, TEXTS)
-def test_the_counted_lines_are_the_lines_that_a_comparison_shows(before, after):
+def test_counted_lines_equal_the_lines_of_the_comparison(before, after):
     kinds = [line.kind for line in diff_lines(before, after)]
 
     assert line_counts(before, after) == (kinds.count("added"), kinds.count("removed"))
 
 
-def test_an_object_of_many_keys_is_looked_through_once():
+def test_an_object_with_many_keys_is_read_once():
     before = {f"key {number}": number for number in range(20_000)}
     after = {key: number + 1 for key, number in before.items()}
     looked = 0

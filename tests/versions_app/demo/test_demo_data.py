@@ -24,14 +24,14 @@ def passwords():
     return json.loads((settings.DATA_DIR / "demo_passwords.json").read_text())["users"]
 
 
-def test_a_dozen_agents_have_histories_of_several_authors(seeded):
+def test_twelve_agents_have_histories_of_several_authors(seeded):
     assert Agent.objects.count() == 12
     assert set(AgentVersion.objects.values_list("author_name", flat=True)) == {"ada", "maya", "tom"}
     assert AgentVersion.objects.filter(pinned=True).exclude(name="").count() >= 3
     assert AgentVersion.objects.filter(source="restore").exists()
 
 
-def test_a_draft_is_ahead_and_a_reference_is_broken(seeded):
+def test_the_demo_has_a_draft_and_a_broken_reference(seeded):
     agents = Agent.objects.with_versions()
 
     assert any(agent.has_draft for agent in agents)
@@ -41,14 +41,14 @@ def test_a_draft_is_ahead_and_a_reference_is_broken(seeded):
     assert "run-sql" in missing
 
 
-def test_the_histories_lie_in_the_past_and_in_order(seeded):
+def test_the_histories_are_in_the_past_and_in_order(seeded):
     for agent in Agent.objects.all():
         times = list(agent.versions.order_by("version_number").values_list("created_at", flat=True))
         assert times == sorted(times)
         assert agent.created_at == times[0]
 
 
-def test_three_users_sign_in_with_passwords_that_only_the_owner_reads(seeded):
+def test_three_users_can_sign_in_and_the_password_file_is_private(seeded):
     users = [authenticate(username=user["username"], password=user["password"]) for user in passwords()]
 
     assert len([user for user in users if user]) == 3
@@ -56,7 +56,7 @@ def test_three_users_sign_in_with_passwords_that_only_the_owner_reads(seeded):
     assert stat.S_IMODE((settings.DATA_DIR / "demo_passwords.json").stat().st_mode) == 0o600
 
 
-def test_another_data_folder_has_passwords_of_its_own(seeded, settings, tmp_path):
+def test_each_data_folder_has_its_own_passwords(seeded, settings, tmp_path):
     before = {user["password"] for user in passwords()}
     Agent.objects.all().delete()
     get_user_model().objects.all().delete()

@@ -22,21 +22,21 @@ def test_spans_fill_the_width_and_the_last_is_live():
     assert all(before.x + before.width <= after.x for before, after in pairwise(bars))
 
 
-def test_spans_say_when():
+def test_spans_have_their_dates():
     first, second = live_bars([(1, NOW - timedelta(days=30)), (7, NOW - timedelta(days=10))], NOW)
 
     assert first.said == "v1 from 19 October to 8 November"
     assert second.said == "v7 since 8 November"
 
 
-def test_a_short_span_is_still_seen_but_not_labelled():
+def test_a_short_span_is_visible_without_a_label():
     bars = live_bars([(1, NOW - timedelta(days=300)), (2, NOW - timedelta(seconds=2))], NOW)
 
     assert bars[1].width >= 2
     assert bars[1].label == ""
 
 
-def test_nothing_was_ever_live():
+def test_an_agent_that_was_never_live_has_no_spans():
     assert live_bars([], NOW) == []
 
 
@@ -44,25 +44,25 @@ def test_sizes_need_two_versions():
     assert instructions_curve([sketch(1)]) is None
 
 
-def test_sizes_run_from_the_first_to_the_last():
+def test_sizes_are_ordered_from_first_to_last():
     curve = instructions_curve([sketch(1, size=1000), sketch(2, size=0), sketch(3, size=2000)])
 
     assert curve.line == f"M0.0 22.0 L{CHART_WIDTH / 2} 38.0 L{CHART_WIDTH}.0 6.0"
     assert (curve.first, curve.last) == ("v1, 1,000", "v3, 2,000")
 
 
-def test_sizes_of_nothing_are_a_flat_line():
+def test_empty_sizes_are_a_flat_line():
     assert "38.0" in instructions_curve([sketch(1), sketch(2)]).line
 
 
-def test_weeks_begin_on_monday():
+def test_weeks_start_on_monday():
     bars = weekly_bars([sketch(1, 0), sketch(2, 2), sketch(3, 3), sketch(4, 9), sketch(5, 10)], NOW)
 
     assert len(bars) == WEEK_COUNT
     assert [bar.said for bar in bars[-3:]] == ["1 2 weeks ago", "2 1 week ago", "2 this week"]
 
 
-def test_what_is_older_or_from_a_clock_ahead_breaks_nothing():
+def test_older_and_future_times_are_ignored():
     bars = weekly_bars([sketch(1, 4000), sketch(2, -3)], NOW)
 
     assert sum(bar.height > 0 for bar in bars) == 1

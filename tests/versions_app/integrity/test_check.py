@@ -54,13 +54,13 @@ def as_stored(key):
     return key if connection.vendor == "postgresql" else key.hex
 
 
-def test_a_sound_history_has_no_faults(agent):
+def test_a_consistent_history_has_no_faults(agent):
     result = check()
 
     assert (result["found"], result["agents"], result["versions"]) == (0, 1, 2)
 
 
-def test_a_row_that_changed_outside_is_recorded_and_what_was_there_stays(agent):
+def test_a_row_changed_by_sql_gets_a_version_and_keeps_the_old_one(agent):
     write("agents_app_agent", agent, name="Written by hand")
 
     assert kinds(check()) == {"row"}
@@ -72,7 +72,7 @@ def test_a_row_that_changed_outside_is_recorded_and_what_was_there_stays(agent):
     assert check()["found"] == 0
 
 
-def test_a_counter_that_is_too_low_is_raised(agent):
+def test_a_too_low_counter_is_raised(agent):
     write("agents_app_agent", agent, last_version_number=1)
 
     assert kinds(check(repair=True)) == {"counter"}
@@ -82,7 +82,7 @@ def test_a_counter_that_is_too_low_is_raised(agent):
     assert check()["found"] == 0
 
 
-def test_pointers_that_are_missing_return_to_what_was_live_and_newest(agent):
+def test_missing_pointers_are_set_to_the_last_live_and_newest_version(agent):
     agent.versions.get(version_number=1).activate()
     write("agents_app_agent", agent, active_version_id=None, head_version_id=None)
 
@@ -93,7 +93,7 @@ def test_pointers_that_are_missing_return_to_what_was_live_and_newest(agent):
     assert check()["found"] == 0
 
 
-def test_a_pointer_into_another_agents_history_comes_home(agent):
+def test_a_pointer_to_a_version_of_another_agent_is_repaired(agent):
     other = AgentFactory(id="other")
     write("agents_app_agent", agent, active_version_id=as_stored(other.active_version_id))
 
@@ -104,7 +104,7 @@ def test_a_pointer_into_another_agents_history_comes_home(agent):
     assert check()["found"] == 0
 
 
-def test_a_log_that_missed_a_move_catches_up(agent):
+def test_a_missing_activation_is_added(agent):
     Activation.objects.filter(agent=agent, to_version_number=2).delete()
 
     assert kinds(check(repair=True)) == {"activation"}
@@ -131,7 +131,7 @@ def reword(rows):
 
 
 @pytest.mark.parametrize("spoil", [forget, rename, misfile, reword], ids=lambda spoil: spoil.__name__)
-def test_an_agent_that_lists_would_not_find_is_indexed_anew(agent, spoil):
+def test_an_agent_missing_in_the_index_is_indexed(agent, spoil):
     with change(publish=False):
         agent.edit({"instructions": "Open the door.", "metadata": {"team": 1, "rate": 0.5}})
     spoil(AgentIndex.objects.filter(agent=agent, is_head=True))
@@ -148,7 +148,7 @@ def test_an_agent_that_lists_would_not_find_is_indexed_anew(agent, spoil):
 
 
 @pytest.mark.sqlite_only
-def test_an_index_of_words_that_is_not_kept_is_kept_again(agent):
+def test_a_missing_word_index_is_rebuilt(agent):
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER {FTS}_in")
         cursor.execute(f"DROP TRIGGER {FTS}_out")
@@ -162,7 +162,7 @@ def test_an_index_of_words_that_is_not_kept_is_kept_again(agent):
     assert check()["found"] == 0
 
 
-def test_a_snapshot_that_is_not_its_hash_is_reported_and_left(agent):
+def test_a_snapshot_with_a_wrong_hash_is_reported_and_unchanged(agent):
     other = AgentFactory(id="other")
     version = agent.versions.get(version_number=1)
     write("versions_app_agentversion", other, snapshot=version.snapshot_text + " ")
@@ -179,7 +179,7 @@ def test_a_version_based_on_a_later_one_is_reported(agent):
     assert kinds(check()) == {"based_on"}
 
 
-def test_a_missing_trigger_is_put_back():
+def test_a_missing_trigger_is_created():
     drop_trigger()
 
     assert kinds(check()) == {"trigger"}
@@ -187,7 +187,7 @@ def test_a_missing_trigger_is_put_back():
     assert triggers.is_installed()
 
 
-def test_an_agent_without_any_version_gets_its_first(agent):
+def test_an_agent_without_versions_gets_its_first(agent):
     write("agents_app_agent", agent, active_version_id=None, head_version_id=None)
     AgentVersion.objects.all().delete()
 
@@ -198,7 +198,7 @@ def test_an_agent_without_any_version_gets_its_first(agent):
     assert check()["found"] == 0
 
 
-def test_the_command_says_what_is_wrong_and_fails_until_it_is_mended(agent):
+def test_the_command_reports_faults_and_fails_until_they_are_repaired(agent):
     write("agents_app_agent", agent, last_version_number=1)
     said = StringIO()
 
@@ -211,7 +211,7 @@ def test_the_command_says_what_is_wrong_and_fails_until_it_is_mended(agent):
     assert "repaired: porter" in said.getvalue()
 
 
-def test_the_check_goes_on_where_a_dead_worker_stopped(agent):
+def test_the_check_continues_where_a_dead_worker_stopped(agent):
     AgentFactory(id="zeta")
     done = {"after": "porter", "versions": 2, "counts": {}, "repaired": 0, "faults": []}
     job = Job.objects.create(kind=CHECK_HISTORY, cursor=done, done=1)

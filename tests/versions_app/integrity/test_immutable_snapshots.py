@@ -38,7 +38,7 @@ def row(version):
 
 
 @pytest.mark.parametrize(("name", "value"), FROZEN.items())
-def test_the_database_refuses_to_change_a_version_through_the_orm(version, name, value):
+def test_the_database_refuses_changes_of_a_version_by_the_orm(version, name, value):
     before = row(version)
 
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
@@ -48,7 +48,7 @@ def test_the_database_refuses_to_change_a_version_through_the_orm(version, name,
 
 
 @pytest.mark.parametrize("name", ["snapshot", "snapshot_hash", "author_name"])
-def test_the_database_refuses_to_change_a_version_through_sql(version, name):
+def test_the_database_refuses_changes_of_a_version_by_sql(version, name):
     before = row(version)
 
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic(), connection.cursor() as cursor:
@@ -64,21 +64,21 @@ def test_saving_a_changed_version_is_refused(version):
         version.save()
 
 
-def test_a_version_cannot_be_given_to_another_agent(version):
+def test_a_version_cannot_be_moved_to_another_agent(version):
     other = AgentFactory()
 
     with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
         other.versions.add(version, bulk=False)
 
 
-def test_name_message_and_pin_may_be_edited(version):
+def test_name_message_and_pin_can_be_changed(version):
     version.update_description(name="Opening", change_message="First try", pinned=True)
 
     stored = AgentVersion.objects.get(pk=version.pk)
     assert (stored.name, stored.change_message, stored.pinned) == ("Opening", "First try", True)
 
 
-def test_a_version_saved_as_it_was_read_is_accepted(version):
+def test_saving_an_unchanged_version_is_allowed(version):
     stored = AgentVersion.objects.get(pk=version.pk)
     stored.name = "Opening"
 
@@ -87,12 +87,12 @@ def test_a_version_saved_as_it_was_read_is_accepted(version):
     assert AgentVersion.objects.get(pk=version.pk).name == "Opening"
 
 
-def test_the_trigger_is_there_after_the_migrations():
+def test_the_migrations_create_the_trigger():
     assert triggers.is_installed()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_migrating_again_brings_a_lost_trigger_back(version):
+def test_migrating_again_restores_a_missing_trigger(version):
     drop_trigger()
     assert not triggers.is_installed()
 
@@ -102,7 +102,7 @@ def test_migrating_again_brings_a_lost_trigger_back(version):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_migrating_again_renews_a_trigger_of_an_older_release(version):
+def test_migrating_again_replaces_an_old_trigger(version):
     drop_trigger()
     install_weaker_trigger()
 
@@ -126,6 +126,6 @@ def install_weaker_trigger() -> None:
         cursor.execute(f"CREATE TRIGGER {triggers.TRIGGER_NAME} {when} {act}")
 
 
-def test_a_snapshot_holds_the_configuration_under_wire_names_and_nothing_else(version):
+def test_a_snapshot_contains_only_the_configuration_under_wire_names(version):
     assert set(version.snapshot) == set(WIRE_NAMES.values())
     assert not {"id", "ownerId", "createdAt", "activeVersionId"} & set(version.snapshot)

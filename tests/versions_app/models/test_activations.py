@@ -33,11 +33,11 @@ def publish_a_draft(agent):
         agent.save()
 
 
-def test_creating_and_editing_are_moves(agent):
+def test_creating_and_editing_are_logged(agent):
     assert log(agent) == [(None, 1), (1, 2)]
 
 
-def test_a_draft_is_no_move(agent):
+def test_a_draft_is_not_logged(agent):
     with change(publish=False):
         agent.edit({"name": "Draft"})
     AgentVersion.objects.snapshot(agent)
@@ -46,7 +46,7 @@ def test_a_draft_is_no_move(agent):
     assert log(agent) == [(None, 1), (1, 2)]
 
 
-def test_activating_restoring_and_amending_are_moves(agent):
+def test_activating_restoring_and_publishing_edits_are_logged(agent):
     version(agent, 1).activate()
     version(agent, 2).restore()
     with change(publish=False):
@@ -57,13 +57,13 @@ def test_activating_restoring_and_amending_are_moves(agent):
     assert log(agent)[2:] == [(2, 1), (1, 3), (3, 5)]
 
 
-def test_activating_what_is_live_is_no_move(agent):
+def test_activating_the_live_version_is_not_logged(agent):
     version(agent, 2).activate()
 
     assert log(agent) == [(None, 1), (1, 2)]
 
 
-def test_the_log_names_versions_by_id_and_number(agent):
+def test_the_log_records_version_ids_and_numbers(agent):
     first, second = version(agent, 1), version(agent, 2)
 
     activation = agent.activations.first()
@@ -71,7 +71,7 @@ def test_the_log_names_versions_by_id_and_number(agent):
     assert (activation.from_version_id, activation.to_version_id) == (first.pk, second.pk)
 
 
-def test_the_log_outlives_the_versions_it_names(agent):
+def test_the_log_outlives_its_versions(agent):
     agent.edit({"name": "Butler"})
     version(agent, 1).remove()
 
@@ -87,37 +87,37 @@ def test_the_log_outlives_the_versions_it_names(agent):
         (lambda agent: agent.versions.last().restore(), "Restored from version 1"),
     ],
 )
-def test_a_move_says_why(agent, act, reason):
+def test_an_activation_records_its_reason(agent, act, reason):
     act(agent)
 
     assert agent.activations.first().reason == reason
 
 
-def test_undoing_a_move_goes_back_to_what_was_live_before(agent):
+def test_undo_publishes_the_previous_live_version(agent):
     agent.activations.first().undo()
 
     assert log(agent)[-1] == (2, 1)
     assert agent.activations.first().reason == "Went back to v1"
 
 
-def test_undoing_twice_comes_back(agent):
+def test_undoing_twice_publishes_the_first_version_again(agent):
     agent.activations.first().undo()
     agent.activations.first().undo()
 
     assert log(agent)[-1] == (1, 2)
 
 
-def test_a_move_that_is_not_the_newest_cannot_be_undone(agent):
+def test_only_the_newest_activation_can_be_undone(agent):
     with pytest.raises(CannotUndo, match="moved since"):
         agent.activations.last().undo()
 
 
-def test_the_first_move_cannot_be_undone():
+def test_the_first_activation_cannot_be_undone():
     with pytest.raises(CannotUndo, match="Nothing was live before"):
         AgentFactory().activations.first().undo()
 
 
-def test_a_move_from_a_deleted_version_cannot_be_undone(agent):
+def test_an_activation_cannot_be_undone_to_a_deleted_version(agent):
     version(agent, 1).remove()
 
     with pytest.raises(CannotUndo) as refused:

@@ -35,7 +35,7 @@ def everything(agent_id):
     [lambda agent: agent.delete(), lambda agent: Agent.objects.filter(pk=agent.pk).delete()],
     ids=["one", "a queryset"],
 )
-def test_an_agent_takes_its_history_along_and_nothing_else(settings, delete):
+def test_deleting_an_agent_deletes_only_its_own_history(settings, delete):
     settings.AGENT_VERSION_LIMIT = 5
     gone, kept = grow("gone"), grow("kept")
     before = everything(kept.pk)
@@ -58,7 +58,7 @@ def test_all_agents_can_be_deleted_at_once():
     assert not Activation.objects.exists()
 
 
-def test_users_stay_when_their_work_is_deleted():
+def test_deleting_agents_keeps_their_authors():
     ann = UserFactory()
     with change(actor=ann):
         AgentFactory(id="a").delete()

@@ -30,14 +30,14 @@ MAKING = {
 
 
 @pytest.mark.parametrize("make", MAKING.values(), ids=MAKING)
-def test_a_version_made_past_the_history_is_refused_with_the_way_out(agent, make):
+def test_creating_a_version_directly_is_refused(agent, make):
     with pytest.raises(TypeError, match=WAY_OUT):
         make(agent, {"agent": agent, "version_number": 7, "snapshot_text": "{}", "snapshot_hash": "x"})
 
     assert agent.versions.count() == 1
 
 
-def test_what_never_changes_is_not_changed_in_bulk(agent):
+def test_update_of_immutable_fields_is_refused(agent):
     version = agent.versions.get()
 
     with pytest.raises(TypeError, match=r"update\(\) would change snapshot_text of versions"):
@@ -46,7 +46,7 @@ def test_what_never_changes_is_not_changed_in_bulk(agent):
         AgentVersion.objects.bulk_update([version], ["version_number", "name"])
 
 
-def test_a_version_may_be_described(agent):
+def test_name_and_message_of_a_version_can_be_changed(agent):
     version = agent.versions.get()
 
     version.update_description(name="First", pinned=True)

@@ -14,7 +14,7 @@ def numbers(agent):
     return list(agent.versions.order_by("version_number").values_list("version_number", flat=True))
 
 
-def test_each_agent_counts_for_itself():
+def test_each_agent_numbers_its_own_versions():
     first, second = AgentFactory(), AgentFactory()
     for name in ("A", "B"):
         first.edit({"name": name})
@@ -23,7 +23,7 @@ def test_each_agent_counts_for_itself():
     assert numbers(first) == numbers(second) == [1, 2, 3]
 
 
-def test_every_way_to_a_version_takes_the_next_number():
+def test_every_new_version_takes_the_next_number():
     agent = AgentFactory()
     with change(publish=False):
         agent.edit({"name": "Draft"})
@@ -35,7 +35,7 @@ def test_every_way_to_a_version_takes_the_next_number():
     assert numbers(agent) == [1, 2, 3, 4, 5]
 
 
-def test_the_number_of_a_deleted_version_is_not_used_again():
+def test_the_number_of_a_deleted_version_is_not_reused():
     agent = AgentFactory()
     agent.edit({"name": "A"})
     agent.versions.get(version_number=1).activate()
@@ -46,7 +46,7 @@ def test_the_number_of_a_deleted_version_is_not_used_again():
     assert numbers(agent) == [1, 3]
 
 
-def test_the_number_of_a_pruned_version_is_not_used_again(settings):
+def test_the_number_of_a_pruned_version_is_not_reused(settings):
     settings.AGENT_VERSION_LIMIT = 5
     agent = AgentFactory()
 
@@ -56,7 +56,7 @@ def test_the_number_of_a_pruned_version_is_not_used_again(settings):
     assert numbers(agent) == [5, 6, 7, 8, 9]
 
 
-def test_a_deleted_agents_id_starts_at_one_again():
+def test_a_recreated_agent_starts_at_version_1():
     AgentFactory(id="a").edit({"name": "A"})
     before = Agent.objects.get(pk="a").etag
     Agent.objects.get(pk="a").delete()

@@ -28,7 +28,7 @@ def address(name, agent_id, **other):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_an_agent_of_others_does_not_exist(name):
+def test_an_agent_of_another_owner_is_not_found(name):
     agent = AgentFactory(owner_id="newsroom")
     stranger = browser(member(Role.MANAGER, "elsewhere"))
 
@@ -43,7 +43,7 @@ def test_an_agent_of_others_does_not_exist(name):
     "name",
     sorted({*EVERY} - {"list", "recent", "compare", "review", "clash", "snapshot", "discard_draft", "activations"}),
 )
-def test_a_version_of_another_agent_does_not_exist(publisher, story, name):
+def test_a_version_of_another_agent_is_not_found(publisher, story, name):
     other = AgentFactory()
     theirs = story.activations.first().pk
 
@@ -56,7 +56,7 @@ def test_a_version_of_another_agent_does_not_exist(publisher, story, name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_who_is_not_signed_in_is_asked_to(story, name):
+def test_an_anonymous_user_is_redirected_to_sign_in(story, name):
     method = "post" if name in POST_ONLY else "get"
 
     response = getattr(Client(), method)(address(name, story.pk))
@@ -66,7 +66,7 @@ def test_who_is_not_signed_in_is_asked_to(story, name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_link_writes_nothing(publisher, drafted, name):
+def test_get_requests_write_nothing(publisher, drafted, name):
     before = stand(drafted)
 
     response = publisher.get(address(name, drafted.pk))
@@ -76,7 +76,7 @@ def test_a_link_writes_nothing(publisher, drafted, name):
 
 
 @pytest.mark.parametrize("name", sorted({*EVERY} - READ_ONLY))
-def test_every_write_needs_the_token_of_this_site(drafted, name):
+def test_every_write_needs_a_csrf_token(drafted, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.PUBLISHER))
     before = stand(drafted)

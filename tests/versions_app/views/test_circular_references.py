@@ -27,7 +27,7 @@ def circle(agent):
 @pytest.mark.parametrize(
     ("name", "sent"), [("activate", {}), ("restore", {"publish": "yes"}), ("restore", {"publish": "no"})]
 )
-def test_the_dialog_says_which_circle_would_be_closed(publisher, turned, name, sent):
+def test_the_dialog_names_the_circular_reference(publisher, turned, name, sent):
     now = stand(turned)
     address = reverse(f"versions:{name}", args=[turned.pk, 2])
 
@@ -38,14 +38,14 @@ def test_the_dialog_says_which_circle_would_be_closed(publisher, turned, name, s
     assert stand(turned) == now
 
 
-def test_an_undo_says_so_too(publisher, turned):
+def test_an_undo_names_the_circular_reference(publisher, turned):
     answer = publisher.post(reverse("versions:undo", args=[turned.pk, turned.activations.first().pk]))
 
     assert said(answer) == [circle(turned)]
     assert stand(turned).live == 3
 
 
-def test_a_discarded_draft_that_closes_a_circle_does_not_come_back(editor, agent):
+def test_a_discarded_draft_with_circular_sub_agents_is_not_restored(editor, agent):
     edit(agent, publish=False, agents=["helper"])
     act(editor, "discard_draft", agent)
     AgentFactory(id="helper", agents=[agent.pk])
@@ -54,7 +54,7 @@ def test_a_discarded_draft_that_closes_a_circle_does_not_come_back(editor, agent
     assert stand(agent) == (1, 1, [1, 2])
 
 
-def test_a_draft_that_closes_a_circle_is_not_released_in_the_editor(publisher, agent):
+def test_the_editor_does_not_publish_a_draft_with_circular_sub_agents(publisher, agent):
     edit(agent, publish=False, agents=["helper"])
     AgentFactory(id="helper", agents=[agent.pk])
 
@@ -66,7 +66,7 @@ def test_a_draft_that_closes_a_circle_is_not_released_in_the_editor(publisher, a
 
 
 @pytest.mark.parametrize("address", ["versions:duplicate", "agents:selected"])
-def test_a_copy_is_not_its_own_sub_agent(publisher, agent, address):
+def test_a_duplicate_cannot_be_its_own_sub_agent(publisher, agent, address):
     copy = f"{agent.pk}-copy"
     edit(agent, agents=[copy])
     if address == "agents:selected":

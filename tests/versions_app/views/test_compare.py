@@ -17,14 +17,14 @@ def text(response):
     return response.content.decode()
 
 
-def test_the_words_that_changed_are_marked(viewer, story):
+def test_changed_words_are_marked(viewer, story):
     both = text(page(viewer, "compare", story, **{"from": "1", "to": "2"}))
 
     assert "Greet guests<ins> warmly</ins>." in both
     assert "The same in both: Name" in both
 
 
-def test_lists_and_json_have_rows_of_their_own(viewer, story):
+def test_lists_and_json_have_their_own_rows(viewer, story):
     edit(story, tools=["word-count", "search"], metadata={"team": {"size": 3}})
 
     both = text(page(viewer, "compare", story, **{"from": "3", "to": "4"}))
@@ -34,22 +34,22 @@ def test_lists_and_json_have_rows_of_their_own(viewer, story):
 
 
 @pytest.mark.parametrize(("asked", "shown"), [("live", "v3"), ("head", "v4")])
-def test_live_and_head_are_words(viewer, drafted, asked, shown):
+def test_live_and_head_name_versions(viewer, drafted, asked, shown):
     both = text(page(viewer, "compare", drafted, **{"from": "1", "to": asked}))
 
     assert f"<title>v1 and {shown} of" in both
 
 
-def test_without_words_the_draft_is_compared_with_live(viewer, drafted):
+def test_the_draft_is_compared_with_live_by_default(viewer, drafted):
     assert "<title>v3 and v4 of" in text(page(viewer, "compare", drafted))
 
 
 @pytest.mark.parametrize("asked", ["99", "x", "-1", "9" * 40, "٣", "None"])
-def test_what_is_no_version_is_not_found(viewer, story, asked):
+def test_an_invalid_version_is_not_found(viewer, story, asked):
     assert page(viewer, "compare", story, **{"from": "1", "to": asked}).status_code == 404
 
 
-def test_two_ticked_versions_are_compared_oldest_first(viewer, story):
+def test_two_selected_versions_are_compared_oldest_first(viewer, story):
     response = page(viewer, "compare", story, version=["3", "1"])
 
     assert response.headers["Location"].endswith("/compare?from=1&to=3")
@@ -58,15 +58,15 @@ def test_two_ticked_versions_are_compared_oldest_first(viewer, story):
 @pytest.mark.parametrize(
     ("ticked", "query"), [(["2"], "from=2&to=head"), (["x"], "from=live&to=head"), (["1", "2", "3"], "from=1&to=3")]
 )
-def test_other_than_two_ticked_versions_still_lead_somewhere(viewer, story, ticked, query):
+def test_any_number_of_selected_versions_shows_a_page(viewer, story, ticked, query):
     assert page(viewer, "compare", story, version=ticked).headers["Location"].endswith(query)
 
 
-def test_the_same_version_twice_differs_in_nothing_and_says_why(viewer, story):
+def test_a_version_compared_with_itself_shows_a_hint(viewer, story):
     assert "Both sides are the same version" in text(page(viewer, "compare", story, **{"from": "2", "to": "2"}))
 
 
-def test_unchanged_lines_are_folded_and_open_on_demand(viewer, story):
+def test_unchanged_lines_are_folded_and_can_be_opened(viewer, story):
     lines = [f"Rule {number}" for number in range(50)]
     edit(story, instructions="\n".join(lines))
     edit(story, instructions="\n".join([*lines[:-1], "Rule last"]))
@@ -96,7 +96,7 @@ def test_swapping_keeps_the_layout(viewer, story):
     assert 'href="?from=live&amp;to=1&amp;layout=unified"' in both
 
 
-def test_restore_and_activate_are_offered_from_here(publisher, story):
+def test_a_comparison_offers_restore_and_publish(publisher, story):
     both = text(page(publisher, "compare", story, **{"from": "1", "to": "live"}))
 
     assert "Restore v1" in both
@@ -104,7 +104,7 @@ def test_restore_and_activate_are_offered_from_here(publisher, story):
     assert "Make v3 live" not in both
 
 
-def test_a_comparison_costs_few_queries(viewer, story, django_assert_max_num_queries):
+def test_a_comparison_takes_few_queries(viewer, story, django_assert_max_num_queries):
     with django_assert_max_num_queries(5):
         page(viewer, "compare", story, **{"from": "1", "to": "3"})
 
@@ -125,7 +125,7 @@ HUGE = "\n".join(
     ],
     ids=["every line", "nothing shared", "one line", "one word", "emptied"],
 )
-def test_200_kb_of_instructions_are_compared_quickly(viewer, story, after):
+def test_200_kb_of_instructions_are_compared_fast(viewer, story, after):
     edit(story, instructions=HUGE)
     edit(story, instructions=after)
     began = time.thread_time()
@@ -138,7 +138,7 @@ def test_200_kb_of_instructions_are_compared_quickly(viewer, story, after):
     assert len(response.content) < 3_500_000
 
 
-def test_a_history_of_huge_texts_stays_quick(viewer, story):
+def test_a_history_with_huge_texts_stays_fast(viewer, story):
     for number in range(0, 3000, 150):
         edit(story, instructions=HUGE.replace(f"\n{number}. Answer", f"\n{number}. Always answer"))
     began = time.thread_time()
@@ -148,7 +148,7 @@ def test_a_history_of_huge_texts_stays_quick(viewer, story):
     assert time.thread_time() - began < 3
 
 
-def test_unsaved_text_is_compared_with_what_is_saved(editor, story):
+def test_unsaved_text_is_compared_with_the_saved_version(editor, story):
     response = editor.post(reverse("versions:review", args=[story.pk]), typed(story, name="Doorman"), headers=HTMX)
 
     shown = text(response)
@@ -170,7 +170,7 @@ def test_unsaved_text_is_compared_with_live_or_a_version(editor, drafted):
     assert "search" in first
 
 
-def test_a_field_that_cannot_be_read_is_named_and_the_rest_compared(editor, story):
+def test_an_invalid_field_is_named_and_the_others_are_compared(editor, story):
     sent = typed(story, metadata='{"a": ', name="Doorman")
 
     shown = text(editor.post(reverse("versions:review", args=[story.pk]), sent))

@@ -17,7 +17,7 @@ def send(client, agent, number, **typed):
     return client.post(reverse("versions:duplicate", args=[agent.pk, number]), fields)
 
 
-def test_a_copy_begins_with_the_version_and_has_a_history_of_its_own(editor, story):
+def test_a_duplicate_begins_with_the_version_and_has_its_own_history(editor, story):
     response = send(editor, story, 1)
 
     copy = Agent.objects.get(pk="copy")
@@ -31,14 +31,14 @@ def test_a_copy_begins_with_the_version_and_has_a_history_of_its_own(editor, sto
 @pytest.mark.parametrize(
     "typed", [{"id": "a/b"}, {"id": ".."}, {"id": " "}, {"id": ""}, {"name": " "}, {"owner_id": "elsewhere"}]
 )
-def test_what_cannot_be_is_said(editor, story, typed):
+def test_an_invalid_id_is_an_error_at_its_field(editor, story, typed):
     response = send(editor, story, 1, **typed)
 
     assert response.status_code == 422
     assert Agent.objects.count() == 1
 
 
-def test_an_id_that_is_taken_is_refused_without_saying_whose(editor, story):
+def test_a_taken_id_is_refused_without_naming_the_owner(editor, story):
     AgentFactory(id="copy", owner_id="elsewhere", name="Secret")
 
     response = send(editor, story, 1)
@@ -48,7 +48,7 @@ def test_an_id_that_is_taken_is_refused_without_saying_whose(editor, story):
     assert "Secret" not in response.content.decode()
 
 
-def test_a_copy_goes_only_where_the_caller_may_create():
+def test_a_duplicate_needs_the_role_for_its_owner():
     agent = AgentFactory(owner_id="newsroom")
     user = member(Role.VIEWER, "newsroom")
     MembershipFactory(user=user, owner_id="lab", role=Role.EDITOR)
@@ -65,7 +65,7 @@ def test_a_copy_goes_only_where_the_caller_may_create():
     assert Agent.objects.get(pk="copy").owner_id == "lab"
 
 
-def test_who_may_create_nowhere_sees_why(viewer, story):
+def test_a_user_who_cannot_create_sees_the_reason(viewer, story):
     text = page(viewer, "duplicate", story, 1).content.decode()
 
     assert "Creating an agent needs the role editor for some owner." in text

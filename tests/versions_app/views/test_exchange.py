@@ -52,7 +52,7 @@ def checked(client, *records):
 # --- Out
 
 
-def test_an_export_holds_what_the_person_may_see(viewer, agent):
+def test_an_export_contains_visible_agents_only(viewer, agent):
     AgentFactory(owner_id="newsroom")
 
     job = done(viewer.post(EXPORT))
@@ -63,7 +63,7 @@ def test_an_export_holds_what_the_person_may_see(viewer, agent):
     assert [each["id"] for each in written(viewer, job)] == [agent.pk]
 
 
-def test_an_export_of_the_ticked_holds_these(viewer, agent):
+def test_an_export_of_selected_agents_contains_only_them(viewer, agent):
     AgentFactory()
     hidden = AgentFactory(owner_id="newsroom")
 
@@ -72,7 +72,7 @@ def test_an_export_of_the_ticked_holds_these(viewer, agent):
     assert [each["id"] for each in written(viewer, job)] == [agent.pk]
 
 
-def test_ticking_none_exports_nothing(viewer, agent):
+def test_an_empty_selection_exports_nothing(viewer, agent):
     assert viewer.post(EXPORT, {"selected": "yes"}).url == reverse("agents:list")
     assert not Job.objects.exists()
 
@@ -80,7 +80,7 @@ def test_ticking_none_exports_nothing(viewer, agent):
 # --- In
 
 
-def test_a_file_is_checked_first_and_changes_nothing(publisher, agent):
+def test_checking_a_file_changes_nothing(publisher, agent):
     job = checked(publisher, record(agent.pk, name="Other"), record("new"), {"id": "bad"})
 
     answer = publisher.get(address("job", job))
@@ -96,7 +96,7 @@ def test_a_file_is_checked_first_and_changes_nothing(publisher, agent):
     assert Agent.objects.get().name == "Concierge"
 
 
-def test_a_record_shows_what_nothing_registered(publisher, agent):
+def test_a_record_shows_unregistered_keys(publisher, agent):
     job = checked(publisher, record("new", tools=["gone", "lost"]), record(agent.pk))
 
     answer = publisher.get(address("job", job))
@@ -109,7 +109,7 @@ def test_a_record_shows_what_nothing_registered(publisher, agent):
 
 
 @pytest.mark.parametrize(("sent", "live"), [({}, "Concierge"), ({"publish": "yes"}, "Other")])
-def test_what_was_checked_is_taken_in_as_drafts_or_live(publisher, agent, sent, live):
+def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sent, live):
     job = checked(publisher, record(agent.pk, name="Other"))
 
     taken = done(publisher.post(address("confirm", job), sent))
@@ -120,7 +120,7 @@ def test_what_was_checked_is_taken_in_as_drafts_or_live(publisher, agent, sent, 
     assert agent.head_version.change_message == "Imported from in.jsonl"
 
 
-def test_a_checked_file_is_taken_in_once(publisher, agent):
+def test_a_checked_file_is_imported_once(publisher, agent):
     job = checked(publisher, record("new"))
     done(publisher.post(address("confirm", job)))
 
@@ -131,14 +131,14 @@ def test_a_checked_file_is_taken_in_once(publisher, agent):
     assert Job.objects.count() == 2
 
 
-def test_a_second_check_forgets_the_file_of_the_first(publisher):
+def test_a_second_check_replaces_the_first_file(publisher):
     first, second = checked(publisher, record("one")), checked(publisher, record("two"))
 
     assert [(exchange_folder() / f"{job.pk}.upload").exists() for job in (first, second)] == [False, True]
     assert publisher.post(address("confirm", first)).status_code == 409
 
 
-def test_a_file_that_is_missing_empty_or_too_large_is_said_at_its_field(publisher, settings):
+def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, settings):
     settings.IMPORT_MAX_BYTES = 1024**2
     large = SimpleUploadedFile("in.jsonl", b"x" * (settings.IMPORT_MAX_BYTES + 1))
 
@@ -152,13 +152,13 @@ def test_a_file_that_is_missing_empty_or_too_large_is_said_at_its_field(publishe
     assert not Job.objects.exists()
 
 
-def test_who_publishes_nowhere_may_not_import(editor):
+def test_importing_needs_the_publisher_role(editor):
     assert "needs the role publisher" in editor.get(LIST).content.decode()
     assert editor.post(IMPORT, {"file": file(record("new"))}).status_code == 403
     assert not Job.objects.exists()
 
 
-def test_a_hostile_file_is_shown_as_text(publisher):
+def test_markup_in_a_file_is_escaped(publisher):
     job = checked(publisher, {"id": "<script>alert(1)</script>", "agent": {}})
 
     shown = publisher.get(address("job", job)).content.decode()
@@ -170,7 +170,7 @@ def test_a_hostile_file_is_shown_as_text(publisher):
 # --- Following a job
 
 
-def test_the_page_asks_again_until_the_job_is_over(viewer, agent):
+def test_the_page_polls_until_the_job_is_finished(viewer, agent):
     to = viewer.post(EXPORT).url
     waiting = viewer.get(to).content.decode()
 
@@ -187,7 +187,7 @@ def test_the_page_asks_again_until_the_job_is_over(viewer, agent):
     assert 'http-equiv="refresh"' not in viewer.get(address("job", job)).content.decode()
 
 
-def test_a_job_that_failed_says_why(viewer):
+def test_a_failed_job_shows_its_error(viewer):
     job = done(viewer.post(EXPORT))
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error="OSError: full")
 
@@ -205,7 +205,7 @@ def test_reading_a_job_takes_a_fixed_number_of_queries(publisher, django_assert_
 
 
 @pytest.mark.parametrize("name", OF_JOBS)
-def test_the_job_of_another_does_not_exist(publisher, name):
+def test_a_job_of_another_user_is_not_found(publisher, name):
     job = checked(publisher, record("new"))
     other = browser(member(Role.MANAGER))
 
@@ -213,7 +213,7 @@ def test_the_job_of_another_does_not_exist(publisher, name):
 
 
 @pytest.mark.parametrize("to", [EXPORT, IMPORT])
-def test_a_write_needs_the_token_of_this_site(to):
+def test_a_write_needs_a_csrf_token(to):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.PUBLISHER))
 
@@ -223,12 +223,12 @@ def test_a_write_needs_the_token_of_this_site(to):
 
 
 @pytest.mark.parametrize("to", [LIST, EXPORT, IMPORT])
-def test_who_is_not_signed_in_is_asked_to(db, client, to):
+def test_an_anonymous_user_is_redirected_to_sign_in(db, client, to):
     call = client.get if to == LIST else client.post
     assert call(to).url.startswith(reverse("login"))
 
 
-def test_other_pages_take_no_file(client, db):
+def test_other_pages_accept_no_files(client, db):
     answer = client.post(reverse("login"), {"username": "x", "password": "y", "file": file(record("new"))})
 
     assert not answer.wsgi_request.FILES

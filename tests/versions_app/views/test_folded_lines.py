@@ -37,7 +37,7 @@ def test_folds_open_in_the_review_of_unsaved_text(editor, story):
     assert "Rule 7" in opened
 
 
-def test_folds_open_in_the_review_without_script(editor, story):
+def test_folds_open_in_the_review_without_javascript(editor, story):
     edit(story, instructions=LONG)
     address = reverse("versions:review", args=[story.pk])
     sent = typed(story, instructions=f"{LONG}!", description='Says "hi"')

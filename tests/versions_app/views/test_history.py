@@ -25,13 +25,13 @@ def numbers(response):
     return [int(number) for number in re.findall(r'id="version-(\d+)"', response.content.decode())]
 
 
-def test_what_is_noted_of_every_edit_is_not_shown_as_somebodys_words(publisher, story):
+def test_automatic_messages_are_not_displayed(publisher, story):
     edit(story, description="At the door.")
 
     assert "Auto-saved" not in words(page(publisher, "list", story))
 
 
-def test_versions_stand_newest_first_with_what_they_changed(publisher, drafted):
+def test_versions_are_listed_newest_first_with_their_changes(publisher, drafted):
     response = page(publisher, "list", drafted)
 
     text = words(response)
@@ -44,26 +44,26 @@ def test_versions_stand_newest_first_with_what_they_changed(publisher, drafted):
     assert "Draft v4" in text
 
 
-def test_a_version_on_top_of_an_older_one_says_so(publisher, story):
+def test_a_version_based_on_an_older_one_names_it(publisher, story):
     version(story, 1).activate()
     edit(story, memory="last-messages")
 
     assert "based on v1" in words(page(publisher, "list", story))
 
 
-def test_a_snapshot_by_hand_says_what_it_equals(editor, story):
+def test_a_manual_snapshot_names_the_equal_version(editor, story):
     act(editor, "snapshot", story)
 
     assert "Same as v3" in words(page(editor, "list", story))
 
 
-def test_a_summary_survives_the_version_it_was_made_from(publisher, story):
+def test_a_summary_outlives_the_base_version(publisher, story):
     version(story, 2).remove()
 
     assert "Tools changed" in words(page(publisher, "list", story))
 
 
-def test_filters_stand_in_the_address_and_can_be_taken_away(publisher, story):
+def test_filters_are_in_the_url_and_can_be_removed(publisher, story):
     version(story, 2).update_description(name="Warm words")
 
     response = page(publisher, "list", story, named="on", field="instructions")
@@ -73,12 +73,12 @@ def test_filters_stand_in_the_address_and_can_be_taken_away(publisher, story):
     assert 'href="?field=instructions"' in response.content.decode()
 
 
-def test_filtering_by_field_finds_what_changed_it(publisher, story):
+def test_filtering_by_field_finds_its_changes(publisher, story):
     assert numbers(page(publisher, "list", story, field="tools")) == [3, 1]
     assert numbers(page(publisher, "list", story, field="integrationTools")) == [1]
 
 
-def test_filtering_by_author_and_date(story):
+def test_versions_are_filtered_by_author_and_date(story):
     user = member(Role.EDITOR, username="ann")
     client = browser(user)
     act(client, "snapshot", story)
@@ -90,14 +90,14 @@ def test_filtering_by_author_and_date(story):
     assert numbers(page(client, "list", story, until=f"{last:%Y-%m-%d}")) == [4, 3, 2, 1]
 
 
-def test_a_date_that_is_none_is_said(publisher, story):
+def test_an_invalid_date_is_reported(publisher, story):
     response = page(publisher, "list", story, since="yesterday")
 
     assert numbers(response) == [3, 2, 1]
     assert "Enter a valid date." in words(response)
 
 
-def test_no_match_is_not_the_same_as_nothing(publisher, story):
+def test_an_empty_history_differs_from_no_match(publisher, story):
     text = words(page(publisher, "list", story, named="on"))
 
     assert "No version matches" in text
@@ -107,11 +107,11 @@ def test_no_match_is_not_the_same_as_nothing(publisher, story):
 @pytest.mark.parametrize(
     "query", [{"page": "x"}, {"page": "-1"}, {"page": "9" * 30}, {"field": "x"}, {"since": "32"}, {"author": "\x00"}]
 )
-def test_nothing_in_the_address_is_an_error(publisher, story, query):
+def test_no_query_parameter_is_a_server_error(publisher, story, query):
     assert page(publisher, "list", story, **query).status_code == 200
 
 
-def test_what_was_pruned_is_said(publisher, story, settings):
+def test_pruned_versions_are_mentioned(publisher, story, settings):
     settings.AGENT_VERSION_LIMIT = 5
     for number in range(6):
         edit(story, description=str(number))
@@ -121,11 +121,11 @@ def test_what_was_pruned_is_said(publisher, story, settings):
     assert "4 older versions were pruned or deleted. What is live," in text
 
 
-def test_nothing_is_said_where_everything_is_kept(publisher, story):
+def test_without_pruned_versions_there_is_no_hint(publisher, story):
     assert "pruned" not in words(page(publisher, "list", story))
 
 
-def test_pictures_are_told_in_words(publisher, story):
+def test_charts_have_text_alternatives(publisher, story):
     text = page(publisher, "list", story).content.decode()
 
     assert "What was live when: v1 from" in text
@@ -136,7 +136,7 @@ def test_pictures_are_told_in_words(publisher, story):
 
 
 @pytest.mark.parametrize("count", [3, 30])
-def test_a_page_costs_the_same_however_long_the_history(publisher, story, django_assert_max_num_queries, count):
+def test_the_number_of_queries_is_constant(publisher, story, django_assert_max_num_queries, count):
     for number in range(count):
         edit(story, description=str(number), agents=[f"agent-{number}"])
 
@@ -150,7 +150,7 @@ def test_a_page_costs_the_same_however_long_the_history(publisher, story, django
         page(publisher, "view", story, 3)
 
 
-def test_the_recent_versions_are_a_fragment_that_hears_of_saves(publisher, story):
+def test_the_recent_versions_reload_after_a_save(publisher, story):
     text = page(publisher, "recent", story).content.decode()
 
     assert text.startswith('<section id="versions"') or '<section id="versions"' in text[:200]
@@ -158,7 +158,7 @@ def test_the_recent_versions_are_a_fragment_that_hears_of_saves(publisher, story
     assert "<html" not in text
 
 
-def test_no_text_is_read_as_html(publisher, story):
+def test_texts_are_escaped(publisher, story):
     edit(
         story,
         name=HOSTILE[:190],
@@ -201,14 +201,14 @@ def test_naming_a_version_changes_nothing_else(editor, story):
     assert AgentVersion.objects.count() == 3
 
 
-def test_a_name_that_is_too_long_is_refused_beside_the_field(editor, story):
+def test_a_too_long_name_is_an_error_at_its_field(editor, story):
     response = act(editor, "describe", story, 2, name="x" * 101)
 
     assert response.status_code == 422
     assert "at most 100 characters" in response.content.decode()
 
 
-def test_a_version_is_shown_whole_with_its_neighbours(viewer, story):
+def test_a_version_page_shows_all_fields_and_its_neighbours(viewer, story):
     text = words(page(viewer, "view", story, 2))
 
     assert "Greet guests warmly." in text
@@ -219,7 +219,7 @@ def test_a_version_is_shown_whole_with_its_neighbours(viewer, story):
     assert "Nothing is set for Description, Tools" in text
 
 
-def test_a_version_is_downloaded_as_the_api_answers_it(viewer, story):
+def test_a_downloaded_version_equals_the_api_response(viewer, story):
     response = page(viewer, "download", story, 2)
 
     body = response.json()

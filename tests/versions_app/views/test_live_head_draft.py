@@ -7,26 +7,26 @@ from tests.history_pages import act, edit, said, stand, version
 pytestmark = pytest.mark.django_db
 
 
-def test_activating_without_a_draft_takes_the_head_along(publisher, story):
+def test_activating_without_a_draft_moves_the_head(publisher, story):
     response = act(publisher, "activate", story, 1)
 
     assert stand(story) == (1, 1, [1, 2, 3])
     assert said(response) == ["v1 is live."]
 
 
-def test_activating_with_a_draft_ahead_leaves_the_draft(publisher, drafted):
+def test_activating_keeps_the_draft(publisher, drafted):
     act(publisher, "activate", drafted, 1)
 
     assert stand(drafted) == (1, 4, [1, 2, 3, 4])
 
 
-def test_activating_the_draft_releases_it(publisher, drafted):
+def test_activating_the_draft_publishes_it(publisher, drafted):
     act(publisher, "activate", drafted, 4)
 
     assert stand(drafted) == (4, 4, [1, 2, 3, 4])
 
 
-def test_activating_what_is_live_changes_nothing(publisher, story):
+def test_activating_the_live_version_changes_nothing(publisher, story):
     response = act(publisher, "activate", story, 3)
 
     assert stand(story) == (3, 3, [1, 2, 3])
@@ -34,7 +34,7 @@ def test_activating_what_is_live_changes_nothing(publisher, story):
     assert said(response) == ["v3 is live already."]
 
 
-def test_restoring_makes_a_version_and_publishes_it(publisher, story):
+def test_restore_creates_a_new_live_version(publisher, story):
     response = act(publisher, "restore", story, 1, publish="yes")
 
     assert stand(story) == (4, 4, [1, 2, 3, 4])
@@ -43,21 +43,21 @@ def test_restoring_makes_a_version_and_publishes_it(publisher, story):
     assert said(response) == ["v4 is live, restored from v1."]
 
 
-def test_restoring_as_a_draft_leaves_live(editor, story):
+def test_restore_as_a_draft_keeps_the_live_version(editor, story):
     response = act(editor, "restore", story, 1, publish="no")
 
     assert stand(story) == (3, 4, [1, 2, 3, 4])
     assert said(response) == ["v4 is the draft, restored from v1."]
 
 
-def test_restoring_over_a_draft_keeps_it_in_the_history(publisher, drafted):
+def test_restore_keeps_a_draft_in_the_history(publisher, drafted):
     act(publisher, "restore", drafted, 1, publish="yes")
 
     assert stand(drafted) == (5, 5, [1, 2, 3, 4, 5])
     assert version(drafted, 5).based_on == 4
 
 
-def test_a_snapshot_by_hand_is_the_head_and_not_live(editor, story):
+def test_a_manual_snapshot_is_the_head_and_not_published(editor, story):
     act(editor, "snapshot", story, name="Before the fair", change_message="All agreed", pinned="on")
 
     assert stand(story) == (3, 4, [1, 2, 3, 4])
@@ -66,14 +66,14 @@ def test_a_snapshot_by_hand_is_the_head_and_not_live(editor, story):
     assert made.snapshot == version(story, 3).snapshot
 
 
-def test_discarding_returns_the_head_to_live(editor, drafted):
+def test_discarding_the_draft_moves_the_head_to_live(editor, drafted):
     response = act(editor, "discard_draft", drafted)
 
     assert stand(drafted) == (3, 3, [1, 2, 3, 4])
     assert said(response) == ["The draft v4 was discarded."]
 
 
-def test_a_discarded_draft_is_brought_back_by_its_undo(editor, drafted):
+def test_undo_restores_a_discarded_draft(editor, drafted):
     response = act(editor, "discard_draft", drafted)
     (message,) = response.wsgi_request._messages
 
@@ -83,7 +83,7 @@ def test_a_discarded_draft_is_brought_back_by_its_undo(editor, drafted):
     assert version(drafted, 5).snapshot == version(drafted, 4).snapshot
 
 
-def test_a_draft_that_somebody_began_meanwhile_is_not_replaced_by_an_undo(editor, drafted):
+def test_undo_of_discarding_does_not_replace_a_newer_draft(editor, drafted):
     act(editor, "discard_draft", drafted)
     edit(drafted, publish=False, name="Porter")
 
@@ -93,26 +93,26 @@ def test_a_draft_that_somebody_began_meanwhile_is_not_replaced_by_an_undo(editor
     assert "There is another draft meanwhile. v4 is still in the history." in said(response)
 
 
-def test_discarding_where_there_is_no_draft_changes_nothing(editor, story):
+def test_discarding_without_a_draft_changes_nothing(editor, story):
     response = act(editor, "discard_draft", story)
 
     assert stand(story) == (3, 3, [1, 2, 3])
     assert said(response) == ["There is no draft to discard."]
 
 
-def test_deleting_the_head_returns_it_to_live(publisher, drafted):
+def test_deleting_the_head_version_moves_the_head_to_live(publisher, drafted):
     act(publisher, "delete", drafted, 4)
 
     assert stand(drafted) == (3, 3, [1, 2, 3])
 
 
-def test_deleting_an_old_version_leaves_both_pointers(publisher, drafted):
+def test_deleting_an_old_version_moves_no_pointer(publisher, drafted):
     act(publisher, "delete", drafted, 2)
 
     assert stand(drafted) == (3, 4, [1, 3, 4])
 
 
-def test_the_live_version_is_not_deleted(publisher, story):
+def test_the_live_version_cannot_be_deleted(publisher, story):
     response = act(publisher, "delete", story, 3)
 
     assert response.status_code == 409
@@ -120,7 +120,7 @@ def test_the_live_version_is_not_deleted(publisher, story):
     assert stand(story) == (3, 3, [1, 2, 3])
 
 
-def test_undo_goes_back_to_what_was_live_before(publisher, story):
+def test_undo_publishes_the_previous_live_version(publisher, story):
     response = act(publisher, "activate", story, 1)
     (message,) = response.wsgi_request._messages
 

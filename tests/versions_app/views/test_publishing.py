@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def test_the_question_says_what_is_replaced_by_what_and_who_uses_it(publisher, story):
+def test_the_confirmation_shows_both_versions_and_dependents(publisher, story):
     AgentFactory(name="Night shift", agents=[story.pk])
     AgentFactory(name="Secret", owner_id="elsewhere", agents=[story.pk])
 
@@ -28,7 +28,7 @@ def test_the_question_says_what_is_replaced_by_what_and_who_uses_it(publisher, s
     assert "Secret" not in text
 
 
-def test_htmx_gets_a_dialog_and_a_browser_a_page(publisher, story):
+def test_htmx_gets_a_dialog_and_a_browser_gets_a_page(publisher, story):
     dialog = publisher.get(reverse("versions:activate", args=[story.pk, 1]), headers=HTMX)
     whole = page(publisher, "activate", story, 1)
 
@@ -38,7 +38,7 @@ def test_htmx_gets_a_dialog_and_a_browser_a_page(publisher, story):
     assert "HX-Request" in dialog.headers["Vary"]
 
 
-def test_only_one_button_is_red(publisher, story):
+def test_only_deleting_has_a_red_button(publisher, story):
     text = page(publisher, "restore", story, 1).content.decode()
 
     assert text.count("button-release") == 1
@@ -46,7 +46,7 @@ def test_only_one_button_is_red(publisher, story):
     assert "Restore as a draft" in text
 
 
-def test_for_htmx_an_act_answers_events_with_an_undo(publisher, story):
+def test_htmx_actions_send_events_with_an_undo(publisher, story):
     sent = {"live": 3, "head": 3}
     response = publisher.post(reverse("versions:activate", args=[story.pk, 1]), sent, headers=HTMX)
 
@@ -57,14 +57,14 @@ def test_for_htmx_an_act_answers_events_with_an_undo(publisher, story):
     assert "version-activated" in events
 
 
-def test_an_act_that_leaves_live_alone_does_not_say_that_it_moved(editor, drafted):
+def test_an_action_that_keeps_live_sends_no_publish_event(editor, drafted):
     sent = {"live": 3, "head": 4}
     response = editor.post(reverse("versions:discard_draft", args=[drafted.pk]), sent, headers=HTMX)
 
     assert list(json.loads(response.headers["HX-Trigger"])) == ["history-changed"]
 
 
-def test_the_reason_is_kept_in_the_log(publisher, story):
+def test_the_reason_is_stored_in_the_live_history(publisher, story):
     act(publisher, "activate", story, 1, message="The new tool is down")
 
     assert story.activations.first().reason == "The new tool is down"
@@ -72,7 +72,7 @@ def test_the_reason_is_kept_in_the_log(publisher, story):
 
 
 @pytest.mark.parametrize("name", ["activate", "restore"])
-def test_it_is_refused_where_live_moved_since_it_was_asked(publisher, story, name):
+def test_publishing_is_refused_when_the_live_version_changed(publisher, story, name):
     version(story, 2).activate()
 
     response = publisher.post(
@@ -87,7 +87,7 @@ def test_it_is_refused_where_live_moved_since_it_was_asked(publisher, story, nam
     assert stand(story) == (2, 2, [1, 2, 3])
 
 
-def test_the_refused_question_can_be_answered_again(publisher, story):
+def test_a_refused_confirmation_can_be_sent_again(publisher, story):
     version(story, 2).activate()
     refused = publisher.post(reverse("versions:activate", args=[story.pk, 1]), {"live": 3}, headers=HTMX)
 
@@ -99,7 +99,7 @@ def test_the_refused_question_can_be_answered_again(publisher, story):
     assert stand(story).live == 1
 
 
-def test_a_draft_saved_meanwhile_does_not_hinder_an_activation(publisher, story):
+def test_a_new_draft_does_not_prevent_publishing(publisher, story):
     edit(story, publish=False, name="Doorman")
 
     publisher.post(reverse("versions:activate", args=[story.pk, 1]), {"live": 3, "head": 3})
@@ -107,7 +107,7 @@ def test_a_draft_saved_meanwhile_does_not_hinder_an_activation(publisher, story)
     assert stand(story).live == 1
 
 
-def test_a_restore_is_refused_where_somebody_saved_meanwhile(publisher, story):
+def test_restore_is_refused_after_a_newer_save(publisher, story):
     edit(story, publish=False, name="Doorman")
 
     response = publisher.post(
@@ -118,14 +118,14 @@ def test_a_restore_is_refused_where_somebody_saved_meanwhile(publisher, story):
     assert stand(story) == (3, 4, [1, 2, 3, 4])
 
 
-def test_a_form_that_does_not_say_what_it_saw_is_not_trusted(publisher, story):
+def test_a_form_without_the_expected_versions_is_refused(publisher, story):
     response = publisher.post(reverse("versions:activate", args=[story.pk, 1]))
 
     assert response.status_code == 409
     assert stand(story).live == 3
 
 
-def test_a_message_that_is_too_long_is_said_beside_the_field(publisher, story):
+def test_a_too_long_message_is_an_error_at_its_field(publisher, story):
     response = act(publisher, "activate", story, 1, message="x" * 501)
 
     assert response.status_code == 422
@@ -133,7 +133,7 @@ def test_a_message_that_is_too_long_is_said_beside_the_field(publisher, story):
     assert stand(story).live == 3
 
 
-def test_an_undo_that_came_too_late_says_so(publisher, story):
+def test_a_late_undo_is_refused_with_a_message(publisher, story):
     first = story.activations.first()
     act(publisher, "activate", story, 1)
 
@@ -143,14 +143,14 @@ def test_an_undo_that_came_too_late_says_so(publisher, story):
     assert stand(story).live == 1
 
 
-def test_editors_see_why_they_may_not(editor, story):
+def test_editors_see_why_they_cannot_publish(editor, story):
     text = page(editor, "activate", story, 1).content.decode()
 
     assert "This needs the role publisher for the shared space." in text
     assert 'disabled title="This needs the role publisher' in text
 
 
-def test_editors_may_restore_as_a_draft_only(editor, story):
+def test_editors_can_restore_only_as_a_draft(editor, story):
     text = page(editor, "restore", story, 1).content.decode()
     refused = act(editor, "restore", story, 1, publish="yes")
 
@@ -171,7 +171,7 @@ def test_editors_may_restore_as_a_draft_only(editor, story):
         (Role.VIEWER, "bring_back", [1], "editor"),
     ],
 )
-def test_who_lacks_the_role_is_told_which_it_takes(drafted, role, name, more, needed):
+def test_a_missing_role_is_named(drafted, role, name, more, needed):
     response = act(browser(member(role)), name, drafted, *more)
 
     assert response.status_code == 403
@@ -179,7 +179,7 @@ def test_who_lacks_the_role_is_told_which_it_takes(drafted, role, name, more, ne
     assert stand(drafted) == (3, 4, [1, 2, 3, 4])
 
 
-def test_undo_needs_a_publisher(editor, story):
+def test_undo_needs_the_publisher_role(editor, story):
     response = editor.post(reverse("versions:undo", args=[story.pk, story.activations.first().pk]))
 
     assert response.status_code == 403
