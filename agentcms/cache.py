@@ -1,4 +1,4 @@
-"""A thread-safe in-process cache with a size limit.
+"""A thread-safe in-process cache with a size limit, and the errors of Django's cache.
 
 For values that a process derives from the database: JSON texts, built agents, totals. `cachetools` decides which
 values stay. Functions that depend on their arguments alone use `functools.cache` or `functools.lru_cache` instead.
@@ -12,9 +12,13 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from cachetools import Cache
+from redis.exceptions import RedisError
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+# Raised by Django's cache while its server is unavailable.
+CACHE_ERRORS = (RedisError, OSError)
 
 
 class SizeLimitedCache(Generic[K, V]):

@@ -1,4 +1,4 @@
-"""The two pointers of an agent's row: who moves them, and the log of every move of live."""
+"""The moves of the live and head pointers of an agent, and the activation that logs each move of live."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ version_saving = Signal()
 
 
 def should_publish(row: Agent) -> bool:
-    """Whether a save of this row is released: as the change says, else when no draft is ahead; the first always."""
+    """Return whether a save of this row goes live: as the change says, else if no draft is ahead. The first always."""
     publish = current_change().publish
     return row.head_version is None or (not row.has_draft if publish is None else publish)
 
@@ -53,7 +53,7 @@ def add_pointer_moves(
     A move of live is logged. Raises CircularReference before anything is added.
     """
     row = write.row
-    refuse_new_circle(row, head, live)
+    reject_new_circular_reference(row, head, live)
     timestamp, before = change_time(head, live), row.active_version
     indexed = row.head_version.snapshot if row.head_version and not row.has_draft else None
     newest = max(row.last_version_number, *(version.version_number for version in (head, live) if version))
@@ -64,7 +64,7 @@ def add_pointer_moves(
         write.set(head_version=head)
     update_index(row, indexed, write)
     if live is not None and live != before:
-        write.insert(activation(row, before, live, reason, timestamp))
+        write.insert(build_activation(row, before, live, reason, timestamp))
     for version in unsaved_versions(head, live):
         write.insert(version)
         version_saving.send(type(version), write=write)
@@ -78,33 +78,34 @@ def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
     return {name: snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
 
 
-def refuse_new_circle(row: Agent, head: AgentVersion | None, live: AgentVersion | None) -> None:
-    """Refuse what comes to name sub-agents that lead back to the agent, as far as who makes the change can see.
+def reject_new_circular_reference(row: Agent, head: AgentVersion | None, live: AgentVersion | None) -> None:
+    """Raise CircularReference if the moved version refers to new sub-agents that lead back to the agent.
 
-    Where nobody makes it, as when history catches up, the row is what it is; a run follows no circle anyhow.
+    Only agents that the actor can see are followed. Without an actor, as in repairs, nothing is refused: a run does
+    not follow circular references.
     """
-    becomes: Any = live or head
-    there = [row.active_version] if live else [row.active_version, row.head_version]
-    known = {key for version in there if version for key in version.references.get("agents", ())}
-    keys = becomes.references.get("agents", ())
+    version = live or head
+    current = [row.active_version] if live else [row.active_version, row.head_version]
+    known = {key for before in current if before for key in before.references.get("agents", ())}
+    keys = version.references.get("agents", ()) if version else ()
     if not known.issuperset(keys) and (actor := current_change().actor):
         reject_circular_reference(actor, row.pk, keys)
 
 
-def change_time(*moved: AgentVersion | None) -> datetime:
-    """When the pointers move: making a version and its going live are one change, and have one time."""
-    return next((version.created_at for version in unsaved_versions(*moved)), current_change().time)
+def change_time(*versions: AgentVersion | None) -> datetime:
+    """Return the time of a move: that of its new version, if there is one."""
+    return next((version.created_at for version in unsaved_versions(*versions)), current_change().time)
 
 
-def unsaved_versions(*moved: AgentVersion | None) -> list[AgentVersion]:
-    """Those of the versions that are not saved yet, each once."""
-    return [version for version in dict.fromkeys(moved) if version and version._state.adding]
+def unsaved_versions(*versions: AgentVersion | None) -> list[AgentVersion]:
+    """Return the versions that are not saved yet, without repetitions."""
+    return [version for version in dict.fromkeys(versions) if version and version._state.adding]
 
 
-def activation(
+def build_activation(
     row: Agent, before: AgentVersion | None, live: AgentVersion, reason: str, at: datetime | None = None
 ) -> Activation:
-    """The note that live moved, not saved yet."""
+    """Build the log entry of a move of live."""
     return Activation(
         agent=row,
         from_version_id=before.pk if before else None,
@@ -119,6 +120,6 @@ def activation(
 
 
 def author_fields() -> dict[str, Any]:
-    """Who makes the change: a link that may become null, beside a name that stays."""
+    """Return the author of the change: a reference that may become null, and a name that stays."""
     actor = current_change().actor
     return {"author": actor, "author_name": actor.get_username() if actor else ""}

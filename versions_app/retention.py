@@ -1,4 +1,4 @@
-"""Which versions may go: the oldest of an agent that has more than its limit, and those past their owner's age."""
+"""Retention: the removal of versions over the limit of their agent or past the age of their owner."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from django.utils import timezone
 from agentcms.db.write_batch import WriteBatch
 from versions_app.models.retention_rule import RetentionRule
 
-pruned = Signal()  # count: so many versions went, in the transaction at hand
+pruned = Signal()  # sent with `count` after versions were deleted, inside the transaction
 
-
-# Why a version stays, as SQL over the agent `a` and its version `v`; the only definition.
-# The version live before this one stays so that undo has a target.
+# The reasons to keep a version, as SQL conditions on the agent `a` and its version `v`.
+# The previously live version stays as the target of an undo.
 PROTECTION_REASONS = {
     "live": "v.id = a.active_version_id",
     "head": "v.id = a.head_version_id",
@@ -29,11 +28,11 @@ PROTECTION_REASONS = {
     "pinned": "v.pinned",
 }
 IS_PROTECTED = f"COALESCE({' OR '.join(PROTECTION_REASONS.values())}, false)"
-# How many versions an agent keeps: its owner's rule, else the limit.
+# The limit of an agent: its owner's rule, else the parameter.
 ALLOWED = "COALESCE((SELECT r.versions FROM versions_app_retentionrule r WHERE r.owner_id = a.owner_id), %s)"
 
-# One walk of the agent's index per agent: measured 15 to 30 times quicker than a window over all versions.
-# For one agent `=`, because PostgreSQL never keeps a plan for ANY of a list: planning took longer than pruning.
+# One index scan per agent: 15 to 30 times faster than a window function over all versions.
+# One agent is compared by `=`: PostgreSQL plans `ANY` of a list every time, which takes longer than pruning.
 LATERAL = f"""
     SELECT surplus.id FROM agents_app_agent a
     CROSS JOIN LATERAL (SELECT {ALLOWED} AS allowed) rule
@@ -48,10 +47,10 @@ LATERAL = f"""
 _REASON_CASES = " ".join(f"WHEN {condition} THEN '{reason}'" for reason, condition in PROTECTION_REASONS.items())
 RANKED = f"""
     SELECT v.id AS id, v.agent_id AS agent_id, v.version_number AS version_number, {ALLOWED} AS allowed,
-        CASE {_REASON_CASES} END AS spared,
+        CASE {_REASON_CASES} END AS protection,
         {{aged}} AS aged, count(*) OVER (PARTITION BY v.agent_id) AS total,
         sum(CASE WHEN {IS_PROTECTED} THEN 0 ELSE 1 END)
-            OVER (PARTITION BY v.agent_id ORDER BY v.version_number) AS place
+            OVER (PARTITION BY v.agent_id ORDER BY v.version_number) AS position
     FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
     WHERE v.agent_id IN ({{agents}})"""  # noqa: S608  no input in it
 
@@ -62,39 +61,39 @@ def prune_in_batch(agent_id: str, batch: WriteBatch) -> None:
     A statement of its own would wait as long as the deletion takes.
     """
     surplus, parameters = _surplus([agent_id], settings.AGENT_VERSION_LIMIT)
-    batch.execute(_deletion(surplus), parameters, _tell)
+    batch.execute(_deletion(surplus), parameters, _send_pruned)
 
 
 def delete_surplus(agent_ids: Sequence[str], limit: int) -> int:
-    """Delete the oldest versions over the limit of these agents that nothing spares; returns how many.
+    """Delete the oldest unprotected versions over the limit of these agents, and return how many.
 
-    The caller holds the agents' locks, so no pointer moves meanwhile. No model's signal is sent.
+    The caller holds the agents' locks. The models send no signal.
     """
-    return _deleted(*_surplus(agent_ids, limit))
+    return _delete(*_surplus(agent_ids, limit))
 
 
 def delete_aged(agent_ids: Sequence[str]) -> int:
-    """Delete the versions of these agents that are past their owner's age and nothing spares; returns how many.
+    """Delete the unprotected versions of these agents past their owner's age, and return how many.
 
     The caller holds the agents' locks.
     """
-    condition, cutoffs = _aged()
+    condition, cutoffs = _age_condition()
     if not cutoffs:
         return 0
-    agents, ids = _among(agent_ids)
+    agents, ids = _agent_list(agent_ids)
     aged = f"""
         SELECT v.id FROM versions_app_agentversion v JOIN agents_app_agent a ON a.id = v.agent_id
         WHERE v.agent_id IN ({agents}) AND NOT {IS_PROTECTED} AND ({condition})"""  # noqa: S608
-    return _deleted(aged, [ids, *cutoffs])
+    return _delete(aged, [ids, *cutoffs])
 
 
 def explain_retention(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[str, int, str]]:
-    """Agent, version number and `surplus`, `too old` or why it stays, for every version of these agents."""
-    ranked, parameters = _ranked(agent_ids, limit, *_aged())
+    """Yield agent, version number and verdict of every version: `surplus`, `too old` or the reason to keep it."""
+    ranked, parameters = _ranked(agent_ids, limit, *_age_condition())
     with connection.cursor() as cursor:
         cursor.execute(
-            f"""SELECT agent_id, version_number, CASE WHEN spared IS NOT NULL THEN spared
-                WHEN place <= total - allowed THEN 'surplus' WHEN aged THEN 'too old' ELSE 'within the limit' END
+            f"""SELECT agent_id, version_number, CASE WHEN protection IS NOT NULL THEN protection
+                WHEN position <= total - allowed THEN 'surplus' WHEN aged THEN 'too old' ELSE 'within the limit' END
             FROM ({ranked}) AS r ORDER BY agent_id, version_number""",  # noqa: S608
             parameters,
         )
@@ -102,45 +101,45 @@ def explain_retention(agent_ids: Sequence[str], limit: int) -> Iterator[tuple[st
 
 
 def _surplus(agent_ids: Sequence[str], limit: int) -> tuple[str, list[Any]]:
-    """The ids of the versions over the limit, as SQL and its parameters."""
+    """Return the SQL of the IDs of the versions over the limit, and its parameters."""
     if connection.vendor == "postgresql":
-        one = len(agent_ids) == 1
-        return LATERAL + ("%s" if one else "ANY(%s)"), [limit, agent_ids[0] if one else list(agent_ids)]
-    ranked, parameters = _ranked(agent_ids, limit, "false", [])  # SQLite knows no LATERAL
-    return f"SELECT id FROM ({ranked}) AS r WHERE spared IS NULL AND place <= total - allowed", parameters  # noqa: S608
+        is_single = len(agent_ids) == 1
+        return LATERAL + ("%s" if is_single else "ANY(%s)"), [limit, agent_ids[0] if is_single else list(agent_ids)]
+    ranked, parameters = _ranked(agent_ids, limit, "false", [])  # SQLite has no LATERAL
+    return f"SELECT id FROM ({ranked}) AS r WHERE protection IS NULL AND position <= total - allowed", parameters  # noqa: S608
 
 
-def _deleted(chosen: str, parameters: Sequence[Any]) -> int:
+def _delete(selection: str, parameters: Sequence[Any]) -> int:
     counts = list[int]()
-    WriteBatch().execute(_deletion(chosen), parameters, counts.append).send()
-    _tell(counts[0])
+    WriteBatch().execute(_deletion(selection), parameters, counts.append).send()
+    _send_pruned(counts[0])
     return counts[0]
 
 
-def _deletion(chosen: str) -> str:
-    return f"DELETE FROM versions_app_agentversion WHERE id IN ({chosen}) RETURNING 1"  # noqa: S608
+def _deletion(selection: str) -> str:
+    return f"DELETE FROM versions_app_agentversion WHERE id IN ({selection}) RETURNING 1"  # noqa: S608
 
 
-def _tell(count: int) -> None:
+def _send_pruned(count: int) -> None:
     if count:
         pruned.send(None, count=count)
 
 
 def _ranked(agent_ids: Sequence[str], limit: int, aged: str, cutoffs: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The versions of these agents with why each is spared, and its place among those that are not."""
-    agents, ids = _among(agent_ids)
+    """Return the SQL of these agents' versions with their protection and their position among the unprotected."""
+    agents, ids = _agent_list(agent_ids)
     return RANKED.format(agents=agents, aged=f"({aged})"), [limit, *cutoffs, ids]
 
 
-def _among(agent_ids: Sequence[str]) -> tuple[str, Any]:
-    """The ids as a subquery and its parameter."""
+def _agent_list(agent_ids: Sequence[str]) -> tuple[str, list[str] | str]:
+    """Return the IDs as a subquery and its parameter."""
     if connection.vendor == "postgresql":
         return "SELECT unnest(%s::text[])", list(agent_ids)
     return "SELECT value FROM json_each(%s)", json.dumps(list(agent_ids))
 
 
-def _aged() -> tuple[str, list[Any]]:
-    """The condition that a version is past its owner's age, and its parameters; none where nobody has an age."""
+def _age_condition() -> tuple[str, list[Any]]:
+    """Return the SQL condition that a version is past its owner's age, and its parameters, empty without any age."""
     rules = dict(RetentionRule.objects.filter(days__gt=0).values_list("owner_id", "days"))
     conditions = ["a.owner_id = %s AND v.created_at < %s"] * len(rules)
     parameters = [value for owner_id, days in rules.items() for value in (owner_id, _days_ago(days or 0))]
@@ -148,10 +147,10 @@ def _aged() -> tuple[str, list[Any]]:
         others = "a.owner_id NOT IN (SELECT r.owner_id FROM versions_app_retentionrule r WHERE r.days IS NOT NULL)"
         conditions.append(f"{others} AND v.created_at < %s")
         parameters.append(_days_ago(settings.AGENT_VERSION_DAYS))
-    return " OR ".join(f"({each})" for each in conditions) or "false", parameters
+    return " OR ".join(f"({condition})" for condition in conditions) or "false", parameters
 
 
 def _days_ago(days: int) -> Any:
-    # A rule may name more days than the calendar has.
-    moment: datetime = timezone.now() - timedelta(days=min(days, settings.MAX_DAYS))
-    return connection.ops.adapt_datetimefield_value(moment)
+    # A rule may have more days than the calendar.
+    cutoff: datetime = timezone.now() - timedelta(days=min(days, settings.MAX_DAYS))
+    return connection.ops.adapt_datetimefield_value(cutoff)

@@ -10,13 +10,12 @@ from threading import Lock
 
 from django.core.cache import cache
 from django.dispatch import Signal
-from redis.exceptions import RedisError
 
+from agentcms.cache import CACHE_ERRORS
 from agentcms.rate import Rate
 
 log = logging.getLogger(__name__)
 
-CACHE_ERRORS = (RedisError, OSError)
 SHARES_PER_WINDOW = 20  # how often in a window a process tells the others
 MAX_CALLERS = 10_000  # kept in mind by one process
 

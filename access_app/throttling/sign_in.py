@@ -16,9 +16,9 @@ from datetime import timedelta
 from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
-from redis.exceptions import RedisError
 
 from access_app.models import SignInAttempt
+from agentcms.cache import CACHE_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,6 @@ WINDOW = 300  # seconds
 MAX_PER_PAIR = 10  # for one username from one address
 MAX_PER_ADDRESS = 50
 MAX_PER_USERNAME = 500
-CACHE_ERRORS = (RedisError, OSError)
 
 
 @dataclass(frozen=True)

@@ -125,13 +125,13 @@ class AgentActionsAdmin(admin.ModelAdmin):
     @admin.action(description="Make the drafts of the selected agents live …")
     def publish_drafts(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """Show the drafts, then make live those that stand as they were shown."""
-        chosen = list(agents[: bulk.MOST + 1])
-        if len(chosen) > bulk.MOST:
-            self.message_user(request, f"Select at most {bulk.MOST} agents.", messages.ERROR)
+        chosen = list(agents[: bulk.MAX_AGENTS + 1])
+        if len(chosen) > bulk.MAX_AGENTS:
+            self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents.", messages.ERROR)
             return None
         if "confirmed" not in request.POST:
             return self.ask_to_publish(request, chosen)
-        publish = partial(bulk.publish, asked=set(request.POST.getlist("draft")))
+        publish = partial(bulk.publish_draft, confirmed=set(request.POST.getlist("draft")))
         with change(message=request.POST.get("reason", "")[:500]):
             results = bulk.apply_to_each(
                 Agent.objects.for_user(request.user), request.user, [agent.pk for agent in chosen], publish
@@ -156,9 +156,9 @@ class AgentActionsAdmin(admin.ModelAdmin):
     @admin.action(description="Export the selected agents")
     def export(self, request: HttpRequest, agents: QuerySet[Agent]) -> HttpResponse | None:
         """A file of them, made by a job of the member of staff."""
-        chosen = list(agents.values_list("pk", flat=True)[: bulk.MOST + 1])
-        if len(chosen) > bulk.MOST:
-            self.message_user(request, f"Select at most {bulk.MOST} agents, or export all.", messages.ERROR)
+        chosen = list(agents.values_list("pk", flat=True)[: bulk.MAX_AGENTS + 1])
+        if len(chosen) > bulk.MAX_AGENTS:
+            self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents, or export all.", messages.ERROR)
             return None
         offer = runner.staff_jobs["export-agents"]
         job = runner.enqueue(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)

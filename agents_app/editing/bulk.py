@@ -1,79 +1,87 @@
-"""What is done to several agents at once: each for itself, with a sentence about what came of it."""
+"""Actions on several agents. Each agent has a transaction and a result of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
 
+from access_app.caller import Caller
 from access_app.permissions import require_granted_role
 from access_app.role import Role, RoleRequired
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.models import Agent, AgentQuerySet
 
-MOST = 200
+MAX_AGENTS = 200  # in one action
 
 
-class Result(NamedTuple):
-    """What came of one agent."""
+class BulkResult(NamedTuple):
+    """The result for one agent."""
 
     name: str
     done: bool
     sentence: str
-    agent_id: str = ""  # where there is something to open
+    agent_id: str = ""  # of an agent that the page links to
 
 
-def duplicate(user: Any, agent: Any) -> Result:
-    """A copy of what is live, for the same owner, under an id that nobody has yet."""
+BulkAction = Callable[[Caller, Agent], BulkResult]
+
+
+def duplicate_agent(user: Caller, agent: Agent) -> BulkResult:
+    """Copy the live version for the same owner, under an unused ID."""
     require_granted_role(user, Role.EDITOR, agent)
-    copy = agent.duplicate(free_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
-    return Result(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
+    if agent.active_version is None:
+        return BulkResult(agent.name, False, "It has no live version.")
+    copy = agent.duplicate(find_unused_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
+    return BulkResult(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
 
 
-def delete(user: Any, agent: Any) -> Result:
+def delete_agent(user: Caller, agent: Agent) -> BulkResult:
+    """Delete an agent with its history."""
     require_granted_role(user, Role.PUBLISHER, agent)
     agent.delete()
-    return Result(agent.name, True, "Deleted with its history.")
+    return BulkResult(agent.name, True, "Deleted with its history.")
 
 
-def publish(user: Any, agent: Any, asked: Collection[str]) -> Result:
-    """The draft goes live, if it and live stand as they did when it was asked."""
+def publish_draft(user: Caller, agent: Agent, confirmed: Collection[str]) -> BulkResult:
+    """Publish the draft, if its `live_and_draft` is among those that the user confirmed."""
     require_granted_role(user, Role.PUBLISHER, agent)
-    if not agent.has_draft:
-        return Result(agent.name, False, "It has no draft.")
-    if live_and_draft(agent) not in asked:
-        return Result(agent.name, False, "Somebody moved live or the draft meanwhile.")
+    if agent.head_version is None or not agent.has_draft:
+        return BulkResult(agent.name, False, "It has no draft.")
+    if live_and_draft(agent) not in confirmed:
+        return BulkResult(agent.name, False, "Somebody moved live or the draft meanwhile.")
     agent.head_version.activate_locked(agent)
-    return Result(agent.name, True, f"v{agent.head_version.version_number} is live.")
+    return BulkResult(agent.name, True, f"v{agent.head_version.version_number} is live.")
 
 
 def live_and_draft(agent: Agent) -> str:
-    """What is live of an agent and what is its draft, for a page that asks about them."""
+    """Return a value that identifies the live version and the draft of an agent, for a confirmation page."""
     return f"{agent.pk} {agent.active_version_id} {agent.head_version_id}"
 
 
-def apply_to_each(agents: AgentQuerySet, user: Any, ids: list[str], act: Callable[[Any, Any], Result]) -> list[Result]:
-    """Do it to each agent in a transaction of its own; where one cannot be done, the others still are."""
-    return [apply_to_one(agents, user, agent_id, act) for agent_id in dict.fromkeys(ids[:MOST])]
+def apply_to_each(agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction) -> list[BulkResult]:
+    """Apply an action to at most MAX_AGENTS agents. A failure of one does not affect the others."""
+    return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_AGENTS])]
 
 
-def apply_to_one(agents: AgentQuerySet, user: Any, agent_id: str, act: Callable[[Any, Any], Result]) -> Result:
+def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: BulkAction) -> BulkResult:
+    """Lock one agent and apply an action to it, in a transaction."""
     try:
         with transaction.atomic():
-            return act(user, agents.with_role(user).get_locked(agent_id))
+            return action(user, agents.with_role(user).get_locked(agent_id))
     except Agent.DoesNotExist:
-        return Result(agent_id, False, "It is no longer there.")
-    except RoleRequired as refusal:
-        return Result(agent_id, False, str(refusal))
-    except CircularReference as refusal:
-        return Result(agent_id, False, refusal.summary)
+        return BulkResult(agent_id, False, "It is no longer there.")
+    except RoleRequired as error:
+        return BulkResult(agent_id, False, str(error))
+    except CircularReference as error:
+        return BulkResult(agent_id, False, error.summary)
     except IntegrityError:
-        return Result(agent_id, False, "Somebody took the id of the copy just now. Try again.")
+        return BulkResult(agent_id, False, "Somebody took the ID of the copy just now. Try again.")
 
 
-def free_id(stem: str) -> str:
-    """The stem, or the stem with the first number that nobody has yet."""
-    taken = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
-    numbered = (f"{stem}-{number}" for number in range(2, len(taken) + 3))
-    return next(each for each in (stem, *numbered) if each not in taken)
+def find_unused_id(stem: str) -> str:
+    """Return the stem, or the stem with the first number that makes it unused."""
+    used = set(Agent.objects.filter(pk__startswith=stem).values_list("pk", flat=True))
+    numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
+    return next(candidate for candidate in (stem, *numbered) if candidate not in used)

@@ -1,4 +1,4 @@
-"""Who makes a change, from where and why: a context around a save, instead of arguments through every call."""
+"""The context of a change: its author, source and reason. It replaces arguments through every call."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from django.db import models
 from django.utils import timezone
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+MAX_LENGTHS = {"message": 500, "name": 100}
+
 
 class Source(models.TextChoices):
-    """The door that a change came through."""
+    """The interface through which a change is made."""
 
     CODE = "code", "Code"
     PAGE = "page", "Page"
@@ -25,59 +30,72 @@ class Source(models.TextChoices):
     TASK = "task", "Task"
 
 
-def no_actor() -> Any:
+def no_actor() -> None:
     return None
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a version or an activation says about how it came to be.
+    """The data that a change gives to its versions and activations.
 
-    `publish` is None where nobody said: then a save goes live unless a draft is ahead.
+    With `publish` unset, a save goes live unless a draft is ahead.
     """
 
     message: str = ""
     name: str = ""
     source: str = Source.CODE
     publish: bool | None = None
-    read_actor: Callable[[], Any] = no_actor
+    read_actor: Callable[[], User | AnonymousUser | None] = no_actor
     at: datetime | None = None
 
     @property
     def time(self) -> datetime:
-        """When the change was made: now, unless a history is brought in from elsewhere."""
+        """The time of the change: now, unless a history comes from elsewhere."""
         return self.at or timezone.now()
 
     @property
-    def actor(self) -> Any:
-        """The signed-in user, read at the last moment because the API authenticates inside its views."""
+    def actor(self) -> User | None:
+        """The signed-in user. Read as late as possible: the API authenticates inside its views."""
         user = self.read_actor()
         return user if user is not None and user.is_authenticated else None
 
 
+class ChangeValues(TypedDict, total=False):
+    """The values that a block may set; the others are inherited."""
+
+    message: str
+    name: str
+    source: str
+    publish: bool | None
+    read_actor: Callable[[], User | AnonymousUser | None]
+    at: datetime | None
+
+
 NO_CHANGE_CONTEXT = Change()
-LONGEST = {"message": 500, "name": 100}
 
 _current: ContextVar[Change] = ContextVar("change", default=NO_CHANGE_CONTEXT)
 
 
 def current_change() -> Change:
+    """Return the innermost change context, or NO_CHANGE_CONTEXT."""
     return _current.get()
 
 
 @contextmanager
-def change(*, actor: Any = None, **said: Any) -> Iterator[Change]:
-    """Say who and why around a save; a nested block inherits what it leaves unsaid.
+def change(*, actor: User | AnonymousUser | None = None, **values: Unpack[ChangeValues]) -> Iterator[Change]:
+    """Open a change context around saves. A nested block inherits the values that it does not set.
 
     with change(message="Imported from agents.json", source=Source.IMPORT):
         agent.save()
+
+    Raises ValueError for a message or a name that is too long.
     """
-    for word, most in LONGEST.items():
-        if len(said.get(word, "")) > most:  # SQLite would keep it, PostgreSQL would not
-            raise ValueError(f"The {word} of a change has at most {most} characters.")
+    for name, text in (("message", values.get("message", "")), ("name", values.get("name", ""))):
+        if len(text) > MAX_LENGTHS[name]:  # SQLite would store it, PostgreSQL would not
+            raise ValueError(f"The {name} of a change has at most {MAX_LENGTHS[name]} characters.")
     if actor is not None:
-        said["read_actor"] = lambda: actor
-    token = _current.set(replace(_current.get(), **said))
+        values["read_actor"] = lambda: actor
+    token = _current.set(replace(_current.get(), **values))
     try:
         yield _current.get()
     finally:

@@ -1,4 +1,4 @@
-"""How the editor saves: it shows the head, and what it saves goes on top of the head."""
+"""Saves of the editor. It shows the head, and its changes are made on top of the head."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ from typing import Any
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
+from agents_app.models.version_protocol import Version
 
 
-def save_draft_locked(row: Agent, fields: dict[str, Any]) -> Any:
-    """Put the fields on top of the head; live stays. Returns the version made, if any.
-
-    The row came from `get_locked()` in this very transaction.
-    """
+def save_draft_locked(row: Agent, fields: dict[str, Any]) -> Version | None:
+    """Save validated fields as a draft of a row that `get_locked()` locked. Return the version made, if any."""
     if not row.has_changes(fields):
         return None
     with change(publish=False):
         return row.edit_locked(fields)
 
 
-def publish_locked(row: Agent, fields: dict[str, Any]) -> Any:
-    """Put the fields on top of the head and make that live, with all that a draft ahead had gathered.
+def publish_locked(row: Agent, fields: dict[str, Any]) -> Version | None:
+    """Publish the head with validated fields on top, of a row that `get_locked()` locked.
 
-    Not `Agent.edit`: its publishing edit starts from live and leaves a draft behind. Returns what is live now, or
-    None where that was live already.
+    `Agent.edit` would start from the live version and leave a draft alone. Return the live version, or None if it was
+    live before.
     """
     if row.has_changes(fields):
         with change(publish=True):
             row.write_locked(fields)
         return row.active_version
-    head: Any = row.head_version
-    return head if head.activate_locked(row) else None
+    head = row.head_version
+    return head if head is not None and head.activate_locked(row) else None

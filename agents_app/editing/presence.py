@@ -1,26 +1,31 @@
-"""Who has an agent open: a note in the cache that each open page renews."""
+"""The people who have an agent open. Each open page renews an entry in the cache."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.core.cache import cache
-from redis.exceptions import RedisError
 
-BEAT = 20  # seconds between two notes of an open page
-GONE = 50  # seconds after which one that sent none is taken as closed
-CACHE_IS_AWAY = (RedisError, OSError)
+from agentcms.cache import CACHE_ERRORS
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+RENEWAL_INTERVAL = 20  # seconds between two renewals by an open page
+PRESENCE_TIMEOUT = 50  # seconds after which a page that sent none counts as closed
 
 
-def note(agent_key: str, user: Any) -> list[str]:
-    """Say that the person has the agent open; returns the names of who else has. Without a cache, nobody is seen."""
+def renew_presence(agent_key: str, user: User | AnonymousUser) -> list[str]:
+    """Record that a user has an agent open. Return the names of the others, or none if the cache is unavailable."""
+    if not user.is_authenticated:
+        return []
     key, now = f"presence:{agent_key}", time.time()
     try:
-        here: dict[int, tuple[str, float]] = cache.get(key) or {}
-        here = {pk: each for pk, each in here.items() if now - each[1] < GONE}
-        here[user.pk] = (user.get_full_name() or user.get_username(), now)
-        cache.set(key, here, GONE)
-    except CACHE_IS_AWAY:
+        entries: dict[int, tuple[str, float]] = cache.get(key) or {}
+        entries = {pk: entry for pk, entry in entries.items() if now - entry[1] < PRESENCE_TIMEOUT}
+        entries[user.pk] = (user.get_full_name() or user.get_username(), now)
+        cache.set(key, entries, PRESENCE_TIMEOUT)
+    except CACHE_ERRORS:
         return []
-    return sorted(name for pk, (name, _) in here.items() if pk != user.pk)
+    return sorted(name for pk, (name, _) in entries.items() if pk != user.pk)

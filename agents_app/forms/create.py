@@ -9,7 +9,7 @@ from django import forms
 from django.utils.text import slugify
 
 from agents_app.configuration import schema
-from agents_app.editing.bulk import free_id
+from agents_app.editing.bulk import find_unused_id
 from agents_app.forms.edit import AgentEditForm
 from agents_app.forms.fields import OwnerField, RawTextField
 
@@ -41,4 +41,4 @@ class CreateForm(AgentEditForm):
         """The id that was typed, or one made from the name that nobody has yet."""
         if typed := self.cleaned_data["id"]:
             return str(typed)
-        return free_id(slugify(self.cleaned_data["name"])[:100] or "agent")
+        return find_unused_id(slugify(self.cleaned_data["name"])[:100] or "agent")

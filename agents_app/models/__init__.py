@@ -1,4 +1,4 @@
-"""The models of an agent: its row, its search index, and the answers stored for repeated requests."""
+"""The models of agents: the agent, its search index and the records of idempotent requests."""
 
 from agents_app.models.agent import Agent
 from agents_app.models.idempotency import IdempotencyRecord

@@ -1,11 +1,11 @@
-"""The agent: a row that is always the picture of its head version."""
+"""The agent. Its row always has the content of its head version."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from django.db import models, transaction
 from django.utils import timezone
@@ -17,18 +17,17 @@ from agents_app.configuration import schema
 from agents_app.editing.change_context import change, current_change
 from agents_app.editing.saving import AgentWrite, agent_saving
 from agents_app.models.querysets import AgentQuerySet
-
-if TYPE_CHECKING:
-    AgentVersion = Any  # this module does not know the history; the database does
+from agents_app.models.version_protocol import Version
 
 log = logging.getLogger(__name__)
 
-EDITABLE = (*schema.FIELDS, "owner_id")
-TIMES = ("created_at", "updated_at")  # update_or_create() names them; they move with the history
+EDITABLE_FIELDS = (*schema.FIELDS, "owner_id")
+TIMESTAMP_FIELDS = ("created_at", "updated_at")  # update_or_create() names them; the history writes them
+HISTORY_FIELDS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
 
 
 class Agent(models.Model):
-    """An AI agent as its team keeps it: instructions, model and everything else that makes it what it is."""
+    """An AI agent: its configuration, its owner and the pointers to its live and head versions."""
 
     id = models.CharField(primary_key=True, max_length=128)
     name = models.CharField(max_length=200)
@@ -47,7 +46,6 @@ class Agent(models.Model):
     metadata = models.JSONField(default=dict, blank=True)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="")
 
-    # The database knows the history; this module does not import it.
     active_version = models.ForeignKey(
         "versions_app.AgentVersion", models.RESTRICT, null=True, editable=False, related_name="+"
     )
@@ -60,6 +58,7 @@ class Agent(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    granted: str | None  # the role that the owner granted the caller, from `with_role()`
     _stored_owner_id: str | None = None
 
     objects = AgentQuerySet.as_manager()
@@ -67,11 +66,11 @@ class Agent(models.Model):
     class Meta:
         ordering: ClassVar = ["-created_at", "id"]
         indexes: ClassVar = [
-            # With what a list and its count look at, so that neither has to read the agents themselves.
+            # With the columns that a list and its count read, so that neither reads the table.
             models.Index(fields=["-created_at", "id", "active_version"], name="agent_listed"),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
-            # Not `db_index`, here and in the history: that makes two on PostgreSQL, and every edit writes to each.
+            # Not `db_index`: for text it makes two indexes on PostgreSQL, and every edit writes to both.
             models.Index(fields=["owner_id"], name="agent_owner"),
         ]
 
@@ -99,7 +98,8 @@ class Agent(models.Model):
             self._insert()
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Delete the agent with its history, under its lock: an edit that comes in between would add to it."""
+        """Delete the agent with its history."""
+        # Lock first: a concurrent edit would add a version that is not deleted.
         with transaction.atomic():
             Agent.objects.filter(pk=self.pk).lock_ids()
             return super().delete(*args, **kwargs)
@@ -116,21 +116,18 @@ class Agent(models.Model):
         return agent
 
     def clean(self) -> None:
-        """Ask the one shape. Raises ShapeError, a ValidationError by field with wire paths beside it.
-
-        Fields that were not read, and those that the database is about to compute, are not asked about.
-        """
+        """Validate the configuration, except deferred fields and expressions. Raises ConfigError."""
         super().clean()
         known = {name: value for name, value in vars(self).items() if not hasattr(value, "resolve_expression")}
         body = {**schema.to_wire_dict(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
-        read = schema.validate_new_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
-        read(body)
+        validate = schema.validate_new_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
+        validate(body)
 
-    def _fields_to_save(self, named: Iterable[str] | None) -> list[str]:
-        fields = list(named) if named is not None else list(EDITABLE)
-        if closed := sorted(set(fields) - set(EDITABLE) - set(TIMES)):
-            raise TypeError(f"save() does not write {', '.join(closed)}: pointers move with the history.")
-        return [name for name in fields if name in EDITABLE and name not in self.get_deferred_fields()]
+    def _fields_to_save(self, update_fields: Iterable[str] | None) -> list[str]:
+        fields = list(EDITABLE_FIELDS if update_fields is None else update_fields)
+        if read_only := sorted({*fields} - {*EDITABLE_FIELDS, *TIMESTAMP_FIELDS}):
+            raise TypeError(f"save() does not write {', '.join(read_only)}. Publish or restore a version.")
+        return [name for name in fields if name in EDITABLE_FIELDS and name not in self.get_deferred_fields()]
 
     def _insert(self) -> None:
         """Insert a new row with a history of its own, wherever its values were copied from."""
@@ -157,7 +154,7 @@ class Agent(models.Model):
             if names:
                 agent_saving.send(type(self), write=write)
             write.send()
-            copy_fields(self, row, POINTERS)
+            copy_fields(self, row, HISTORY_FIELDS)
         if new_owner:
             self._stored_owner_id = self.owner_id
 
@@ -168,7 +165,7 @@ class Agent(models.Model):
         """
         if computed := {name: vars(self)[name] for name in self._computed(names)}:
             Agent.objects.filter(pk=self.pk).update_unguarded(**computed)
-            row.refresh_from_db(fields=computed)
+            row.refresh_from_db(fields=[*computed])
             copy_fields(self, row, computed)
             self.clean()
         columns = [name for name in names if name not in computed]
@@ -176,16 +173,16 @@ class Agent(models.Model):
         return columns
 
     def _computed(self, names: Iterable[str]) -> list[str]:
-        """Those that are expressions for the database."""
+        """Return the names of the fields whose values are expressions."""
         return [name for name in names if hasattr(vars(self).get(name), "resolve_expression")]
 
-    def _read_computed(self, saved: Iterable[str]) -> None:
-        """Read and check what the database computed for the fields that were saved as expressions."""
-        if computed := self._computed(saved):
+    def _read_computed(self, names: Iterable[str]) -> None:
+        """Read and validate the values of fields that were saved as expressions."""
+        if computed := self._computed(names):
             self.refresh_from_db(fields=computed)
             self.clean()
 
-    def edit(self, fields: dict[str, Any]) -> AgentVersion | None:
+    def edit(self, fields: dict[str, Any]) -> Version | None:
         """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
 
         An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, and TypeError
@@ -200,7 +197,7 @@ class Agent(models.Model):
         self.copy_state_from(row)
         return version
 
-    def edit_locked(self, fields: dict[str, Any]) -> AgentVersion | None:
+    def edit_locked(self, fields: dict[str, Any]) -> Version | None:
         """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
@@ -219,19 +216,19 @@ class Agent(models.Model):
             write.send()
 
     def share_live_head(self) -> None:
-        """Let a head that is live be one object, read once."""
+        """Use one object for both versions if the head is live, so that it is read once."""
         if self.head_version_id is not None and self.head_version_id == self.active_version_id:
             self.head_version = self.active_version
 
     def copy_state_from(self, row: Agent) -> None:
-        """Show what another object of the same row shows."""
+        """Copy all values and loaded versions of another object of the same row."""
         for field in self._meta.concrete_fields:
             setattr(self, field.attname, getattr(row, field.attname))
         self._state.fields_cache = dict(row._state.fields_cache)
         self._stored_owner_id = row._stored_owner_id
 
     def has_changes(self, fields: dict[str, Any]) -> bool:
-        """Whether any of the named values is another JSON value than the row's."""
+        """Return whether a value differs from the row's as JSON."""
         return not all(json_equal(value, getattr(self, name)) for name, value in fields.items())
 
     def change_owner(self, owner_id: str) -> None:
@@ -248,8 +245,8 @@ class Agent(models.Model):
         copy_fields(self, row, ("owner_id", "revision", "updated_at"))
         self._stored_owner_id = owner_id
 
-    def duplicate(self, agent_id: str, owner_id: str, version: AgentVersion, name: str | None = None) -> Agent:
-        """A new agent with the configuration of one of this one's versions, and a history of its own."""
+    def duplicate(self, agent_id: str, owner_id: str, version: Version, name: str | None = None) -> Agent:
+        """Create an agent with the configuration of a version of this one and a history of its own."""
         fields = deepcopy(self.resolved(version))
         if name is not None:
             fields["name"] = name
@@ -260,31 +257,30 @@ class Agent(models.Model):
 
     @property
     def snapshot_text(self) -> str:
-        """The configuration as canonical JSON under wire names: what a version of this row holds."""
+        """The configuration as canonical JSON under wire names, as a version stores it."""
         return canonical(schema.to_wire_dict(vars(self)))
 
     @property
     def has_draft(self) -> bool:
-        """Whether the head says something else than what is live."""
+        """Whether the head differs from the live version."""
         head, live = self.head_version, self.active_version
         return head is not None and live is not None and head.snapshot_hash != live.snapshot_hash
 
-    def resolved(self, version: Any = None) -> dict[str, Any]:
-        """The configuration of a version, the live one by default, by Python name."""
+    def resolved(self, version: Version | None = None) -> dict[str, Any]:
+        """Return the configuration of a version, by default of the live one, by Python name."""
         version = version or self.active_version
+        if version is None:
+            raise ValueError(f"Agent {self.pk} has no live version.")
         return {name: version.snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
 
     @property
     def etag(self) -> str:
-        """Names this state of the agent; an id that was deleted and made again is another agent."""
+        """The tag of this state. The row's key tells agents apart that had the same ID one after the other."""
         return f"{self.row_key}.{self.revision}"
 
 
-POINTERS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
-
-
-def copy_fields(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELDS, *POINTERS)) -> None:
-    """Let the object in hand show what was written to its row."""
+def copy_fields(agent: Agent, row: Agent, fields: Iterable[str] = (*schema.FIELDS, *HISTORY_FIELDS)) -> None:
+    """Copy fields from the row that was written to the caller's object."""
     for name in fields:
         setattr(agent, name, getattr(row, name))
 

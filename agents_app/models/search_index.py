@@ -1,11 +1,11 @@
-"""What lists filter, search and sort by: one row per state of an agent, kept by the history as it moves pointers."""
+"""The search index: the columns by which lists filter, search and sort, one row for each state of an agent."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.db import connection, models
 from django.db.models.expressions import RawSQL
@@ -14,46 +14,50 @@ from agentcms.db import write_batch
 from agentcms.wire.canonical import canonical, json_equal
 from agents_app.search.tokenizer import Term, index_text, parse_search
 
-SEARCHED = ("name", "description", "instructions")
-TABLE = "agents_app_agentindex"
-FTS = "agents_app_words"
+if TYPE_CHECKING:
+    from agents_app.models import Agent
 
-POSTGRESQL_WORDS = "array_to_tsvector(string_to_array(words, ' '))"
+SEARCHED_FIELDS = ("name", "description", "instructions")
+INDEXED_FIELDS = ("metadata", "agents", *SEARCHED_FIELDS)
+INDEX_TABLE = "agents_app_agentindex"
+FTS_TABLE = "agents_app_words"
+
+POSTGRESQL_TSVECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 
 
 class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
-    def search(self, typed: str) -> Self:
-        """Those that hold every word and phrase typed, the last word as a prefix."""
-        wanted = parse_search(typed)
-        return self.filter(pk__in=_holding(wanted)) if wanted else self
+    def search(self, query: str) -> Self:
+        """Return the rows with every word and phrase of a query. The last word may be a prefix."""
+        terms = parse_search(query)
+        return self.filter(pk__in=_matching(terms)) if terms else self
 
-    def with_metadata(self, wanted: Mapping[str, Any]) -> Self:
-        """Those whose metadata holds the same JSON value at each path that `wanted` has."""
-        if not wanted:
+    def with_metadata(self, metadata: Mapping[str, Any]) -> Self:
+        """Return the rows whose metadata has the same JSON value at each path of the given one."""
+        if not metadata:
             return self
         if connection.vendor != "postgresql":
-            holding = f"SELECT id FROM {TABLE} WHERE json_holds(metadata, %s)"  # noqa: S608
-            return self.filter(pk__in=RawSQL(holding, [_text(wanted)]))  # noqa: S611
-        found = self.filter(metadata__contains=wanted)
-        # Containment would be content with more than was asked for in these.
-        exact = [(path, _text(value)) for path, value in leaves(wanted) if isinstance(value, list | dict)]
+            containing = f"SELECT id FROM {INDEX_TABLE} WHERE json_holds(metadata, %s)"  # noqa: S608
+            return self.filter(pk__in=RawSQL(containing, [_json(metadata)]))  # noqa: S611
+        rows = self.filter(metadata__contains=metadata)
+        # Lists and objects are compared again: `@>` accepts those with more in them.
+        exact = [(path, _json(value)) for path, value in json_leaves(metadata) if isinstance(value, list | dict)]
         if not exact:
-            return found
-        # In one statement: a planner takes minutes over hundreds.
-        same = " AND ".join(["metadata #> %s::text[] = %s::jsonb"] * len(exact))
-        holding = f"SELECT id FROM {TABLE} WHERE {same}"  # noqa: S608
-        return found.filter(pk__in=RawSQL(holding, [*chain(*exact)]))  # noqa: S611
+            return rows
+        # One subquery: PostgreSQL plans minutes over hundreds of them.
+        equal = " AND ".join(["metadata #> %s::text[] = %s::jsonb"] * len(exact))
+        matching = f"SELECT id FROM {INDEX_TABLE} WHERE {equal}"  # noqa: S608
+        return rows.filter(pk__in=RawSQL(matching, [*chain(*exact)]))  # noqa: S611
 
     def referencing(self, agent_id: str) -> Self:
-        """Those that name an agent as a sub-agent."""
+        """Return the rows that refer to an agent as a sub-agent."""
         if connection.vendor == "postgresql":
             return self.filter(agents__contains=[agent_id])
-        named = f"SELECT i.id FROM {TABLE} i, json_each(i.agents) e WHERE e.value = %s"  # noqa: S608
-        return self.filter(pk__in=RawSQL(named, [agent_id]))  # noqa: S611
+        referencing = f"SELECT i.id FROM {INDEX_TABLE} i, json_each(i.agents) e WHERE e.value = %s"  # noqa: S608
+        return self.filter(pk__in=RawSQL(referencing, [agent_id]))  # noqa: S611
 
 
 class AgentIndex(models.Model):
-    """One state of an agent: what is live, its head, or both where they say the same."""
+    """A state of an agent: its live version, its head, or both if they are equal."""
 
     id = models.BigAutoField(primary_key=True)
     agent = models.ForeignKey("agents_app.Agent", models.CASCADE, related_name="index", db_index=False)
@@ -81,73 +85,82 @@ class AgentIndex(models.Model):
 
 
 def index_columns(agent_id: str, snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """What the index keeps of a snapshot."""
+    """Return the columns of the index for a snapshot."""
     return {
         "name": snapshot["name"],
         "metadata": snapshot["metadata"],
         "agents": snapshot["agents"],
-        "words": index_text(agent_id, *(snapshot[field] for field in SEARCHED)),
+        "words": index_text(agent_id, *(snapshot[field] for field in SEARCHED_FIELDS)),
     }
 
 
-def update_index(agent: Any, before: Mapping[str, Any] | None, writes: write_batch.WriteBatch) -> None:
-    """Let the index follow an agent whose pointers move; `before` is what its only state said, if it had one."""
+def update_index(agent: Agent, before: Mapping[str, Any] | None, batch: write_batch.WriteBatch) -> None:
+    """Add to a batch what the index of an agent needs after its pointers moved.
+
+    `before` is the snapshot of the only row that the agent had, or None if it had none or two.
+    """
     head = agent.head_version
-    if before is not None and not agent.has_draft:
-        kept = ("metadata", "agents", *SEARCHED)
-        if all(json_equal(before[name], head.snapshot[name]) for name in kept):
-            return
-        said = index_columns(agent.pk, head.snapshot)
-        writes.update(AgentIndex, "agent_id", agent.pk, said, lambda found: None if found else rebuild(agent))
+    if before is None or head is None or agent.has_draft:
+        replace_index_rows(agent, batch)
         return
-    fill(agent, writes)
+    if all(json_equal(before[name], head.snapshot[name]) for name in INDEXED_FIELDS):
+        return
+
+    def repair(count: int) -> None:
+        if not count:
+            rebuild_index(agent)
+
+    batch.update(AgentIndex, "agent_id", agent.pk, index_columns(agent.pk, head.snapshot), repair)
 
 
-def states(agent: Any) -> list[dict[str, Any]]:
-    """The columns of each row that the index should have of an agent: of live, and of a head that differs."""
-    live, head = agent.active_version, agent.head_version
-    shown = [(live, True, not agent.has_draft)] + ([(head, False, True)] if agent.has_draft else [])
+def index_states(agent: Agent) -> list[dict[str, Any]]:
+    """Return the columns of the rows that an agent should have: the live version, and a head that differs."""
+    states = [(agent.active_version, True, not agent.has_draft)]
+    if agent.has_draft:
+        states.append((agent.head_version, False, True))
     return [
         {"is_live": is_live, "is_head": is_head, **index_columns(agent.pk, version.snapshot)}
-        for version, is_live, is_head in shown
+        for version, is_live, is_head in states
+        if version is not None
     ]
 
 
-def rebuild(agent: Any) -> None:
-    """Write the rows of an agent anew; the caller holds its lock."""
-    writes = write_batch.WriteBatch()
-    fill(agent, writes)
-    writes.send()
+def rebuild_index(agent: Agent) -> None:
+    """Replace the rows of an agent. The caller holds its lock."""
+    batch = write_batch.WriteBatch()
+    replace_index_rows(agent, batch)
+    batch.send()
 
 
-def fill(agent: Any, writes: write_batch.WriteBatch) -> None:
+def replace_index_rows(agent: Agent, batch: write_batch.WriteBatch) -> None:
+    """Delete the rows of an agent and add the new ones to a batch."""
     AgentIndex.objects.filter(agent_id=agent.pk).delete()
-    for state in states(agent):
-        writes.insert(AgentIndex(agent_id=agent.pk, **state))
+    for state in index_states(agent):
+        batch.insert(AgentIndex(agent_id=agent.pk, **state))
 
 
-def is_kept(agent: Any) -> bool:
-    """Whether the index says of an agent what its versions say; `agent.index` may have been prefetched."""
-    wanted = states(agent)
-    found = [{name: getattr(row, name) for name in wanted[0]} for row in agent.index.all()]
-    return sorted(map(canonical, found)) == sorted(map(canonical, wanted))
+def index_is_current(agent: Agent) -> bool:
+    """Return whether the rows of an agent match its versions. `agent.index` may be prefetched."""
+    states = index_states(agent)
+    rows = [{name: getattr(row, name) for name in states[0]} for row in agent.index.all()]
+    return sorted(map(canonical, rows)) == sorted(map(canonical, states))
 
 
-def leaves(wanted: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[list[str], Any]]:
-    """Each path that a filter names, with the value asked for there."""
-    found: list[tuple[list[str], Any]] = []
-    for key, value in wanted.items():
-        if isinstance(value, dict) and value:
-            found += leaves(value, (*path, key))
+def json_leaves(value: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[list[str], Any]]:
+    """Return the path and the value of each leaf of a JSON object. Empty objects and lists are leaves."""
+    leaves: list[tuple[list[str], Any]] = []
+    for key, item in value.items():
+        if isinstance(item, dict) and item:
+            leaves += json_leaves(item, (*path, key))
         else:
-            found.append(([*path, key], value))
-    return found
+            leaves.append(([*path, key], item))
+    return leaves
 
 
-def json_contains(metadata: str, wanted: str) -> bool:
-    """Whether a JSON text holds what another asks for; SQLite calls it as `json_holds`."""
-    value, asked = json.loads(metadata), json.loads(wanted)
-    return all(_at(value, path) == canonical(expected) for path, expected in leaves(asked))
+def json_contains(metadata: str, expected: str) -> bool:
+    """Return whether a JSON text has the leaves of another. SQLite calls it as `json_holds`."""
+    value = json.loads(metadata)
+    return all(_at(value, path) == canonical(leaf) for path, leaf in json_leaves(json.loads(expected)))
 
 
 def _at(value: Any, path: list[str]) -> str | None:
@@ -158,19 +171,20 @@ def _at(value: Any, path: list[str]) -> str | None:
     return canonical(value)
 
 
-def _holding(wanted: list[Term]) -> RawSQL:
-    """The ids of the rows that hold every word, by the database's own index, and every phrase, by the text."""
-    words = [(word, term.prefix and n == len(term.words) - 1) for term in wanted for n, word in enumerate(term.words)]
+def _matching(terms: list[Term]) -> RawSQL:
+    """Return the IDs of the rows with all words, by the full-text index, and all phrases, by LIKE."""
+    words = [(word, term.prefix and n == len(term.words) - 1) for term in terms for n, word in enumerate(term.words)]
     if connection.vendor == "postgresql":
-        query = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in words)
-        source, match = TABLE, f"{POSTGRESQL_WORDS} @@ %s::tsquery"
+        query = " & ".join(f"'{word}'{':*' if is_prefix else ''}" for word, is_prefix in words)
+        source, condition = INDEX_TABLE, f"{POSTGRESQL_TSVECTOR} @@ %s::tsquery"
     else:
-        query = " AND ".join(f'"{word}"{"*" if begins else ""}' for word, begins in words)
-        source, match = f"{FTS} JOIN {TABLE} ON id = {FTS}.rowid", f"{FTS} MATCH %s"
-    phrases = [f"% {' '.join(term.words)}{'' if term.prefix else ' '}%" for term in wanted if len(term.words) > 1]
-    beside = f" AND ' ' || {TABLE}.words || ' ' LIKE %s" * len(phrases)
-    return RawSQL(f"SELECT id FROM {source} WHERE {match}{beside}", [query, *phrases])  # noqa: S608, S611
+        query = " AND ".join(f'"{word}"{"*" if is_prefix else ""}' for word, is_prefix in words)
+        source = f"{FTS_TABLE} JOIN {INDEX_TABLE} ON id = {FTS_TABLE}.rowid"
+        condition = f"{FTS_TABLE} MATCH %s"
+    phrases = [f"% {' '.join(term.words)}{'' if term.prefix else ' '}%" for term in terms if len(term.words) > 1]
+    condition += f" AND ' ' || {INDEX_TABLE}.words || ' ' LIKE %s" * len(phrases)
+    return RawSQL(f"SELECT id FROM {source} WHERE {condition}", [query, *phrases])  # noqa: S608, S611
 
 
-def _text(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

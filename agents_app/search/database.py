@@ -7,27 +7,27 @@ from typing import Any
 
 from django.db import connection, connections
 
-from agents_app.models.search_index import FTS, POSTGRESQL_WORDS, TABLE, json_contains
+from agents_app.models.search_index import FTS_TABLE, INDEX_TABLE, POSTGRESQL_TSVECTOR, json_contains
 
 POSTGRESQL_INDEXES = (
-    f"CREATE INDEX IF NOT EXISTS agent_index_words ON {TABLE} USING gin (({POSTGRESQL_WORDS}))",
-    f"CREATE INDEX IF NOT EXISTS agent_index_metadata ON {TABLE} USING gin (metadata jsonb_path_ops)",
-    f"CREATE INDEX IF NOT EXISTS agent_index_agents ON {TABLE} USING gin (agents jsonb_path_ops)",
+    f"CREATE INDEX IF NOT EXISTS agent_index_words ON {INDEX_TABLE} USING gin (({POSTGRESQL_TSVECTOR}))",
+    f"CREATE INDEX IF NOT EXISTS agent_index_metadata ON {INDEX_TABLE} USING gin (metadata jsonb_path_ops)",
+    f"CREATE INDEX IF NOT EXISTS agent_index_agents ON {INDEX_TABLE} USING gin (agents jsonb_path_ops)",
 )
 
-SQLITE_REBUILD = f"INSERT INTO {FTS}({FTS}) VALUES ('rebuild')"
+SQLITE_REBUILD = f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('rebuild')"
 # The text is already tokenized, so this tokenizer only splits at spaces.
 SQLITE_TABLE = (
-    f"""CREATE VIRTUAL TABLE {FTS} USING fts5(words, content='{TABLE}', content_rowid='id',
+    f"""CREATE VIRTUAL TABLE {FTS_TABLE} USING fts5(words, content='{INDEX_TABLE}', content_rowid='id',
         tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'")""",
     SQLITE_REBUILD,
 )
-_DELETE_WORDS = f"INSERT INTO {FTS}({FTS}, rowid, words) VALUES ('delete', old.id, old.words);"
-_INSERT_WORDS = f"INSERT INTO {FTS}(rowid, words) VALUES (new.id, new.words);"
+_DELETE_WORDS = f"INSERT INTO {FTS_TABLE}({FTS_TABLE}, rowid, words) VALUES ('delete', old.id, old.words);"
+_INSERT_WORDS = f"INSERT INTO {FTS_TABLE}(rowid, words) VALUES (new.id, new.words);"
 SQLITE_TRIGGERS = (
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_in AFTER INSERT ON {TABLE} BEGIN {_INSERT_WORDS} END",
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_out AFTER DELETE ON {TABLE} BEGIN {_DELETE_WORDS} END",
-    f"CREATE TRIGGER IF NOT EXISTS {FTS}_change AFTER UPDATE OF words ON {TABLE}"
+    f"CREATE TRIGGER IF NOT EXISTS {FTS_TABLE}_in AFTER INSERT ON {INDEX_TABLE} BEGIN {_INSERT_WORDS} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS_TABLE}_out AFTER DELETE ON {INDEX_TABLE} BEGIN {_DELETE_WORDS} END",
+    f"CREATE TRIGGER IF NOT EXISTS {FTS_TABLE}_change AFTER UPDATE OF words ON {INDEX_TABLE}"
     f" BEGIN {_DELETE_WORDS} {_INSERT_WORDS} END",
 )
 
@@ -36,13 +36,13 @@ def install(using: str, **kwargs: Any) -> None:
     """Create missing objects after every migration. SQLite loses the triggers of a table that it rebuilds."""
     connection = connections[using]
     tables = connection.introspection.table_names()
-    if TABLE not in tables:  # migrated back to a state before the index
+    if INDEX_TABLE not in tables:  # migrated back to a state before the index
         return
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             statements: tuple[str, ...] = POSTGRESQL_INDEXES
         else:
-            statements = (() if FTS in tables else SQLITE_TABLE) + SQLITE_TRIGGERS
+            statements = (() if FTS_TABLE in tables else SQLITE_TABLE) + SQLITE_TRIGGERS
         for statement in statements:
             cursor.execute(statement)
 
@@ -52,7 +52,7 @@ def is_installed() -> bool:
     if connection.vendor == "postgresql":
         return True
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [TABLE])
+        cursor.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [INDEX_TABLE])
         return bool(cursor.fetchone()[0] >= len(SQLITE_TRIGGERS))
 
 

@@ -17,7 +17,7 @@ from access_app.permissions import has_role_everywhere, require_granted_role, re
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx, render_dialog
 from agents_app.configuration.sub_agents import dependents_payload
-from agents_app.editing.presence import BEAT, note
+from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
 from agents_app.forms.actions import ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owner_choices
@@ -92,12 +92,12 @@ def confirmation(
 def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Who else has the agent open, and whether it moved under the page that asks."""
     agent = get_agent(request, agent_id)
-    others = note(agent.row_key, request.user)
+    others = renew_presence(agent.row_key, request.user)
     opened = request.POST.get("head", "")
     context = {
         "agent": agent,
         "others": others,
-        "beat": BEAT,
+        "beat": RENEWAL_INTERVAL,
         "moved": bool(opened) and opened != str(agent.head_version_id),
     }
     return render(request, "agents/_presence.html", context)

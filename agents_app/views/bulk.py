@@ -13,7 +13,7 @@ from agents_app.editing import bulk
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 
-ACTIONS = {"duplicate": bulk.duplicate, "delete": bulk.delete}
+ACTIONS = {"duplicate": bulk.duplicate_agent, "delete": bulk.delete_agent}
 
 
 @require_POST
@@ -24,7 +24,9 @@ def run_action(request: HttpRequest) -> HttpResponse:
     if name not in ACTIONS or not ids:
         return redirect("agents:list")
     if name == "delete" and "sure" not in request.POST:
-        agents = visible_agents(request).filter(pk__in=ids[: bulk.MOST]).order_by("name", "pk").only("pk", "name")
+        agents = (
+            visible_agents(request).filter(pk__in=ids[: bulk.MAX_AGENTS]).order_by("name", "pk").only("pk", "name")
+        )
         return render(request, "agents/delete_selected.html", {**context, "agents": agents})
 
     results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, ACTIONS[name])

@@ -9,7 +9,7 @@ from django.apps import apps
 from agentcms.server.processes import PROJECT
 from agents_app.editing.change_context import change
 from agents_app.models import Agent, AgentIndex
-from agents_app.models.search_index import is_kept
+from agents_app.models.search_index import index_is_current
 from tests.factories import AgentFactory
 
 MIGRATIONS = sorted(PROJECT.glob("*_app/migrations/0*.py"))
@@ -43,5 +43,5 @@ def test_the_migration_indexes_existing_agents():
 
     import_module("agents_app.migrations.0004_fill_agent_index").fill(apps, None)
 
-    assert all(is_kept(agent) for agent in Agent.objects.with_versions())
+    assert all(index_is_current(agent) for agent in Agent.objects.with_versions())
     assert AgentIndex.objects.count() == 3

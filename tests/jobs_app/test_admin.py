@@ -81,7 +81,7 @@ def test_staff_export_only_selected_agents_they_can_see(client):
 
 
 def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.editing.bulk.MOST", 1)
+    monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
     agents = AgentFactory.create_batch(2)
 
     answer = export(client, *(agent.pk for agent in agents))

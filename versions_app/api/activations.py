@@ -25,6 +25,7 @@ from agents_app.models import Agent
 from versions_app.api.representation import activation_payload
 from versions_app.api.schemas import Undo
 from versions_app.models import Activation, CannotUndo
+from versions_app.models.activation import LIVE_MOVED_SINCE_MESSAGE
 
 
 class ActivationsView(JSONView):
@@ -70,7 +71,7 @@ class UndoView(JSONView):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             newest: Any = agent.activations.first()
             if undo.get("activation_id") not in (None, newest.pk):
-                raise Conflict("Live moved since. Look at the activations again and undo the newest.", "moved")
+                raise Conflict(LIVE_MOVED_SINCE_MESSAGE, "moved")
             try:
                 version = newest.undo_locked(agent)
             except CannotUndo as refusal:

@@ -83,10 +83,10 @@ def import_record(record: Record, user: Any, options: dict[str, Any], coming: Co
     agent_id = record.id
     if record.fault:
         return Outcome(agent_id, "refuse", record.fault)
-    said = {"message": f"Imported from {options.get('name') or 'a file'}"[:500], "source": Source.IMPORT}
+    message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
-        with transaction.atomic(), change(actor=user, **said):
+        with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if options.get("strict"):
                 reject_missing_references(live, draft, owner_id, coming)

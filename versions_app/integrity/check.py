@@ -24,7 +24,7 @@ from agents_app.search import database
 from jobs_app.models import Job
 from versions_app.integrity import triggers
 from versions_app.models import Activation, AgentVersion
-from versions_app.publishing import activation
+from versions_app.publishing import build_activation
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def is_indexed(agent: Agent) -> bool:
     if not (owns_version(agent, agent.active_version) and owns_version(agent, agent.head_version)):
         return True
     try:
-        return search_index.is_kept(agent)
+        return search_index.index_is_current(agent)
     except (ValueError, TypeError, KeyError):
         return True
 
@@ -162,7 +162,7 @@ def reindex(agent: Agent) -> bool:
     with transaction.atomic():
         row = Agent.objects.get_locked(agent.pk)
         if wrong := not is_indexed(row):
-            search_index.rebuild(row)
+            search_index.rebuild_index(row)
     return wrong
 
 
@@ -181,7 +181,7 @@ def repair_row(row: Any) -> None:
         mended: Any = agents_to_check().get(pk=row.pk)
         if mended.active_version and mended.logged != mended.active_version_id:
             before = row.versions.filter(pk=mended.logged).first()
-            write_batch.insert_row(activation(mended, before, mended.active_version, CATCH_UP_MESSAGE))
+            write_batch.insert_row(build_activation(mended, before, mended.active_version, CATCH_UP_MESSAGE))
     reindex(mended)
 
 

@@ -1,4 +1,4 @@
-"""The models of a history: versions, moves of live, and rules of retention."""
+"""The models of a history: versions, activations and retention rules."""
 
 from versions_app.models.activation import Activation, CannotUndo
 from versions_app.models.retention_rule import RetentionRule

@@ -1,4 +1,4 @@
-"""The log of moves of the live version."""
+"""The live history of an agent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from versions_app.models import AgentVersion
 
 
+LIVE_MOVED_SINCE_MESSAGE = "Live moved since. Look at the activations again and undo the newest."
+
+
 class CannotUndo(ValidationError):
-    """There is no way back to what was live before; the code says why: `nothing_before`, `moved` or `pruned`."""
+    """The version that was live before cannot go live again. Codes: `nothing_before`, `moved`, `pruned`."""
 
 
 class Activation(models.Model):
-    """One move of the live pointer. Versions are plain values: what was live is known after a version was pruned."""
+    """A move of the live pointer. It stores versions as plain values, so that it outlives pruned ones."""
 
-    # Found by `activation_newest`.
+    # No index of its own: `activation_newest` serves.
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="activations", editable=False, db_index=False)
     from_version_id = models.UUIDField(null=True, editable=False)
     from_version_number = models.PositiveIntegerField(null=True, editable=False)
@@ -47,7 +50,7 @@ class Activation(models.Model):
         return f"{self.agent_id}: v{self.from_version_number or '–'} → v{self.to_version_number}"
 
     def undo(self) -> AgentVersion:
-        """Make live again what was live before this move; returns it. Raises CannotUndo."""
+        """Publish the version that was live before this move, and return it. Raises CannotUndo."""
         with transaction.atomic():
             row = Agent.objects.get_locked(self.agent_id)
             version = self.undo_locked(row)
@@ -55,9 +58,9 @@ class Activation(models.Model):
         return version
 
     def undo_locked(self, row: Agent) -> AgentVersion:
-        """`undo` where the agent's row came from `get_locked()` in this very transaction."""
+        """Do what `undo` does for a row that `get_locked()` locked in this transaction."""
         if row.activations.values_list("pk", flat=True).first() != self.pk:
-            raise CannotUndo("Live moved since. Look at the activations again and undo the newest.", code="moved")
+            raise CannotUndo(LIVE_MOVED_SINCE_MESSAGE, code="moved")
         if self.from_version_id is None:
             raise CannotUndo("Nothing was live before this, so there is nothing to go back to.", code="nothing_before")
         version = row.versions.filter(pk=self.from_version_id).first()
@@ -66,6 +69,6 @@ class Activation(models.Model):
                 f"Version {self.from_version_number} was live before, but is gone. Activate another one.",
                 code="pruned",
             )
-        with change(message=current_change().message or f"Went back to v{version.version_number}"):
+        with change(message=current_change().message or f"Rolled back to v{version.version_number}"):
             version.activate_locked(row)
         return version

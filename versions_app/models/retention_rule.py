@@ -1,4 +1,4 @@
-"""Rules of retention for a team."""
+"""The retention rule of an owner."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from django.db import models
 
 from access_app.models import printable_id
 
-FEWEST = 5
+MIN_VERSIONS = 5
 
 
 class RetentionRule(models.Model):
-    """What one owner keeps instead of what the settings say; the blank owner is the shared space.
+    """The limits of an owner, in place of the settings.
 
-    A save never removes more than the rule allows. A rule stricter than the setting is carried out by the nightly
-    sweep, so that a save need not look for one.
+    A save never removes more than the rule allows. The nightly job applies a rule that is stricter than the settings,
+    so that a save does not look for one.
     """
 
     owner_id = models.CharField(
@@ -31,7 +31,7 @@ class RetentionRule(models.Model):
         "versions kept",
         null=True,
         blank=True,
-        validators=[MinValueValidator(FEWEST)],
+        validators=[MinValueValidator(MIN_VERSIONS)],
         help_text="Per agent. Blank is AGENT_VERSION_LIMIT.",
     )
     days = models.PositiveIntegerField(

@@ -1,4 +1,4 @@
-"""The history of an agent: its versions, and what was live when."""
+"""The version of an agent: an immutable snapshot."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from agents_app.configuration.references import referenced_keys
 from agents_app.editing.change_context import Source, current_change
 from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
-from agents_app.models.agent import POINTERS, copy_fields
+from agents_app.models.agent import HISTORY_FIELDS, copy_fields
 from versions_app.compare.diff import changed_fields
 from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, should_publish
 
-CREATED = "Created"
-EDITED = "Auto-saved after edit"
-SNAPSHOT = "Saved by hand"
-PAST_HISTORY = "would make a version past the history. Save the agent, or call its versions' snapshot() or restore()."
-DESCRIPTION = {"name", "change_message", "pinned"}
-PUBLISHED = "Saved and published"  # why live moved, where nobody said it
+CREATED_MESSAGE = "Created"
+EDITED_MESSAGE = "Auto-saved after edit"
+SNAPSHOT_MESSAGE = "Saved by hand"
+BYPASSES_HISTORY_MESSAGE = (
+    "would make a version past the history. Save the agent, or call its versions' snapshot() or restore()."
+)
+DESCRIPTION_FIELDS = {"name", "change_message", "pinned"}
+PUBLISHED_REASON = "Saved and published"
 
 
-def refuse(door: str, names: Iterable[str]) -> None:
-    """Keep a door shut on what never changes of a version."""
-    if closed := sorted(set(names) - DESCRIPTION):
-        raise TypeError(
-            f"{door} would change {', '.join(closed)} of versions, which never change. Call update_description()."
-        )
+def reject_immutable_fields(method: str, names: Iterable[str]) -> None:
+    """Raise TypeError for fields other than the description."""
+    if fields := sorted({*names} - DESCRIPTION_FIELDS):
+        changed = ", ".join(fields)
+        raise TypeError(f"{method} would change {changed} of versions, which never change. Call update_description().")
 
 
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
-    """Versions. Only saving an agent adds one, and only `update_description()` changes one."""
+    """Versions. Only a save or a snapshot of an agent adds one. Only `update_description()` changes one."""
 
     def record(self, agent: Agent) -> AgentVersion | None:
         """Record the agent's row as a version if it differs from its head. Return the version made, if any.
@@ -51,7 +52,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
             write = AgentWrite(Agent.objects.get_locked(agent.pk))
             version = self.record_in_write(write)
             write.send()
-        copy_fields(agent, write.row, POINTERS)
+        copy_fields(agent, write.row, HISTORY_FIELDS)
         return version
 
     def record_in_write(self, write: AgentWrite) -> AgentVersion | None:
@@ -59,31 +60,31 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         row = write.row
         head, text = row.head_version, row.snapshot_text
         if head is None or sha256_hex(text) != head.snapshot_hash:
-            version = self.append(row, text, based_on=head, message=EDITED if head else CREATED)
+            version = self.append(row, text, based_on=head, message=EDITED_MESSAGE if head else CREATED_MESSAGE)
             live = version if should_publish(row) else None
-            add_pointer_moves(write, head=version, live=live, reason=PUBLISHED if head else "")
+            add_pointer_moves(write, head=version, live=live, reason=PUBLISHED_REASON if head else "")
             return version
         if row.has_draft and current_change().publish:
             add_pointer_moves(write, live=head, reason="Published the draft")
         return None
 
     def snapshot(self, agent: Agent, pinned: bool = False) -> AgentVersion:
-        """A version by hand, equal to the head, under the name and message of the change; it does not go live."""
+        """Add a version equal to the head, with the name and message of the change. It does not go live."""
         with transaction.atomic():
             row = Agent.objects.get_locked(agent.pk)
             version = self.snapshot_locked(row, pinned)
-        copy_fields(agent, row, POINTERS)
+        copy_fields(agent, row, HISTORY_FIELDS)
         return version
 
     def snapshot_locked(self, row: Agent, pinned: bool = False) -> AgentVersion:
-        """`snapshot` for a row that came from `get_locked()` in this very transaction."""
-        version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT)
+        """Do what `snapshot` does for a row that `get_locked()` locked in this transaction."""
+        version = self.append(row, row.snapshot_text, based_on=row.head_version, message=SNAPSHOT_MESSAGE)
         version.pinned = pinned
         move_pointers(row, head=version)
         return version
 
     def discard_draft(self, agent: Agent) -> bool:
-        """Return the head to what is live; whether there was a draft to discard. Its versions stay in the history."""
+        """Return the head to the live version. Return whether there was a draft. Its versions stay in the history."""
         with transaction.atomic():
             row = Agent.objects.get_locked(agent.pk)
             discarded = self.discard_draft_locked(row)
@@ -91,7 +92,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         return discarded
 
     def discard_draft_locked(self, row: Agent) -> bool:
-        """`discard_draft` for a row that came from `get_locked()` in this very transaction."""
+        """Do what `discard_draft` does for a row that `get_locked()` locked in this transaction."""
         if not row.has_draft:
             return False
         move_pointers(row, head=row.active_version)
@@ -100,18 +101,18 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     def append(
         self, row: Agent, text: str, *, based_on: AgentVersion | None, message: str, source: str = ""
     ) -> AgentVersion:
-        """The next version of a locked row, not saved yet. Every number is handed out here."""
-        said = current_change()
+        """Build the next version of a locked row, not saved yet. Numbers are assigned here only."""
+        context = current_change()
         version = AgentVersion(
             agent=row,
             version_number=row.last_version_number + 1,
-            name=said.name,
+            name=context.name,
             snapshot_text=text,
             snapshot_hash=sha256_hex(text),
-            change_message=said.message or message,
+            change_message=context.message or message,
             based_on=based_on.version_number if based_on else None,
-            source=source or said.source,
-            created_at=said.time,
+            source=source or context.source,
+            created_at=context.time,
             **author_fields(),
         )
         version.references = referenced_keys(version.snapshot)
@@ -119,30 +120,30 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         return version
 
     def create(self, **values: Any) -> NoReturn:
-        raise TypeError(f"create() {PAST_HISTORY}")
+        raise TypeError(f"create() {BYPASSES_HISTORY_MESSAGE}")
 
     def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"bulk_create() {PAST_HISTORY}")
+        raise TypeError(f"bulk_create() {BYPASSES_HISTORY_MESSAGE}")
 
     def update(self, **values: Any) -> int:
-        refuse("update()", values)
+        reject_immutable_fields("update()", values)
         return super().update(**values)
 
     def bulk_update(self, objs: Iterable[Any], fields: Iterable[str], batch_size: int | None = None) -> int:
         fields = list(fields)
-        refuse("bulk_update()", fields)
+        reject_immutable_fields("bulk_update()", fields)
         return super().bulk_update(objs, fields, batch_size)
 
 
 class AgentVersion(models.Model):
-    """An immutable picture of an agent. Only its name, message and pin may change; the database refuses the rest."""
+    """An immutable snapshot of an agent. A trigger lets only its name, message and pin change."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Found by the constraint's index.
+    # No index of its own: that of the constraint serves.
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="versions", editable=False, db_index=False)
     version_number = models.PositiveIntegerField(editable=False)
     name = models.CharField(max_length=100, blank=True, default="")
-    # Canonical JSON as text, so that a read passes it through and PostgreSQL respells nothing.
+    # Canonical JSON as text: a read passes it through, and PostgreSQL does not rewrite its numbers.
     snapshot_text = models.TextField("snapshot", db_column="snapshot", editable=False)
     snapshot_hash = models.CharField(max_length=64, editable=False)
     references = models.JSONField(default=dict, editable=False)
@@ -168,27 +169,27 @@ class AgentVersion(models.Model):
         return f"{self.agent_id} v{self.version_number}" + (f" ({self.name})" if self.name else "")
 
     def save(self, **options: Any) -> None:
-        if self._state.adding:  # what `append` numbered under the agent's lock is inserted beneath
-            raise TypeError(f"save() {PAST_HISTORY}")
+        if self._state.adding:  # write batches insert what `append()` numbered
+            raise TypeError(f"save() {BYPASSES_HISTORY_MESSAGE}")
         super().save(**options)
 
     @cached_property
     def snapshot(self) -> dict[str, Any]:
         """The configuration under its wire names."""
-        picture: dict[str, Any] = json.loads(self.snapshot_text)
-        return picture
+        snapshot: dict[str, Any] = json.loads(self.snapshot_text)
+        return snapshot
 
     @property
     def custom_message(self) -> str:
-        """What somebody said of the change, without what is noted of every edit."""
-        return "" if self.change_message == EDITED else self.change_message
+        """The message of the change, empty if it is the default one."""
+        return "" if self.change_message == EDITED_MESSAGE else self.change_message
 
-    # Each verb locks the agent's row. Its `_locked` variant takes a row from `get_locked()` of the same transaction.
+    # Each method locks the agent's row. Its `_locked` variant takes the row from `get_locked()` of its transaction.
 
     def activate(self) -> bool:
-        """Make this version live; whether that moved anything.
+        """Publish this version. Return whether it was not live.
 
-        Without a draft ahead the head follows and the row becomes this picture; a draft ahead stays as it is.
+        Without a draft ahead, it becomes the head too, and the row takes its content. A draft ahead stays.
         """
         with transaction.atomic():
             row = self.locked_agent()
@@ -199,11 +200,11 @@ class AgentVersion(models.Model):
     def activate_locked(self, row: Agent) -> bool:
         if row.active_version_id == self.pk:
             return False
-        move_pointers(row, head=None if row.has_draft else self, live=self, reason=f"Made v{self.version_number} live")
+        move_pointers(row, head=None if row.has_draft else self, live=self, reason=f"Published v{self.version_number}")
         return True
 
     def restore(self) -> AgentVersion:
-        """This picture as a new version, live unless the change says otherwise; what is there now stays in history."""
+        """Add a copy of this version as the head and, unless the change has `publish=False`, as the live version."""
         with transaction.atomic():
             row = self.locked_agent()
             version = self.restore_locked(row)
@@ -220,16 +221,16 @@ class AgentVersion(models.Model):
         return version
 
     def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
-        picture = {**self.snapshot, **schema.to_wire_dict(fields)}
-        text = canonical(picture)
+        """Publish a copy of this version with validated fields changed. The head stays. Return it, if it differs."""
+        text = canonical({**self.snapshot, **schema.to_wire_dict(fields)})
         if sha256_hex(text) == self.snapshot_hash:
             return None
-        version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED)
-        move_pointers(row, live=version, reason=PUBLISHED)
+        version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED_MESSAGE)
+        move_pointers(row, live=version, reason=PUBLISHED_REASON)
         return version
 
     def remove(self) -> None:
-        """Delete this version. The live one stays; where it was the head, the head returns to live."""
+        """Delete this version. If it is the head, the head returns to the live one. Raises ValidationError if live."""
         with transaction.atomic():
             row = self.locked_agent()
             self.remove_locked(row)
@@ -244,19 +245,20 @@ class AgentVersion(models.Model):
             move_pointers(row, head=row.active_version)
         AgentVersion.objects.filter(pk=self.pk).delete()
 
-    def update_description(self, **said: Any) -> None:
-        """Change the name, the message or the pin, which are all that may change of a version."""
+    def update_description(self, **fields: Any) -> None:
+        """Change the name, the message or the pin."""
         with transaction.atomic():
-            self.locked_agent()  # or a sweep that has chosen this version would remove it although it is pinned now
-            self.update_description_locked(**said)
+            # Lock first: a concurrent prune may already have selected this version.
+            self.locked_agent()
+            self.update_description_locked(**fields)
 
-    def update_description_locked(self, **said: Any) -> None:
-        AgentVersion.objects.filter(pk=self.pk).update(**said)
-        for name, value in said.items():
+    def update_description_locked(self, **fields: Any) -> None:
+        AgentVersion.objects.filter(pk=self.pk).update(**fields)
+        for name, value in fields.items():
             setattr(self, name, value)
 
     def locked_agent(self) -> Agent:
-        """The agent under its lock, once this version is known to exist still."""
+        """Lock and return the agent. Raises AgentVersion.DoesNotExist if this version was deleted."""
         row = Agent.objects.get_locked(self.agent_id)
         if not AgentVersion.objects.filter(pk=self.pk).exists():
             raise AgentVersion.DoesNotExist(f"Version {self.version_number} of agent {self.agent_id} is gone.")

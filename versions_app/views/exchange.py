@@ -19,7 +19,7 @@ from django_htmx.http import trigger_client_event
 from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role
 from agentcms.web.uploads import accepts_upload
-from agents_app.editing.bulk import MOST
+from agents_app.editing.bulk import MAX_AGENTS
 from agents_app.views.access import visible_agents
 from jobs_app.models import Job, JobQuerySet
 from jobs_app.runner import enqueue
@@ -71,7 +71,7 @@ def export(request: HttpRequest) -> HttpResponse:
     """Export the agents that were ticked, or where none were named all that the person may see."""
     parameters: dict[str, Any] = {"role": max_role(request.user)}
     if chosen := request.POST.getlist("agent"):
-        parameters["agents"] = [each.replace("\0", "") for each in chosen[:MOST]]
+        parameters["agents"] = [each.replace("\0", "") for each in chosen[:MAX_AGENTS]]
     elif "selected" in request.POST:
         return redirect("agents:list")
 

@@ -141,6 +141,6 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
 
 
 def test_too_many_selected_agents_are_refused(client, staff, monkeypatch):
-    monkeypatch.setattr("agents_app.editing.bulk.MOST", 1)
+    monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
 
     assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

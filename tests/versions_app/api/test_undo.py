@@ -30,7 +30,7 @@ def test_undo_publishes_the_previous_live_version(api):
     agent = api.post(UNDO).body
 
     assert (agent["name"], agent["activeVersionNumber"], agent["headVersionNumber"]) == ("Concierge", 1, 1)
-    assert api.get(ACTIVATIONS).body["activations"][0]["reason"] == "Went back to v1"
+    assert api.get(ACTIVATIONS).body["activations"][0]["reason"] == "Rolled back to v1"
 
 
 def test_undoing_an_undo_publishes_the_first_version_again(api):

@@ -8,7 +8,7 @@ from django.db import connection
 
 from agents_app.editing.change_context import change
 from agents_app.models import AgentIndex
-from agents_app.models.search_index import FTS
+from agents_app.models.search_index import FTS_TABLE
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.factories import AgentFactory
@@ -150,8 +150,8 @@ def test_an_agent_missing_in_the_index_is_indexed(agent, spoil):
 @pytest.mark.sqlite_only
 def test_a_missing_word_index_is_rebuilt(agent):
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TRIGGER {FTS}_in")
-        cursor.execute(f"DROP TRIGGER {FTS}_out")
+        cursor.execute(f"DROP TRIGGER {FTS_TABLE}_in")
+        cursor.execute(f"DROP TRIGGER {FTS_TABLE}_out")
     agent.edit({"instructions": "Carry the luggage."})
     AgentIndex.objects.filter(agent=agent).delete()
     agent.refresh_from_db()

@@ -83,7 +83,7 @@ def test_the_log_outlives_its_versions(agent):
     [
         (lambda agent: agent.edit({"name": "Butler"}), "Saved and published"),
         (publish_a_draft, "Published the draft"),
-        (lambda agent: agent.versions.last().activate(), "Made v1 live"),
+        (lambda agent: agent.versions.last().activate(), "Published v1"),
         (lambda agent: agent.versions.last().restore(), "Restored from version 1"),
     ],
 )
@@ -97,7 +97,7 @@ def test_undo_publishes_the_previous_live_version(agent):
     agent.activations.first().undo()
 
     assert log(agent)[-1] == (2, 1)
-    assert agent.activations.first().reason == "Went back to v1"
+    assert agent.activations.first().reason == "Rolled back to v1"
 
 
 def test_undoing_twice_publishes_the_first_version_again(agent):
