@@ -86,7 +86,7 @@ def option(key: str, title: str, description: str, checked: bool = False) -> dic
 def line(kind: str, old: int | None, new: int | None, *parts: tuple[str, str], change: int = 0) -> dict[str, Any]:
     """Build a row of a unified comparison. old, new: the line numbers."""
     old_side, new_side = old and {"number": old}, new and {"number": new}
-    return {"kind": kind, "old": old_side, "new": new_side, "parts": build_parts(parts), "change": change}
+    return {"kind": kind, "old": old_side, "new": new_side, "spans": build_parts(parts), "change": change}
 
 
 def build_parts(parts: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
@@ -95,7 +95,7 @@ def build_parts(parts: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 
 def side(number: int, *parts: tuple[str, str]) -> dict[str, Any]:
     """Build one side of a row in a comparison side by side."""
-    return {"number": number, "parts": build_parts(parts)}
+    return {"number": number, "spans": build_parts(parts)}
 
 
 def text_section(label: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def items() -> list[dict[str, Any]]:
     return [
         {"kind": "added", "title": "Search the handbook", "key": "search_handbook", "change": 4},
         {"kind": "removed", "title": "", "key": "lookup_crm", "change": 5},
-        {"kind": "moved", "title": "The time", "key": "now", "was": 4, "now": 1, "change": 6},
+        {"kind": "moved", "title": "The time", "key": "now", "old_position": 4, "new_position": 1, "change": 6},
         {"kind": "equal", "title": "Create a ticket", "key": "create_ticket"},
     ]
 

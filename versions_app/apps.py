@@ -3,13 +3,13 @@ from django.db.models.signals import post_migrate
 
 
 class VersionsConfig(AppConfig):
-    """An agent's history."""
+    """The app of the version history of agents."""
 
     name = "versions_app"
     verbose_name = "Versions"
 
     def ready(self) -> None:
-        from versions_app import signals  # noqa: F401  importing it connects the receivers
+        from versions_app import signals  # noqa: F401  connects the receivers
         from versions_app.integrity import triggers
 
         post_migrate.connect(triggers.install, sender=self)

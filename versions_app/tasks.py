@@ -1,4 +1,4 @@
-"""Nightly work on the history, in batches, as jobs: pruning, checking, and forgetting old moves of live."""
+"""Nightly jobs on histories: pruning, integrity check and cleanup."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ REMOVAL_REASONS = ("surplus", "too old")
 
 @shared_task
 def prune_versions() -> None:
-    """Start the sweep of the schedule, once however many beats there are."""
+    """Enqueue the nightly pruning, once even if several schedulers run."""
     enqueue_once_per(PRUNE, timedelta(hours=12))
 
 
 @shared_task
 def check_history() -> None:
-    """Start the nightly check, once however many beats there are."""
+    """Enqueue the nightly integrity check, once even if several schedulers run."""
     enqueue_once_per(check.CHECK_HISTORY, timedelta(hours=12))
 
 
 job_handler(check.CHECK_HISTORY)(check.run_check)
-offer_to_staff("prune-dry-run", "Dry run of pruning", PRUNE, {"dryRun": True})
+offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
 offer_to_staff("export-agents", "Export all agents", jobs.EXPORT, {"role": ""})
-offer_to_staff("check-history", "Check the history", check.CHECK_HISTORY)
+offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
 
 
 @cleanup_step
 def delete_old_exchange_files() -> None:
-    """Exports and uploads go with their jobs."""
+    """Delete exported and uploaded files as old as expired jobs."""
     jobs.delete_old_files(settings.JOB_DAYS)
 
 
 @expired_rows("activations")
 def expired_activations() -> QuerySet[Any]:
-    """Moves of live past their age; the newest of each agent always stays, because undo and retention read it."""
+    """Return expired live history entries, except the newest of each agent, which undo and retention need."""
     newer = Activation.objects.filter(agent=OuterRef("agent"), pk__gt=OuterRef("pk"))
     limit = timezone.now() - timedelta(days=settings.ACTIVATION_DAYS)
     return Activation.objects.filter(Exists(newer), created_at__lt=limit)
@@ -61,7 +61,7 @@ def expired_activations() -> QuerySet[Any]:
 
 @job_handler(PRUNE)
 def prune_all(job: Job) -> dict[str, Any]:
-    """Prune every agent to the limit, a thousand in a transaction; or, as a dry run, say what would go."""
+    """Prune all agents, a thousand per transaction. With `dryRun`, only report what would be removed."""
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
     if job.parameters.get("dryRun"):
         return preview_pruning(job, limit)
@@ -69,33 +69,36 @@ def prune_all(job: Job) -> dict[str, Any]:
     state: dict[str, Any] = job.cursor or {"after": None, "removed": 0}
     while batch := next_agent_ids(state["after"]):
         with transaction.atomic():
-            # An agent that is being saved is left out: its own save prunes it.
-            free = list(
+            # Skip locked agents: the save that holds the lock prunes its agent.
+            unlocked = list(
                 Agent.objects.filter(pk__in=batch).select_for_update(skip_locked=True).values_list("pk", flat=True)
             )
-            state = {"after": batch[-1], "removed": state["removed"] + delete_surplus(free, limit) + delete_aged(free)}
+            state = {
+                "after": batch[-1],
+                "removed": state["removed"] + delete_surplus(unlocked, limit) + delete_aged(unlocked),
+            }
             job.report_progress(done=job.done + len(batch), cursor=state)
     return {"removed": state["removed"], "limit": limit}
 
 
 def preview_pruning(job: Job, limit: int) -> dict[str, Any]:
-    """What a sweep would remove, and why the rest stays; the first thousand that would go are listed."""
-    done, total = 0, Agent.objects.count()  # what a worker that died had counted is counted anew
-    why: Counter[str] = Counter()
+    """Report what pruning would remove and the reasons for keeping the rest. List at most a thousand versions."""
+    done, total = 0, Agent.objects.count()  # starts over after a worker died
+    reasons: Counter[str] = Counter()
     listed: list[dict[str, Any]] = []
     after = None
     while batch := next_agent_ids(after):
-        for agent_id, number, verdict in explain_retention(batch, limit):
-            why[verdict] += 1
-            if verdict in REMOVAL_REASONS and len(listed) < MAX_LISTED_VERSIONS:
+        for agent_id, number, reason in explain_retention(batch, limit):
+            reasons[reason] += 1
+            if reason in REMOVAL_REASONS and len(listed) < MAX_LISTED_VERSIONS:
                 listed.append({"agentId": agent_id, "versionNumber": number})
         after, done = batch[-1], done + len(batch)
         job.report_progress(done=done, total=total)
-    going = sum(why.pop(verdict, 0) for verdict in REMOVAL_REASONS)
-    return {"limit": limit, "removed": 0, "surplus": going, "versions": listed, "kept": dict(why)}
+    removable = sum(reasons.pop(reason, 0) for reason in REMOVAL_REASONS)
+    return {"limit": limit, "removed": 0, "surplus": removable, "versions": listed, "kept": dict(reasons)}
 
 
 def next_agent_ids(after: str | None) -> list[str]:
-    """The ids of the next agents in order."""
+    """Return the IDs of the next batch of agents, ordered by ID."""
     agents = Agent.objects.order_by("pk") if after is None else Agent.objects.order_by("pk").filter(pk__gt=after)
     return list(agents.values_list("pk", flat=True)[:PRUNE_BATCH_SIZE])

@@ -1,4 +1,4 @@
-"""The addresses of the pages of a history."""
+"""URLs of the pages of a history."""
 
 from django.urls import path
 

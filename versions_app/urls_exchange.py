@@ -1,4 +1,4 @@
-"""The addresses of the pages that export and import."""
+"""URLs of the export and import pages."""
 
 from django.urls import path
 

@@ -114,7 +114,7 @@ def test_an_agent_loaded_without_index_is_indexed(agent, tmp_path):
     call_command("flush", interactive=False, verbosity=0)
     load(text, tmp_path)
 
-    assert record_versions() == "Recorded 0 versions.\nIndexed 1 agent anew."
+    assert record_versions() == "Recorded 0 versions.\nReindexed 1 agent."
 
     assert record_versions() == "Recorded 0 versions."
     assert AgentIndex.objects.filter(is_head=True).search("greet").get().agent_id == "a"

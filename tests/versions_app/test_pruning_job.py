@@ -97,6 +97,6 @@ def test_pruning_can_be_started_by_a_command():
     call_command("prune_versions", "--limit", "4", "--dry-run", stdout=said)
     call_command("prune_versions", "--limit", "4", stdout=said)
 
-    assert "2 would go" in said.getvalue()
+    assert "Would remove 2 versions" in said.getvalue()
     assert "Removed 2 versions." in said.getvalue()
     assert AgentVersion.objects.count() == 4

@@ -56,7 +56,7 @@ class ByAdmin:
         self.client: Client = browser(UserFactory(is_superuser=True, is_staff=True))
 
     def activate(self, agent: Agent, version: AgentVersion) -> None:
-        sent = {"action": "make_live", "_selected_action": [version.pk], "confirmed": "yes"}
+        sent = {"action": "publish", "_selected_action": [version.pk], "confirmed": "yes"}
         sent["live"] = agent.active_version_id
         self.client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
 

@@ -1,4 +1,4 @@
-"""The admin of histories. Django finds model admins by importing this package."""
+"""The admin of versions. Django finds model admins by importing this package."""
 
 from versions_app.admin import activations, retention, versions
 

@@ -12,13 +12,13 @@ from django.http import HttpRequest
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import can_have_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
-from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
+from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
 from versions_app.models.retention_rule import RetentionRule
 
 
 @admin.register(RetentionRule)
 class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
-    """How much of the history each owner keeps; managers see and change the rules of their own."""
+    """Retention rules. Managers see and change the rules of their own teams."""
 
     list_display = ("owner", "versions", "days")
 
@@ -34,7 +34,7 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
         def clean_owner_id(self: Any) -> str:
             owner_id: str = self.cleaned_data["owner_id"]
             if not has_role(request.user, Role.MANAGER, owner_id):
-                raise ValidationError("You may only set rules for owners that you manage.")
+                raise ValidationError("You can only set rules for teams that you manage.")
             return owner_id
 
         return type("RetentionRuleForm", (form,), {"clean_owner_id": clean_owner_id})
@@ -56,4 +56,4 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     @admin.display(ordering="owner_id")
     def owner(self, rule: RetentionRule) -> str:
-        return rule.owner_id or "shared space"
+        return rule.owner_id or "Shared"

@@ -1,4 +1,4 @@
-"""Versions and activations for staff: a version is read, never changed but for its name, message and pin."""
+"""The admin of versions. Only the name, message and pin of a version can be changed."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from access_app.role import Role
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from versions_app import tasks  # noqa: F401  it offers the jobs that staff may start
+from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
 from versions_app.compare.sections import build_sections
 from versions_app.models import AgentVersion
 
-LIVE_MOVED_MESSAGE = "Nothing was changed: somebody moved live since you opened this. This is how it stands now."
-VERSION_GONE_MESSAGE = "It was removed meanwhile."
+LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
+VERSION_GONE_MESSAGE = "The version was deleted in the meantime."
 DELETED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist)
-MAX_SELECTED = 200  # at once: as many as a list shows
+MAX_SELECTED = 200
 
 
 class ConfirmedAction(NamedTuple):
-    """What is asked before it is done; `do` answers with what was done."""
+    """An admin action that needs a confirmation. `run` returns a message about its result."""
 
     name: str
     verb: str
-    do: Callable[[AgentVersion, Agent], str]
+    run: Callable[[AgentVersion, Agent], str]
 
 
 def publish_version(version: AgentVersion, row: Agent) -> str:
@@ -45,12 +45,12 @@ def publish_version(version: AgentVersion, row: Agent) -> str:
 
 
 def restore_version(version: AgentVersion, row: Agent) -> str:
-    made = version.restore_locked(row)
-    return f"{made.change_message}: version {made.version_number} of {row.pk}."
+    restored = version.restore_locked(row)
+    return f"{restored.change_message}: version {restored.version_number} of {row.pk}."
 
 
 class HistoryAdmin(ReadOnlyAdmin):
-    """Staff see the history of the agents that they may see."""
+    """Read-only history of the agents that the user may see."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         visible: QuerySet[Any] = super().get_queryset(request)
@@ -59,9 +59,11 @@ class HistoryAdmin(ReadOnlyAdmin):
 
 @admin.register(AgentVersion)
 class AgentVersionAdmin(HistoryAdmin):
+    """The list of versions, with publishing, restoring and pinning."""
+
     list_display = (
         "__str__",
-        "standing",
+        "state",
         "change_message",
         "author_name",
         "source",
@@ -70,17 +72,17 @@ class AgentVersionAdmin(HistoryAdmin):
     )
     list_filter = ("source", "pinned", "created_at")
     search_fields = ("agent__id", "agent__name", "name", "change_message", "author_name")
-    ordering = ("-id",)  # the newest of all agents; no index has them by number
-    show_full_result_count = False  # it would count a million versions beside what was found
+    ordering = ("-id",)  # no index covers the version numbers of all agents
+    show_full_result_count = False  # counting a million versions is slow
     list_per_page = 50
-    actions = ("make_live", "restore", "pin", "unpin")
+    actions = ("publish", "restore", "pin", "unpin")
     readonly_fields = (
         "agent",
         "version_number",
-        "standing",
-        "page",
+        "state",
+        "page_links",
         "difference",
-        "picture",
+        "snapshot_json",
         "based_on",
         "author_name",
         "source",
@@ -89,139 +91,147 @@ class AgentVersionAdmin(HistoryAdmin):
     fields = ("name", "change_message", "pinned", *readonly_fields)
 
     def has_change_permission(self, request: HttpRequest, obj: AgentVersion | None = None) -> bool:
-        """Editors may name and pin; the form shows nothing else to edit."""
+        """Allow editors: only the name, message and pin are editable."""
         if not self.has_module_permission(request):
             return False
         return obj is None or has_role(request.user, Role.EDITOR, obj.agent.owner_id)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """The version, with the folds of its difference that are to be open."""
+        """Return the version, with the keys of the folds to open."""
         version: Any = super().get_object(request, object_id, from_field)
         if version is not None:
             version.unfolded = request.GET.getlist("unfold")
         return version
 
     def save_model(self, request: HttpRequest, obj: AgentVersion, form: Any, change: bool) -> None:
-        """Not `save()`, which would bring back a version that was removed meanwhile."""
+        """Update the description only: `save()` would insert a version that was deleted in the meantime."""
         try:
             obj.update_description(**{name: form.cleaned_data[name] for name in form.changed_data})
         except DELETED_ERRORS:
             raise Http404(VERSION_GONE_MESSAGE) from None
 
     @admin.display(description="Snapshot")
-    def picture(self, version: AgentVersion) -> str:
+    def snapshot_json(self, version: AgentVersion) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Changed since")
+    @admin.display(description="Changes since")
     def difference(self, version: Any) -> str:
-        """What differs from the version that it is based on."""
+        """Return the differences from the base version as HTML."""
         before = version.agent.versions.filter(version_number=version.based_on or 0).first()
-        shown = before.snapshot if before else {}
-        found = build_sections(shown, version.snapshot, side_by_side=False, unfolded=version.unfolded)
-        gone = version.based_on is not None and before is None
-        context = {"version": version, "before": before, "gone": gone, "sections": found, "side_by_side": False}
+        base = before.snapshot if before else {}
+        context = {
+            "version": version,
+            "before": before,
+            "is_base_deleted": version.based_on is not None and before is None,
+            "sections": build_sections(base, version.snapshot, side_by_side=False, unfolded=version.unfolded),
+            "side_by_side": False,
+        }
         return render_to_string("admin/versions_app/difference.html", context)
 
-    @admin.display(description="Standing")
-    def standing(self, version: AgentVersion) -> str:
+    @admin.display(description="State")
+    def state(self, version: AgentVersion) -> str:
         is_live = version.pk == version.agent.active_version_id
-        is_head = version.pk == version.agent.head_version_id
-        return ", ".join(word for word, holds in (("live", is_live), ("head", is_head)) if holds) or "–"
+        is_draft = version.agent.has_draft and version.pk == version.agent.head_version_id
+        return "live" if is_live else "draft" if is_draft else "–"
 
     @admin.display(description="Pages")
-    def page(self, version: AgentVersion) -> str:
-        own = reverse("versions:view", args=[version.agent_id, version.version_number])
-        whole = reverse("versions:list", args=[version.agent_id])
-        return format_html('<a href="{}">This version</a> · <a href="{}">The history</a>', own, whole)
+    def page_links(self, version: AgentVersion) -> str:
+        version_url = reverse("versions:view", args=[version.agent_id, version.version_number])
+        history_url = reverse("versions:list", args=[version.agent_id])
+        return format_html('<a href="{}">This version</a> · <a href="{}">History</a>', version_url, history_url)
 
-    @admin.action(description="Make the selected version live …")
-    def make_live(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._once_confirmed(request, versions, ConfirmedAction("make_live", "Make live", publish_version))
+    @admin.action(description="Publish the selected version …")
+    def publish(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
+        return self._confirm_and_run(request, versions, ConfirmedAction("publish", "Publish", publish_version))
 
-    @admin.action(description="Restore the selected version as a new one …")
+    @admin.action(description="Restore the selected version as a new version …")
     def restore(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._once_confirmed(request, versions, ConfirmedAction("restore", "Restore", restore_version))
+        return self._confirm_and_run(request, versions, ConfirmedAction("restore", "Restore", restore_version))
 
-    def _once_confirmed(
-        self, request: HttpRequest, versions: QuerySet[AgentVersion], act: ConfirmedAction
+    def _confirm_and_run(
+        self, request: HttpRequest, versions: QuerySet[AgentVersion], action: ConfirmedAction
     ) -> HttpResponse | None:
-        """Ask, then act, unless live moved since it was asked."""
+        """Show the confirmation page, then run the action unless live changed since."""
         version = self._publishable(request, versions)
         if version is None:
             return None
         if "confirmed" not in request.POST:
-            return self._ask(request, version, act)
+            return self._render_confirmation(request, version, action)
         try:
             with transaction.atomic(), change(message=request.POST.get("reason", "")[:500]):
                 version.agent = version.locked_agent()
                 if request.POST.get("live") == str(version.agent.active_version_id):
-                    self.message_user(request, act.do(version, version.agent))
+                    self.message_user(request, action.run(version, version.agent))
                     return None
-        except (CircularReference, *DELETED_ERRORS) as refusal:
+        except (CircularReference, *DELETED_ERRORS) as error:
             self.message_user(
                 request,
-                refusal.summary if isinstance(refusal, CircularReference) else VERSION_GONE_MESSAGE,
+                error.summary if isinstance(error, CircularReference) else VERSION_GONE_MESSAGE,
                 messages.ERROR,
             )
             return None
         self.message_user(request, LIVE_MOVED_MESSAGE, messages.WARNING)
-        return self._ask(request, version, act)
+        return self._render_confirmation(request, version, action)
 
     @admin.action(description="Pin the selected versions …")
     def pin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._pin_once_confirmed(request, versions, pinned=True)
+        return self._confirm_and_pin(request, versions, pinned=True)
 
     @admin.action(description="Unpin the selected versions …")
     def unpin(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> HttpResponse | None:
-        return self._pin_once_confirmed(request, versions, pinned=False)
+        return self._confirm_and_pin(request, versions, pinned=False)
 
-    def _pin_once_confirmed(
+    def _confirm_and_pin(
         self, request: HttpRequest, versions: QuerySet[AgentVersion], pinned: bool
     ) -> HttpResponse | None:
-        """Name the versions, then pin them or let them go, as far as the role allows."""
-        chosen = list(versions[: MAX_SELECTED + 1])
-        if len(chosen) > MAX_SELECTED:
+        """Show the confirmation page, then change the pins of the versions that the user may edit."""
+        selected = list(versions[: MAX_SELECTED + 1])
+        if len(selected) > MAX_SELECTED:
             self.message_user(request, f"Select at most {MAX_SELECTED} versions.", messages.ERROR)
             return None
         if "confirmed" not in request.POST:
-            return self._ask_to_pin(request, chosen, pinned)
-        described = 0
-        for version in chosen:
+            return self._render_pin_confirmation(request, selected, pinned)
+        updated = 0
+        for version in selected:
             if self.has_change_permission(request, version):
                 with suppress(*DELETED_ERRORS):
                     version.update_description(pinned=pinned)
-                    described += 1
-        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {described} of {len(chosen)} versions.")
+                    updated += 1
+        self.message_user(request, f"{'Pinned' if pinned else 'Unpinned'} {updated} of {len(selected)} versions.")
         return None
 
-    def _ask_to_pin(self, request: HttpRequest, versions: list[AgentVersion], pinned: bool) -> HttpResponse:
+    def _render_pin_confirmation(
+        self, request: HttpRequest, versions: list[AgentVersion], pinned: bool
+    ) -> HttpResponse:
         verb = "Pin" if pinned else "Unpin"
         title = f"{verb} {len(versions)} version{'' if len(versions) == 1 else 's'}"
-        said = {"versions": versions, "action": verb.lower(), "verb": verb}
-        return confirmation_page(self, request, "versions_app/confirm_pins", title, **said)
+        context = {"versions": versions, "action": verb.lower(), "verb": verb}
+        return confirmation_page(self, request, "versions_app/confirm_pins", title, **context)
 
-    def _ask(self, request: HttpRequest, version: AgentVersion, act: ConfirmedAction) -> HttpResponse:
-        """The page that shows what would change, before it does."""
+    def _render_confirmation(
+        self, request: HttpRequest, version: AgentVersion, action: ConfirmedAction
+    ) -> HttpResponse:
+        """Render the confirmation page with the changes to the live version."""
         live = version.agent.active_version
-        shown, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
-        said = {
+        base, unfolded = live.snapshot if live else {}, request.POST.getlist("unfold")
+        context = {
             "version": version,
             "live": live,
-            "sections": build_sections(shown, version.snapshot, side_by_side=False, unfolded=unfolded),
+            "sections": build_sections(base, version.snapshot, side_by_side=False, unfolded=unfolded),
             "unfolded": unfolded,
-            "action": act.name,
-            "verb": act.verb,
+            "action": action.name,
+            "verb": action.verb,
         }
-        title = f"{act.verb}: version {version.version_number} of {version.agent.name}"
-        return confirmation_page(self, request, "versions_app/confirm", title, **said)
+        title = f"{action.verb}: version {version.version_number} of {version.agent.name}"
+        return confirmation_page(self, request, "versions_app/confirm", title, **context)
 
     def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
-        """The one selected version, where the member of staff may publish it."""
-        chosen = list(versions.select_related("agent__active_version")[:2])
-        if len(chosen) != 1:
+        """Return the single selected version, or None with a message if the user may not publish it."""
+        selected = list(versions.select_related("agent__active_version")[:2])
+        if len(selected) != 1:
             self.message_user(request, "Select one version.", messages.ERROR)
-        elif not has_role(request.user, Role.PUBLISHER, chosen[0].agent.owner_id):
-            self.message_user(request, "This needs the role publisher.", messages.ERROR)
+        elif not has_role(request.user, Role.PUBLISHER, selected[0].agent.owner_id):
+            self.message_user(request, "Publishing needs the Publisher role.", messages.ERROR)
         else:
-            return chosen[0]
+            return selected[0]
         return None

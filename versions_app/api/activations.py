@@ -1,4 +1,4 @@
-"""What was live when, over HTTP."""
+"""API views of the live history."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from versions_app.models.activation import LIVE_MOVED_SINCE_MESSAGE
 
 
 class ActivationsView(JSONView):
-    """Every move of live, newest first; with `at`, what was live at a time."""
+    """The live history, newest first. With `at`, the version that was live at a time."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(20)
-            moment = query.timestamp("at")
+            at = query.timestamp("at")
         if not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
             raise agent_not_found(agent_id)
         moves = Activation.objects.filter(agent_id=agent_id)
-        if moment is not None:
-            return json_response(live_at(moves, agent_id, moment))
+        if at is not None:
+            return json_response(live_at(moves, agent_id, at))
         page = [activation_payload(move) for move in moves[paging.start : paging.stop]]
         return json_response(page_payload("activations", page, moves.count(), paging.page, paging.per_page))
 
 
-def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
-    """What was live at a time, by the moves of live: known also where the version was pruned since."""
-    # A time on the wire is cut to milliseconds: one that came from here means all of its millisecond.
-    end = moment.replace(microsecond=moment.microsecond // 1000 * 1000 + 999)
+def live_at(moves: Any, agent_id: str, at: datetime) -> dict[str, Any]:
+    """Return the version that was live at a time, even if it was deleted since. Raises NotFound."""
+    # Times on the wire are truncated to milliseconds, so include the whole millisecond.
+    end = at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
     move = moves.filter(created_at__lte=end).first()
     if move is None:
-        raise NotFound(f"Nothing of agent {agent_id} was live at {format_timestamp(moment)}")
+        raise NotFound(f"Agent {agent_id} had no live version at {format_timestamp(at)}")
     return {
-        "at": moment,
+        "at": at,
         "versionId": move.to_version_id,
         "versionNumber": move.to_version_number,
         "kept": move.agent.versions.filter(pk=move.to_version_id).exists(),
@@ -61,21 +61,21 @@ def live_at(moves: Any, agent_id: str, moment: datetime) -> dict[str, Any]:
 
 
 class UndoView(JSONView):
-    """Back to what was live before."""
+    """Roll back to the previous live version."""
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        undo, said = validate_schemas(json_object_body(request), Undo, ChangeOptions)
+        undo, options = validate_schemas(json_object_body(request), Undo, ChangeOptions)
         strict = is_strict(request)
-        with transaction.atomic(), change_from_options(said):
+        with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             newest: Any = agent.activations.first()
             if undo.get("activation_id") not in (None, newest.pk):
                 raise Conflict(LIVE_MOVED_SINCE_MESSAGE, "moved")
             try:
                 version = newest.undo_locked(agent)
-            except CannotUndo as refusal:
-                raise Conflict(refusal.messages[0], refusal.code or "conflict") from None
+            except CannotUndo as error:
+                raise Conflict(error.messages[0], error.code or "conflict") from None
             if strict:
                 reject_warnings(agent, version)
             return agent_response(agent, version)

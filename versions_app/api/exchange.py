@@ -1,4 +1,4 @@
-"""Export and import over HTTP, as jobs."""
+"""API views that start exports and imports as jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHUNK_SIZE = 1 << 20
 
 
 class ExportView(JSONView):
-    """Every agent that the caller may see, as a file."""
+    """Start an export of all agents that the user may see."""
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
@@ -42,51 +42,51 @@ class ExportView(JSONView):
 
 
 class ImportView(JSONView):
-    """A file of JSON Lines, taken in record by record."""
+    """Start an import of a file of JSON Lines."""
 
     def post(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
         reject_other_media_types(request)
-        if (
-            not has_role_everywhere(request.user, Role.PUBLISHER)
-            and not owner_ids_for(request.user, Role.PUBLISHER).exists()
-        ):
-            raise Forbidden("This needs the role publisher for some owner.")
+        require_publisher_role(request.user)
         path, digest = store_body(request)
-        unkept = [path]
+        leftover_files = [path]
 
-        def act() -> HttpResponse:
+        def start_import() -> HttpResponse:
             note_required_role(None)  # the role is checked above, for a replay too
             with transaction.atomic():
                 job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
-                unkept.append(path.rename(exchange_folder() / f"{job.pk}.upload"))
+                leftover_files.append(path.rename(exchange_folder() / f"{job.pk}.upload"))
                 return job_response(job, 202)
 
         try:
-            answer = run_idempotently(request, f"{request.get_full_path()}\n{digest}", act)
-            if "Idempotent-Replayed" not in answer.headers:  # a repeat has a job already, and that its own file
-                unkept.clear()
-            return answer
+            response = run_idempotently(request, f"{request.get_full_path()}\n{digest}", start_import)
+            if "Idempotent-Replayed" not in response.headers:  # the replayed job has its own file
+                leftover_files.clear()
+            return response
         finally:
-            for each in unkept:
-                each.unlink(missing_ok=True)
+            for file in leftover_files:
+                file.unlink(missing_ok=True)
+
+
+def require_publisher_role(user: Any) -> None:
+    """Raise Forbidden unless the user may publish for at least one owner."""
+    if not has_role_everywhere(user, Role.PUBLISHER) and not owner_ids_for(user, Role.PUBLISHER).exists():
+        raise Forbidden("Importing needs the publisher role for an owner.")
 
 
 def reject_other_media_types(request: Request) -> None:
-    """Take JSON Lines alone, and as they are."""
-    packing = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
-    if request.content_type.partition(";")[0].strip().lower() not in JSON_LINES_TYPES or packing not in (
-        "",
-        "identity",
-    ):
-        raise UnsupportedMediaType("Send the records unpacked as application/x-ndjson, one JSON object on a line.")
+    """Raise UnsupportedMediaType unless the body is uncompressed JSON Lines."""
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    media_type = request.content_type.partition(";")[0].strip().lower()
+    if media_type not in JSON_LINES_TYPES or encoding not in ("", "identity"):
+        raise UnsupportedMediaType("Send uncompressed application/x-ndjson, one JSON object per line.")
 
 
 def store_body(request: Request) -> tuple[Path, str]:
-    """Stream the body to disk; where it is and what its SHA-256 is."""
-    path, seen, size = exchange_folder() / f"{random_key()}.part", hashlib.sha256(), 0
+    """Stream the body to disk. Return its path and its SHA-256."""
+    path, digest, size = exchange_folder() / f"{random_key()}.part", hashlib.sha256(), 0
     source: Any = request._request
     try:
         with path.open("wb") as file:
@@ -94,7 +94,7 @@ def store_body(request: Request) -> tuple[Path, str]:
                 size += len(chunk)
                 if size > settings.IMPORT_MAX_BYTES:
                     raise TooLarge
-                seen.update(chunk)
+                digest.update(chunk)
                 file.write(chunk)
         if not size:
             raise ApiError(400, "Send at least one record.", "invalid_body")
@@ -103,11 +103,11 @@ def store_body(request: Request) -> tuple[Path, str]:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return path, seen.hexdigest()
+    return path, digest.hexdigest()
 
 
 class JobFileView(JSONView):
-    """What an export wrote."""
+    """Download the file of an export."""
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)

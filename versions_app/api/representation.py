@@ -1,4 +1,4 @@
-"""What the API answers of versions, as JSON text: the snapshot passes through as it is stored."""
+"""JSON representation of versions. The stored snapshot text is inserted unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from versions_app.models import Activation, AgentVersion
 
 
 class VersionRow(NamedTuple):
-    """The columns that an answer is made of."""
+    """The columns of the representation."""
 
     id: UUID
     version_number: int
@@ -43,7 +43,7 @@ VERSION_COLUMNS = (*VersionRow._fields[:-2], "snapshot_text")
 
 
 class Pointers(NamedTuple):
-    """Which versions of an agent are live and head."""
+    """The live and the head version of an agent."""
 
     agent_id: str
     live_id: UUID | None
@@ -55,14 +55,14 @@ class Pointers(NamedTuple):
 
 
 def version_rows(versions: QuerySet[AgentVersion]) -> Any:
-    """The versions as the columns of Row, in one query."""
+    """Return the columns of VersionRow as tuples."""
     return versions.values_list(*VERSION_COLUMNS, Cast("changed_fields", TextField()))
 
 
 def version_json(row: VersionRow, agent_id: str) -> str:
-    """One version as JSON text, up to what the agent's pointers say of it.
+    """Return a version as JSON text without the closing brace and the pointer fields.
 
-    Written out, because an encoder of dicts takes three times as long.
+    A format string is three times as fast as an encoder.
     """
     author = quoted(row.author_name) if row.author_name else "null"
     based_on = "null" if row.based_on is None else row.based_on
@@ -75,13 +75,13 @@ def version_json(row: VersionRow, agent_id: str) -> str:
 
 
 def with_pointers(text: str, version_id: UUID, pointers: Pointers) -> str:
-    """A `version_text`, ended with whether the version is live and head."""
+    """Complete the text of `version_json` with the pointer fields."""
     is_active, is_head = _JSON_BOOLEANS[version_id == pointers.live_id], _JSON_BOOLEANS[version_id == pointers.head_id]
     return f'{text},"isActive":{is_active},"isHead":{is_head}}}'
 
 
 def full_version_json(version: AgentVersion, agent: Agent) -> str:
-    """A version in hand as JSON text."""
+    """Return a version as complete JSON text."""
     return with_pointers(version_json(VersionRow.of(version), agent.pk), version.pk, Pointers.of(agent))
 
 
@@ -90,7 +90,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def comparison_json(before: VersionRow, after: VersionRow) -> str:
-    """What differs between two versions, by field, by path inside JSON, and in plain words."""
+    """Return the differences of two versions as JSON text: by field, by path and as a sentence."""
     diffs = diff_snapshots(json.loads(before.snapshot), json.loads(after.snapshot))
     body = {
         "diffs": [{"field": diff.field, "previousValue": diff.before, "currentValue": diff.after} for diff in diffs],
@@ -101,18 +101,18 @@ def comparison_json(before: VersionRow, after: VersionRow) -> str:
 
 
 def path_details(diff: Any) -> Iterator[dict[str, Any]]:
-    """Each path inside a JSON field at which two versions differ; a text has none."""
+    """Yield each differing path inside a JSON field. A text field has none."""
     if isinstance(diff.before, dict | list) and isinstance(diff.after, dict | list):
         for path in diff_paths(diff.before, diff.after, diff.field):
             yield {"path": path.path, "kind": path.kind, "previousValue": path.before, "currentValue": path.after}
 
 
 def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[Any]) -> str:
-    """The differences in plain words."""
+    """Return the differences as a sentence."""
     if not diffs:
-        return f"Versions {before.version_number} and {after.version_number} say the same."
-    where = f"between version {before.version_number} and version {after.version_number}"
-    return f"{_joined_words([_field_text(diff) for diff in diffs])} changed {where}."
+        return f"Versions {before.version_number} and {after.version_number} are identical."
+    range_text = f"between version {before.version_number} and version {after.version_number}"
+    return f"{_joined_words([_field_text(diff) for diff in diffs])} changed {range_text}."
 
 
 def _field_text(diff: Any) -> str:
@@ -128,7 +128,7 @@ def _joined_words(words: list[str]) -> str:
 
 
 def activation_payload(activation: Activation) -> dict[str, Any]:
-    """One move of live."""
+    """Return an entry of the live history as a wire dict."""
     return {
         "id": activation.pk,
         "fromVersionId": activation.from_version_id,

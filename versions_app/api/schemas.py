@@ -1,4 +1,4 @@
-"""What the bodies of the API's writes say of versions."""
+"""Schemas of the request bodies of the API of versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ_ONLY_FIELDS = (
 
 
 class Description(BaseModel):
-    """What may be said of a version."""
+    """The editable fields of a version."""
 
     model_config = WIRE_CONFIG
 
@@ -36,7 +36,7 @@ class Description(BaseModel):
 
 
 class Undo(BaseModel):
-    """Which activation to undo: the newest where none is named."""
+    """The activation to undo. The default is the newest."""
 
     model_config = WIRE_CONFIG
 
@@ -44,10 +44,10 @@ class Undo(BaseModel):
 
 
 def parse_description(body: Any) -> JSONObject:
-    """The name, message and pin that a body gives; a null resets."""
-    if fixed := [name for name in READ_ONLY_FIELDS if name in body]:
+    """Return the name, message and pin of a request body. A null resets the field. Raises ConfigError."""
+    if read_only := [name for name in READ_ONLY_FIELDS if name in body]:
         raise ConfigError(
-            Issue(name, "Only the name, the message and the pin of a version may change.") for name in fixed
+            Issue(name, "Read-only. Only name, changeMessage and pinned can be changed.") for name in read_only
         )
-    said = validate_schemas(body, Description)[0]
-    return {name: ("" if name != "pinned" else False) if value is None else value for name, value in said.items()}
+    values = validate_schemas(body, Description)[0]
+    return {name: ("" if name != "pinned" else False) if value is None else value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The addresses of the versions below /api."""
+"""URLs of the API of versions, exports and imports."""
 
 from django.urls import path
 

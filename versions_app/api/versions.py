@@ -1,4 +1,4 @@
-"""The versions of an agent over HTTP."""
+"""API views of the versions of an agent."""
 
 from __future__ import annotations
 
@@ -35,50 +35,49 @@ NO_VERSION_ID = UUID(int=0)
 
 
 class VersionsView(JSONView):
-    """The history of an agent, and snapshots by hand."""
+    """List the versions of an agent, or save a named version."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER_COLUMNS), DEFAULT_ORDER)
-        found = representation_cache.pointers_and_total(request.user, agent_id)
-        if found is None:
+        pointers_and_total = representation_cache.pointers_and_total(request.user, agent_id)
+        if pointers_and_total is None:
             raise agent_not_found(agent_id)
-        pointers, total = found
+        pointers, total = pointers_and_total
         sign = "-" if order.direction == "DESC" else ""
         columns = dict.fromkeys((f"{sign}{ORDER_COLUMNS[order.field]}", f"{sign}version_number"))
         page = representation_cache.page(agent_id, tuple(columns), (paging.per_page, paging.start))
 
-        shown = representation_cache.get_many_json(page, pointers)
-
-        return json_text_response(page_json("versions", shown, total, paging.page, paging.per_page))
+        texts = representation_cache.get_many_json(page, pointers)
+        return json_text_response(page_json("versions", texts, total, paging.page, paging.per_page))
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        (said,) = validate_schemas(json_object_body(request), Description)
+        (values,) = validate_schemas(json_object_body(request), Description)
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
-            with change(message=said.get("change_message") or "", name=said.get("name") or ""):
-                version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(said.get("pinned")))
+            with change(message=values.get("change_message") or "", name=values.get("name") or ""):
+                version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(values.get("pinned")))
             return json_text_response(full_version_json(version, agent), 201)
 
 
 class VersionView(JSONView):
-    """One version."""
+    """Read, describe or delete a version."""
 
     def get(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         (key,), pointers = get_version_keys(request, agent_id, version_id)
-        shown = representation_cache.get_many_json([key], pointers)
-        if not shown:  # it went this very moment
+        texts = representation_cache.get_many_json([key], pointers)
+        if not texts:  # deleted after the first query
             raise version_not_found(agent_id, version_id)
-        return json_text_response(shown[0])
+        return json_text_response(texts[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        said = parse_description(json_object_body(request))
+        values = parse_description(json_object_body(request))
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version(agent, version_id)
-            version.update_description_locked(**said)
+            version.update_description_locked(**values)
             return json_text_response(full_version_json(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
@@ -90,13 +89,13 @@ class VersionView(JSONView):
 
 
 class ActivateView(JSONView):
-    """Make a version live."""
+    """Publish a version."""
 
     @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (said,) = validate_schemas(json_object_body(request), ChangeOptions)
+        (options,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
-        with transaction.atomic(), change_from_options(said):
+        with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             version = get_version(agent, version_id)
             version.activate_locked(agent)
@@ -107,14 +106,14 @@ class ActivateView(JSONView):
 
 
 class RestoreView(JSONView):
-    """An old picture as a new version."""
+    """Restore a version: create a copy of it as a new version."""
 
     @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (said,) = validate_schemas(json_object_body(request), ChangeOptions)
+        (options,) = validate_schemas(json_object_body(request), ChangeOptions)
         strict = is_strict(request)
-        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
-        with transaction.atomic(), change_from_options(said):
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
+        with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, role, hint)
             version = get_version(agent, version_id).restore_locked(agent)
             if strict:
@@ -123,23 +122,23 @@ class RestoreView(JSONView):
 
 
 class CompareView(JSONView):
-    """What differs between two versions of one agent."""
+    """Compare two versions of an agent."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             names = [query.text(name) for name in ("from", "to")]
             for name, value in zip(("from", "to"), names, strict=True):
                 if not value:
-                    query.add_fault(name, "Give the id of a version, live or head.")
+                    query.add_fault(name, "Give a version ID, live or head.")
         (before, after), pointers = get_version_keys(request, agent_id, *map(str, names), words=("live", "head"))
         text = representation_cache.comparison(before, after, pointers)
-        if text is None:  # one of them went this very moment
+        if text is None:  # deleted after the first query
             raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
         return json_text_response(text)
 
 
 class DiscardDraftView(JSONView):
-    """Return the head to what is live."""
+    """Discard the draft."""
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
@@ -153,22 +152,22 @@ class DiscardDraftView(JSONView):
 def get_version_keys(
     request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()
 ) -> tuple[representation_cache.Keys, Pointers]:
-    """Versions of one agent, two at most, by their ids or by the words allowed; one query."""
-    asked = [name.lower() for name in names]
-    found = find_version_keys(request, agent_id, asked, [word for word in words if word in asked])
+    """Return up to two versions of an agent by ID or pointer name, in one query. Raises NotFound."""
+    lower_names = [name.lower() for name in names]
+    versions = find_version_keys(request, agent_id, lower_names, [word for word in words if word in lower_names])
     for name in names:
-        if name.lower() not in found:
-            # Live is always there, so whoever may see the agent finds something.
-            seen = find_version_keys(request, agent_id, asked, ["live"])
-            raise version_not_found(agent_id, name) if seen else agent_not_found(agent_id)
-    return [found[name][0] for name in asked], found[asked[0]][1]
+        if name.lower() not in versions:
+            # Every agent has a live version, so an empty result means that the user may not see the agent.
+            is_visible = find_version_keys(request, agent_id, lower_names, ["live"])
+            raise version_not_found(agent_id, name) if is_visible else agent_not_found(agent_id)
+    return [versions[name][0] for name in lower_names], versions[lower_names[0]][1]
 
 
 def find_version_keys(request: Request, agent_id: str, names: Sequence[str], words: Sequence[str]) -> VersionsByName:
-    """The versions among these that are there, by id; live and head by these words, if any is asked for."""
+    """Return the existing versions by ID, and live and head by the given pointer names."""
     a, b = [parse_uuid(name) or NO_VERSION_ID for name in (*names, "")][:2]
-    found: VersionsByName = {}
+    versions: VersionsByName = {}
     for key, pointers in representation_cache.load_pair(request.user, agent_id, a, b, with_pointed=bool(words)):
-        found[str(key.id)] = (key, pointers)
-        found |= {word: found[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
-    return found
+        versions[str(key.id)] = (key, pointers)
+        versions |= {word: versions[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
+    return versions

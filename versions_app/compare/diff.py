@@ -1,4 +1,4 @@
-"""What differs between two snapshots: by field, by path inside JSON, by item of a list, by line and word of a text."""
+"""Differences between two snapshots: by field, JSON path, list item, line and word."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rapidfuzz.distance import LCSseq
 from agentcms.wire.canonical import json_equal as same_json
 from agents_app.configuration.schema import WIRE_NAMES
 
-# A table of opcodes costs one bit per pair; beyond this the changed middle is shown as replaced whole.
+# The comparison needs one bit of memory per pair of items. Above the limit, the changed middle counts as replaced.
 MAX_PAIRS = 200_000_000
-MAX_WORD_PAIRS = 20_000_000  # a line of two thousand words, with the spaces between them
-MAX_MARKED_CHARACTERS = 400_000  # characters of replaced lines, on both sides, in which words are looked at
-CONTEXT_LINES = 3  # unchanged lines kept around a change
+MAX_WORD_PAIRS = 20_000_000  # two lines of about 2000 words each
+MAX_MARKED_CHARACTERS = 400_000  # of replaced lines on both sides in which changed words are marked
+CONTEXT_LINES = 3  # unchanged lines shown around a change
 
 
 class FieldDiff(NamedTuple):
@@ -37,14 +37,14 @@ class PathDiff(NamedTuple):
 
 
 class ItemDiff(NamedTuple):
-    """One item of a list; `moved` stands elsewhere among the items that stayed."""
+    """One item of a list. A `moved` item is in both lists, in a different order."""
 
     item: str
     kind: str  # "same", "added", "removed" or "moved"
 
 
 class LinePart(NamedTuple):
-    """A run of characters inside a line, marked where it is what changed."""
+    """Consecutive characters of a line. `marked` is true where they changed."""
 
     text: str
     marked: bool
@@ -52,7 +52,7 @@ class LinePart(NamedTuple):
 
 @dataclass(frozen=True)
 class DiffLine:
-    """A line of a text diff; a number is None on the side where the line is not."""
+    """A line of a text diff. Its number is None on a side that does not have the line."""
 
     kind: str  # "same", "added" or "removed"
     before: int | None
@@ -65,30 +65,30 @@ class DiffLine:
 
 
 class Fold(NamedTuple):
-    """A run of unchanged lines that a page hides until asked."""
+    """Consecutive unchanged lines that a page hides until a user opens them."""
 
     lines: Sequence[DiffLine]
     kind: str = "fold"
 
 
 def values_equal(before: Any, after: Any) -> bool:
-    """Whether two values of snapshots are the same JSON; what Python tells apart there is apart."""
+    """Return True if two values of snapshots are the same JSON; 1 and true differ."""
     return before is after or (before == after and same_json(before, after))
 
 
 def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
-    """The fields of two snapshots that differ, in the order in which an agent is read."""
+    """Return the fields that differ, in the order of the agent's fields."""
     pairs = ((wire, before.get(wire), after.get(wire)) for wire in WIRE_NAMES.values())
     return [FieldDiff(*pair) for pair in pairs if not values_equal(pair[1], pair[2])]
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The wire names of the fields that differ."""
+    """Return the wire names of the fields that differ."""
     return [diff.field for diff in diff_snapshots(before, after)]
 
 
 def diff_paths(before: Any, after: Any, path: str = "") -> Iterator[PathDiff]:
-    """Every path at which two JSON values differ. Lists are compared by position."""
+    """Yield every path at which two JSON values differ. Lists are compared by position."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             yield from _diff_member(before, after, key, f"{path}.{key}" if path else key)
@@ -110,32 +110,32 @@ def _diff_member(before: Mapping[Any, Any], after: Mapping[Any, Any], key: Any, 
 
 
 def diff_items(before: Sequence[str], after: Sequence[str]) -> list[ItemDiff]:
-    """Two lists of distinct keys as one: what stayed, came, went or moved."""
+    """Compare two lists of distinct keys: the items of `after`, then the removed ones."""
     blocks = _opcodes(before, after, MAX_PAIRS)
-    stayed = {key for tag, start, end, *_ in blocks if tag == "equal" for key in before[start:end]}
-    kept = set(before) & set(after)
-    now = [ItemDiff(key, "same" if key in stayed else "moved" if key in kept else "added") for key in after]
-    return now + [ItemDiff(key, "removed") for key in before if key not in kept]
+    in_order = {key for tag, start, end, *_ in blocks if tag == "equal" for key in before[start:end]}
+    common = set(before) & set(after)
+    now = [ItemDiff(key, "same" if key in in_order else "moved" if key in common else "added") for key in after]
+    return now + [ItemDiff(key, "removed") for key in before if key not in common]
 
 
 def diff_lines(before: str, after: str) -> list[DiffLine]:
-    """Two texts line by line, with the changed words inside replaced lines marked."""
+    """Compare two texts line by line, and mark the changed words inside replaced lines."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
     result: list[DiffLine] = []
-    room = MAX_MARKED_CHARACTERS
+    characters_left = MAX_MARKED_CHARACTERS
     for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_PAIRS):
         if tag == "equal":
             result += [
                 DiffLine("same", i1 + n + 1, j1 + n + 1, [LinePart(text, False)]) for n, text in enumerate(old[i1:i2])
             ]
         else:
-            room -= sum(map(len, old[i1:i2])) + sum(map(len, new[j1:j2]))
-            result += _diff_replaced_lines(old[i1:i2], new[j1:j2], i1, j1, by_word=room >= 0)
+            characters_left -= sum(map(len, old[i1:i2])) + sum(map(len, new[j1:j2]))
+            result += _diff_replaced_lines(old[i1:i2], new[j1:j2], i1, j1, by_word=characters_left >= 0)
     return result
 
 
 def fold_unchanged(diff: Sequence[DiffLine], context: int = CONTEXT_LINES) -> list[DiffLine | Fold]:
-    """The lines with long unchanged runs folded away."""
+    """Replace unchanged lines that are further than `context` from a change by folds."""
     near: set[int] = set()
     for index, line in enumerate(diff):
         if line.kind != "same":
@@ -153,19 +153,19 @@ def fold_unchanged(diff: Sequence[DiffLine], context: int = CONTEXT_LINES) -> li
 
 
 def _fold_if_shorter(run: list[DiffLine]) -> list[DiffLine | Fold]:
-    """A fold, unless showing the run takes no more room than saying that it is hidden."""
+    """Return a fold for the lines. A single line stays visible: its fold would be as tall."""
     return [Fold(run)] if len(run) > 1 else list(run)
 
 
 def line_counts(before: str, after: str) -> tuple[int, int]:
-    """How many lines were added and removed."""
+    """Return the numbers of added and of removed lines."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
     changed = [code for code in _opcodes(old, new, MAX_PAIRS) if code[0] != "equal"]
     return sum(j2 - j1 for *_, j1, j2 in changed), sum(i2 - i1 for _, i1, i2, *_ in changed)
 
 
 def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[DiffLine]:
-    """Removed lines and then added ones; lines that stand for each other have their words marked."""
+    """Return the removed lines, then the added ones. Lines of equal position have their changed words marked."""
     marked = [_diff_words(before, after) for before, after in zip(old, new, strict=False)] if by_word else []
     removed = [parts[0] for parts in marked] + [[LinePart(text, False)] for text in old[len(marked) :]]
     added = [parts[1] for parts in marked] + [[LinePart(text, False)] for text in new[len(marked) :]]
@@ -175,18 +175,18 @@ def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: in
 
 
 def _diff_words(before: str, after: str) -> tuple[list[LinePart], list[LinePart]]:
-    """Two lines with the words marked in which they differ; none are where hardly a word is shared."""
+    """Mark the words in which two lines differ, unless they share less than a quarter of the old words."""
     old, new = _tokenize(before), _tokenize(after)
     left: list[LinePart] = []
     right: list[LinePart] = []
-    kept = 0
+    shared = 0
     for tag, i1, i2, j1, j2 in _opcodes(old, new, MAX_WORD_PAIRS):
         if i2 > i1:
             left.append(LinePart("".join(old[i1:i2]), tag != "equal"))
         if j2 > j1:
             right.append(LinePart("".join(new[j1:j2]), tag != "equal"))
-        kept += sum(token.isalnum() for token in old[i1:i2]) if tag == "equal" else 0
-    if kept * 4 < max(sum(token.isalnum() for token in old), 1):
+        shared += sum(token.isalnum() for token in old[i1:i2]) if tag == "equal" else 0
+    if shared * 4 < max(sum(token.isalnum() for token in old), 1):
         return [LinePart(before, False)], [LinePart(after, False)]
     return left, right
 
@@ -199,14 +199,14 @@ def _equal_blocks(before: Sequence[str], after: Sequence[str]) -> list[Any]:
     return [code for code in LCSseq.opcodes(before, after) if code.tag == "equal"]
 
 
-def _opcodes(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[tuple[str, int, int, int, int]]:
-    """Edit blocks between two sequences: equal and replaced by turns; one replaced block where they are too long."""
+def _opcodes(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield alternating equal and replaced blocks. Above `max_pairs` the whole middle is one replaced block."""
     head = _common_prefix_length(old, new)
     tail = _common_prefix_length(old[head:][::-1], new[head:][::-1])
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if head:
         yield "equal", 0, head, 0, head
-    if len(a) * len(b) > most:
+    if len(a) * len(b) > max_pairs:
         yield "replace", head, head + len(a), head, head + len(b)
     elif a or b:
         yield from _changed_blocks(a, b, head)
@@ -226,7 +226,7 @@ def _changed_blocks(a: Sequence[str], b: Sequence[str], offset: int) -> Iterator
 
 
 def _common_prefix_length(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many items the two begin with in common."""
+    """Return the number of leading items that both have."""
     for count, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:
             return count

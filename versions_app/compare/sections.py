@@ -1,11 +1,11 @@
-"""Two snapshots as the sections of a page: texts by line and word, lists by item, JSON by path."""
+"""Sections of a comparison page: texts by line and word, lists by item, JSON by path."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as made_by
+from dataclasses import field as dataclass_field
 from itertools import count, islice, zip_longest
 from typing import Any, NamedTuple
 
@@ -26,45 +26,45 @@ from versions_app.compare.summary import FieldSummary, summarize_field
 TEXT_FIELDS = ("name", "description", "instructions", "memory")
 LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
 
-# What a page can show and a person can read; beyond it the page says how much more there is.
+# Limits of a readable page. The page reports how much was omitted.
 MAX_ROWS = 3000
 MAX_PATHS = 300
 MAX_JSON_LENGTH = 4000
 
 
 class TextSpan(NamedTuple):
-    """Characters of a line: equal, added or removed."""
+    """Consecutive characters of a line of one kind: equal, added or removed."""
 
     kind: str
     text: str
 
 
 class Side(NamedTuple):
-    """A line on one side."""
+    """A line of the old or of the new text."""
 
     number: int
-    parts: Sequence[TextSpan]
+    spans: Sequence[TextSpan]
 
 
 @dataclass
 class DiffRow:
-    """A row of a text comparison; `change` is its place among all changes where it begins one."""
+    """A row of a text comparison. The first row of a change has the number of the change."""
 
     kind: str  # "equal", "added", "removed", "changed" or "folded"
     old: Side | None = None
     new: Side | None = None
     change: int | None = None
-    count: int = 0  # of the lines that are folded
+    count: int = 0  # folded lines
 
     @property
-    def parts(self) -> Sequence[TextSpan]:
+    def spans(self) -> Sequence[TextSpan]:
         side = self.new or self.old
-        return side.parts if side else ()
+        return side.spans if side else ()
 
 
 @dataclass
 class RowBlock:
-    """Rows that stand together: a fold is one that can be opened alone; `key` names it."""
+    """Consecutive rows. Folded rows have a `key`, by which a request opens them."""
 
     rows: Sequence[DiffRow]
     key: str = ""
@@ -72,17 +72,17 @@ class RowBlock:
 
 
 class ListItem(NamedTuple):
-    """A key in a list that was compared."""
+    """A key of a compared list, with its old and new position."""
 
     kind: str  # "equal", "added", "removed" or "moved"
     key: str
-    was: int | None
-    now: int | None
+    old_position: int | None
+    new_position: int | None
     change: int | None
 
 
 class PathRow(NamedTuple):
-    """A path inside a JSON value that differs, with both values as JSON text or None where there was none."""
+    """A differing path inside a JSON value, with both values as JSON text. None means absent."""
 
     path: str
     old: str | None
@@ -92,33 +92,33 @@ class PathRow(NamedTuple):
 
 @dataclass
 class Section:
-    """One field that differs."""
+    """A field that differs."""
 
     field: str
     label: str
     kind: str  # "text", "list" or "json"
-    phrase: FieldSummary
-    blocks: Sequence[RowBlock] = made_by(default_factory=list)
-    items: Sequence[ListItem] = made_by(default_factory=list)
-    paths: Sequence[PathRow] = made_by(default_factory=list)
-    left_out: int = 0
-    among: str = ""
+    summary: FieldSummary
+    blocks: Sequence[RowBlock] = dataclass_field(default_factory=list)
+    items: Sequence[ListItem] = dataclass_field(default_factory=list)
+    paths: Sequence[PathRow] = dataclass_field(default_factory=list)
+    omitted: int = 0
+    id_prefix: str = ""
 
     @property
     def id(self) -> str:
-        return f"{self.among or 'section'}-{self.field}"
+        return f"{self.id_prefix or 'section'}-{self.field}"
 
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """How a comparison is shown; `among` tells its ids from those of another one on the same page."""
+    """Display options. `id_prefix` keeps element IDs unique if a page has two comparisons."""
 
     side_by_side: bool = True
     unfolded: Collection[str] = ()
-    among: str = ""
+    id_prefix: str = ""
 
     def key(self, field: str, line: int | None) -> str:
-        return "-".join(filter(None, [self.among, field, str(line)]))
+        return "-".join(filter(None, [self.id_prefix, field, str(line)]))
 
 
 def build_sections(
@@ -127,49 +127,49 @@ def build_sections(
     *,
     side_by_side: bool = True,
     unfolded: Collection[str] = (),
-    among: str = "",
+    id_prefix: str = "",
 ) -> list[Section]:
-    """A section for each field that differs; the folds named in `unfolded` are open."""
-    numbers, asked = count(1), CompareOptions(side_by_side, unfolded, among)
-    return [build_section(diff, numbers, asked) for diff in diff_snapshots(before, after)]
+    """Return a section for each field that differs. Folds whose keys are in `unfolded` are open."""
+    numbers, options = count(1), CompareOptions(side_by_side, unfolded, id_prefix)
+    return [build_section(diff, numbers, options) for diff in diff_snapshots(before, after)]
 
 
-def build_section(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> Section:
-    made = Section(diff.field, FIELD_LABELS[diff.field], "json", summarize_field(diff), among=asked.among)
+def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> Section:
+    section = Section(diff.field, FIELD_LABELS[diff.field], "json", summarize_field(diff), id_prefix=options.id_prefix)
     if diff.field in TEXT_FIELDS:
-        made.kind = "text"
-        made.blocks, made.left_out = build_text_blocks(diff, numbers, asked)
+        section.kind = "text"
+        section.blocks, section.omitted = build_text_blocks(diff, numbers, options)
     elif diff.field in LIST_FIELDS:
-        made.kind = "list"
-        made.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
+        section.kind = "list"
+        section.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
     else:
-        found = diff_paths(diff.before, diff.after)
-        made.paths = [build_path_row(path, next(numbers)) for path in islice(found, MAX_PATHS)]
-        made.left_out = sum(1 for _ in found)
-    return made
+        differences = diff_paths(diff.before, diff.after)
+        section.paths = [build_path_row(path, next(numbers)) for path in islice(differences, MAX_PATHS)]
+        section.omitted = sum(1 for _ in differences)
+    return section
 
 
-def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], asked: CompareOptions) -> tuple[list[RowBlock], int]:
-    """The rows of a text in blocks, and how many rows are left out because the page would grow too long."""
+def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> tuple[list[RowBlock], int]:
+    """Return the rows of a text in blocks, and the number of rows above MAX_ROWS."""
     blocks: list[RowBlock] = []
     row_count = 0
     for run in split_at_folds(fold_unchanged(diff_lines(diff.before or "", diff.after or ""))):
         if isinstance(run, Fold):
-            key = asked.key(diff.field, run.lines[0].after)
+            key = options.key(diff.field, run.lines[0].after)
             rows = [unchanged_row(line) for line in run.lines]
-            if key in asked.unfolded:
+            if key in options.unfolded:
                 blocks.append(RowBlock(rows, key))
             else:
                 blocks.append(RowBlock([DiffRow("folded", count=len(rows))], key, folded=True))
             continue
-        rows = list(side_by_side_rows(run, numbers) if asked.side_by_side else unified_rows(run, numbers))
+        rows = list(side_by_side_rows(run, numbers) if options.side_by_side else unified_rows(run, numbers))
         blocks.append(RowBlock(rows[: max(MAX_ROWS - row_count, 0)]))
         row_count += len(rows)
     return blocks, max(row_count - MAX_ROWS, 0)
 
 
 def split_at_folds(folded: Sequence[DiffLine | Fold]) -> Iterator[Fold | list[DiffLine]]:
-    """Folds, and the lines between them together."""
+    """Yield each fold, and the lines between two folds as a list."""
     between: list[DiffLine] = []
     for line in folded:
         if isinstance(line, Fold):
@@ -183,24 +183,24 @@ def split_at_folds(folded: Sequence[DiffLine | Fold]) -> Iterator[Fold | list[Di
         yield between
 
 
-def unified_rows(run: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
-    """Lines one below the other."""
-    before = "same"
-    for line in run:
-        begins = line.kind != "same" and before == "same"
-        before = line.kind
+def unified_rows(lines: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
+    """Yield a row for each line, for the unified layout."""
+    previous_kind = "same"
+    for line in lines:
+        is_first = line.kind != "same" and previous_kind == "same"
+        previous_kind = line.kind
         if line.kind == "same":
             yield unchanged_row(line)
         else:
             old, new = (build_side(line), None) if line.kind == "removed" else (None, build_side(line))
-            yield DiffRow(line.kind, old, new, next(numbers) if begins else None)
+            yield DiffRow(line.kind, old, new, next(numbers) if is_first else None)
 
 
-def side_by_side_rows(run: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
-    """Lines side by side: what was removed stands beside what was added in its place."""
+def side_by_side_rows(lines: Sequence[DiffLine], numbers: Iterator[int]) -> Iterator[DiffRow]:
+    """Yield rows for the side-by-side layout, each with a removed line and the added line in its place."""
     removed: list[DiffLine] = []
     added: list[DiffLine] = []
-    for line in [*run, None]:
+    for line in [*lines, None]:
         if line is not None and line.kind != "same":
             (removed if line.kind == "removed" else added).append(line)
             continue
@@ -214,8 +214,8 @@ def side_by_side_rows(run: Sequence[DiffLine], numbers: Iterator[int]) -> Iterat
 
 
 def unchanged_row(line: DiffLine) -> DiffRow:
-    parts = [TextSpan("equal", truncate_value(part.text)) for part in line.parts]
-    return DiffRow("equal", Side(line.before or 0, parts), Side(line.after or 0, parts))
+    spans = [TextSpan("equal", truncate_value(part.text)) for part in line.parts]
+    return DiffRow("equal", Side(line.before or 0, spans), Side(line.after or 0, spans))
 
 
 def build_side(line: DiffLine) -> Side:
@@ -228,13 +228,13 @@ def build_span(part: LinePart, kind: str) -> TextSpan:
 
 
 def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Iterator[int]) -> Iterator[ListItem]:
-    """Every key of two lists: what stayed, came, went or moved, and from where."""
-    was = {key: index for index, key in enumerate(before, 1)}
-    now = {key: index for index, key in enumerate(after, 1)}
+    """Yield every key of two lists, with its kind of change and its positions."""
+    old_positions = {key: index for index, key in enumerate(before, 1)}
+    new_positions = {key: index for index, key in enumerate(after, 1)}
     for item in diff_items(before, after):
         kind = "equal" if item.kind == "same" else item.kind
         change = None if kind == "equal" else next(numbers)
-        yield ListItem(kind, item.item, was.get(item.item), now.get(item.item), change)
+        yield ListItem(kind, item.item, old_positions.get(item.item), new_positions.get(item.item), change)
 
 
 def build_path_row(path: Any, number: int) -> PathRow:
@@ -244,7 +244,7 @@ def build_path_row(path: Any, number: int) -> PathRow:
 
 
 def readable_json(value: Any) -> str:
-    """A value as JSON that a person reads."""
+    """Return the value as indented JSON, truncated to MAX_JSON_LENGTH."""
     return truncate_value(json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None))
 
 

@@ -1,4 +1,4 @@
-"""What differs between two snapshots, in words short enough for one line of a history."""
+"""Short summaries of the differences between two snapshots, for one line of a history."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from agents_app.configuration.display import FIELD_LABELS
 from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, diff_snapshots, line_counts, values_equal
 
-MAX_NAMED_KEYS = 3  # keys named before the rest is counted
-MAX_VALUE_LENGTH = 40  # characters of one name or value
+MAX_NAMED_KEYS = 3  # further keys are counted
+MAX_VALUE_LENGTH = 40  # characters
 
 
 class FieldSummary(NamedTuple):
-    """One changed field in words: what came, what went, and what is neither."""
+    """A changed field in words: the added part, the removed part and other text."""
 
     label: str
     added: str = ""
@@ -26,22 +26,22 @@ class FieldSummary(NamedTuple):
 
 
 def summarize(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
-    """A phrase for each field that differs, in the order in which an agent is read."""
+    """Return a summary of each field that differs, in the order of the agent's fields."""
     return [summarize_field(diff) for diff in diff_snapshots(before, after)]
 
 
-def summary_line(phrases: Sequence[FieldSummary]) -> str:
-    """The phrases as one line: `Instructions +12 −3 · Tools +search · Model a → b`."""
-    return " · ".join(map(str, phrases)) or "Nothing differs"
+def summary_line(summaries: Sequence[FieldSummary]) -> str:
+    """Return the summaries as one line: `Instructions +12 −3 · Tools +search · Model a → b`."""
+    return " · ".join(map(str, summaries)) or "No differences"
 
 
 def summarize_field(diff: FieldDiff) -> FieldSummary:
-    """One changed field in words."""
+    """Return the summary of a changed field."""
     return SUMMARIZERS.get(diff.field, _summarize_object)(FIELD_LABELS[diff.field], diff.before, diff.after)
 
 
 def summarize_field_names(fields: Sequence[str]) -> list[FieldSummary]:
-    """Changed fields of which no more is known, because what they were compared with is gone."""
+    """Return summaries of changed fields if only their names are known: the base version was deleted."""
     return [FieldSummary(FIELD_LABELS[field], text="changed") for field in fields if field in FIELD_LABELS]
 
 
@@ -68,7 +68,7 @@ def _summarize_keys(label: str, before: Sequence[str] | None, after: Sequence[st
 
 
 def _summarize_processors(label: str, before: Any, after: Any) -> FieldSummary:
-    old, new = ([_processor_key(each) for each in side or []] for side in (before, after))
+    old, new = ([_processor_key(processor) for processor in side or []] for side in (before, after))
     if len(set(old)) == len(old) and len(set(new)) == len(new) and old != new:
         return _summarize_keys(label, old, new)
     return FieldSummary(label, text="changed")
@@ -81,7 +81,7 @@ def _processor_key(processor: Mapping[str, Any]) -> str:
 def _summarize_model(label: str, before: Any, after: Any) -> FieldSummary:
     before, after = before or {}, after or {}
     if before.get("provider") != after.get("provider"):
-        old, new = (f"{each.get('provider', '–')}/{each.get('name', '–')}" for each in (before, after))
+        old, new = (f"{model.get('provider', '–')}/{model.get('name', '–')}" for model in (before, after))
         return _summarize_value(label, old, new)
     if before.get("name") != after.get("name"):
         return _summarize_value(label, before.get("name"), after.get("name"))
@@ -92,32 +92,35 @@ def _summarize_object(label: str, before: Any, after: Any) -> FieldSummary:
     before, after = before or {}, after or {}
     added, removed = [key for key in after if key not in before], [key for key in before if key not in after]
     changed = sorted(key for key in before if key in after and not values_equal(before[key], after[key]))
-    only = [*islice(diff_paths(before[changed[0]], after[changed[0]], changed[0]), 2)] if len(changed) == 1 else []
     text = f"{_joined_keys(changed)} changed" if changed else ""
-    if len(only) == 1 and only[0].kind == "changed":
-        text = f"{_short_value(only[0].path)} {_short_value(only[0].before)} → {_short_value(only[0].after)}"
+    if len(changed) == 1:
+        (key,) = changed
+        differences = [*islice(diff_paths(before[key], after[key], key), 2)]
+        if len(differences) == 1 and differences[0].kind == "changed":
+            path, _, old, new = map(_short_value, differences[0])
+            text = f"{path} {old} → {new}"
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
 def _signed_keys(sign: str, keys: Sequence[str]) -> str:
-    shown = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
-    return " ".join([*shown, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else shown)
+    names = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
+    return " ".join([*names, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
 
 
 def _joined_keys(keys: Sequence[str]) -> str:
-    shown = [_short_value(key) for key in keys[:MAX_NAMED_KEYS]]
-    return ", ".join([*shown, f"{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else shown)
+    names = [_short_value(key) for key in keys[:MAX_NAMED_KEYS]]
+    return ", ".join([*names, f"{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
 
 
 def _short_value(value: Any) -> str:
-    """A value in a few characters, on one line."""
+    """Return a value on one line, truncated to MAX_VALUE_LENGTH."""
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):
         return "{…}" if isinstance(value, dict) else "[…]"
-    text = " ".join(str(value).split()) or "nothing"
+    text = " ".join(str(value).split()) or "empty"
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
 
 

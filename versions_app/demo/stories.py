@@ -1,6 +1,6 @@
-"""Three people and a dozen agents with believable histories, to look at and play with.
+"""Demo data: three users and twelve agents with realistic histories.
 
-Each agent is a file of `agents/`: what it was when it began, and the steps that followed.
+Each agent is a TOML file in `agents/` with its first configuration and the steps that followed.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ DEMO_USERS: list[tuple[str, str, bool, dict[str, str]]] = [
 
 @dataclass(frozen=True)
 class DemoStep:
-    """One act in an agent's history: edit, draft, activate, restore or name."""
+    """A step in the history of a demo agent: edit, draft, activate, restore or name."""
 
-    act: str
-    who: str
+    action: str
+    author: str
     days_ago: float = 0
     message: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
-    replace: tuple[str, str] = ("", "")  # a passage of the instructions, and what it becomes
-    add: str = ""  # a paragraph at the end of the instructions
-    number: int = 0  # of the version that is activated, restored or named
+    replace: tuple[str, str] = ("", "")  # text of the instructions and its replacement
+    add: str = ""  # paragraph appended to the instructions
+    number: int = 0  # of the version to activate, restore or name
     name: str = ""
     pinned: bool = False
 
 
 @dataclass(frozen=True)
 class DemoAgent:
-    """An agent as it began, and what happened to it."""
+    """A demo agent: its first configuration and the steps of its history."""
 
     id: str
     owner_id: str
-    who: str
+    author: str
     days_ago: float
     fields: dict[str, Any]
     steps: list[DemoStep]
 
 
 def load_demo_agents() -> Iterator[DemoAgent]:
-    """Every agent's story, by id."""
+    """Yield the demo agents, ordered by ID."""
     for path in sorted(AGENTS_FOLDER.glob("*.toml")):
-        said = tomllib.loads(path.read_text())
-        steps = [DemoStep(**step) for step in said.pop("steps", [])]
-        yield DemoAgent(id=path.stem, steps=steps, **said)
+        values = tomllib.loads(path.read_text())
+        steps = [DemoStep(**step) for step in values.pop("steps", [])]
+        yield DemoAgent(id=path.stem, steps=steps, **values)

@@ -1,4 +1,4 @@
-"""Agents as JSON Lines: one record per agent with what is live and, if one is ahead, the draft."""
+"""The export and import jobs. A file is JSON Lines: one record per agent with its live version and draft."""
 
 from __future__ import annotations
 
@@ -34,89 +34,94 @@ from versions_app.exchange.records import (
 
 EXPORT = "export_agents"
 IMPORT = "import_agents"
-EXPORT_BATCH_SIZE = 20  # agents, of which each may be megabytes
-MAX_LISTED_RECORDS = 20_000  # records that a result names
-PROGRESS_INTERVAL = 200  # records of an export
+EXPORT_BATCH_SIZE = 20  # agents, each of which may have several megabytes
+MAX_LISTED_RECORDS = 20_000  # in a result
+PROGRESS_INTERVAL = 200  # exported records between two progress reports
+# Imports in progress have files and cursors with this name, so it cannot change.
+OUTCOME_LOG = "told"
 
 
 def exchange_folder() -> Path:
+    """Return the folder of exported and uploaded files. Create it if needed."""
     path = Path(settings.DATA_DIR) / "exchange"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def delete_old_files(days: int) -> None:
-    """Forget files whose jobs are past their age."""
+    """Delete the files of jobs that are older than this number of days."""
     for path in exchange_folder().iterdir():
         if path.stat().st_mtime < time.time() - days * 86_400:
             path.unlink(missing_ok=True)
 
 
 def requesting_user(job: Job) -> Any:
-    """The user who asked for a job, cut to the role of the key that was used."""
+    """Return the user who requested a job, limited to the role of the API key of the request."""
     user: Any = job.requested_by
     if user is None or not user.is_active:
-        raise ValidationError("Whoever asked for this may not sign in any more.")
+        raise ValidationError("The user who requested this job was deactivated or deleted.")
     user.api_key = ApiKey(role=job.parameters.get("role", ""))
     return user
 
 
-# --- Out
+# --- Export
 
 
 @job_handler(EXPORT)
 def export_agents(job: Job) -> dict[str, Any]:
-    """Write what the caller may see, or of that what was chosen, by id; the same agents give the same bytes."""
+    """Write the agents that the user may see, or a selection of them. The result is deterministic."""
     user, path = requesting_user(job), exchange_folder() / f"{job.pk}.jsonl"
-    draft = path.with_suffix(f".{random_key()}.part")  # a worker that was given up may still be writing
+    part = path.with_suffix(f".{random_key()}.part")  # unique: a worker that lost its lease may still be writing
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
-    if (chosen := job.parameters.get("agents")) is not None:
-        agents = agents.filter(pk__in=chosen)
+    if (agent_ids := job.parameters.get("agents")) is not None:
+        agents = agents.filter(pk__in=agent_ids)
     job.report_progress(done=0, total=agents.count())
-    seen, number = hashlib.sha256(), 0
-    with draft.open("wb") as file:
+    digest, number = hashlib.sha256(), 0
+    with part.open("wb") as file:
         for record in export_lines(agents):
             line = f"{record}\n".encode()
-            seen.update(line)
+            digest.update(line)
             file.write(line)
             number += 1
             if number % PROGRESS_INTERVAL == 0:
                 job.report_progress(done=number)
     job.report_progress(done=number)
-    os.replace(draft, path)
+    os.replace(part, path)
     return {
         "records": number,
         "bytes": path.stat().st_size,
-        "sha256": seen.hexdigest(),
+        "sha256": digest.hexdigest(),
         "file": f"/api/jobs/{job.pk}/file",
     }
 
 
 def export_lines(agents: Any) -> Iterator[str]:
-    """Each agent as one canonical line."""
+    """Yield each agent as a line of canonical JSON."""
     columns = ("pk", "owner_id", "active_version__snapshot_text")
     drafts = F("head_version__snapshot_text"), F("active_version__snapshot_hash"), F("head_version__snapshot_hash")
     after = ""
     while rows := list(agents.filter(pk__gt=after).order_by("pk").values_list(*columns, *drafts)[:EXPORT_BATCH_SIZE]):
         for agent_id, owner_id, live, head, live_hash, head_hash in rows:
-            ahead = f'"draft":{head},' if head_hash != live_hash else ""
+            draft = f'"draft":{head},' if head_hash != live_hash else ""
             rest = (
                 f'"id":{json.dumps(agent_id, ensure_ascii=False)},"ownerId":{json.dumps(owner_id, ensure_ascii=False)}'
             )
-            yield f'{{"agent":{live},{ahead}{rest}}}'
+            yield f'{{"agent":{live},{draft}{rest}}}'
         after = rows[-1][0]
 
 
-# --- In
+# --- Import
 
 
 @job_handler(IMPORT)
 def import_agents(job: Job) -> dict[str, Any]:
-    """Take the records of a file in, each in one transaction with the note that it was: a worker that dies in the
-    middle is followed by one that goes on with the next record."""
+    """Import the records of a file, each in one transaction with its progress.
+
+    If a worker dies, the next one continues with the next record.
+    """
     path = exchange_folder() / f"{job.pk}.upload"
     result: dict[str, Any] | None = job.result
-    if result is None:  # else an earlier worker died while it cleared away
+    if result is None:  # not None if an earlier worker died while it deleted the files
         result = import_records(job, path)
         job.report_progress(done=job.done, result=result)
     delete_import_files(job, path)
@@ -124,34 +129,35 @@ def import_agents(job: Job) -> dict[str, Any]:
 
 
 def import_records(job: Job, path: Path) -> dict[str, Any]:
-    """Take in what no earlier worker did; what it came to, with what became of each record."""
+    """Import the records that no earlier worker imported. Return the counts and the outcomes of all records."""
     user = requesting_user(job)
-    at: dict[str, Any] = job.cursor or {"line": 0, "told": 0, "counts": {}}
-    counts, size, ids = Counter[str](at["counts"]), at["told"], set[int]()
-    coming = hash_all_ids(path) if job.parameters.get("strict") else set()
+    cursor: dict[str, Any] = job.cursor or {"line": 0, OUTCOME_LOG: 0, "counts": {}}
+    counts, size, ids = Counter[str](cursor["counts"]), cursor[OUTCOME_LOG], set[int]()
+    file_ids = hash_all_ids(path) if job.parameters.get("strict") else set()
     job.report_progress(done=counts.total(), total=sum(1 for _ in read_lines(path)))
-    with open_outcome_log(job, size) as told:
+    with open_outcome_log(job, size) as log:
         for number, line in read_lines(path):
-            record = Record.read(line, ids)
-            if number <= at["line"]:  # by an earlier worker
+            record = Record.parse(line, ids)
+            if number <= cursor["line"]:  # imported by an earlier worker
                 continue
             with transaction.atomic():
-                outcome = import_record(record, user, job.parameters, coming)
+                outcome = import_record(record, user, job.parameters, file_ids)
                 counts[outcome.action] += 1
-                said = outcome_line(number, outcome) if counts.total() <= MAX_LISTED_RECORDS else b""
-                size += len(said)
-                # First the note, which fails where another worker took over: then nothing is written to its file.
-                job.report_progress(done=counts.total(), cursor={"line": number, "told": size, "counts": dict(counts)})
-                told.write(said)
-                told.flush()
-        told.seek(0)
-        listed = drop_resolved_warnings([json.loads(line) for line in told])
-    words = {action: counts[action] for action in ACTIONS}
-    return {"dryRun": bool(job.parameters.get("dryRun")), **words, "records": listed}
+                text = outcome_line(number, outcome) if counts.total() <= MAX_LISTED_RECORDS else b""
+                size += len(text)
+                # First report progress: it fails if another worker took over, whose log must not change.
+                job.report_progress(
+                    done=counts.total(), cursor={"line": number, OUTCOME_LOG: size, "counts": dict(counts)}
+                )
+                log.write(text)
+                log.flush()
+        outcomes = read_outcomes(log)
+    totals = {action: counts[action] for action in ACTIONS}
+    return {"dryRun": bool(job.parameters.get("dryRun")), **totals, "records": outcomes}
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line that says something, with its number; of one that is too long the beginning."""
+    """Yield each non-blank line with its number. A line that is too long is truncated."""
     with path.open("rb") as file:
         for number in count(1):
             line = piece = file.readline(MAX_RECORD_BYTES + 1)
@@ -164,27 +170,33 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def hash_all_ids(path: Path) -> set[int]:
-    """The marks of all ids in a file: its agents may name one another, whichever comes first."""
+    """Return the hashes of all agent IDs of a file: a record may reference agents of later lines."""
     ids: set[int] = set()
     for _, line in read_lines(path):
-        Record.read(line, ids)
+        Record.parse(line, ids)
     return ids
 
 
 def open_outcome_log(job: Job, size: int) -> IO[bytes]:
-    """The file of what became of each record, without what a worker wrote there and never committed."""
-    file = (exchange_folder() / f"{job.pk}.told").open("a+b")
+    """Open the log of outcomes, truncated to `size` to drop lines that a worker did not commit."""
+    file = (exchange_folder() / f"{job.pk}.{OUTCOME_LOG}").open("a+b")
     file.truncate(size)
     return file
 
 
+def read_outcomes(log: IO[bytes]) -> list[dict[str, Any]]:
+    """Return the outcomes of the log without the warnings that the import resolved."""
+    log.seek(0)
+    return drop_resolved_warnings([json.loads(line) for line in log])
+
+
 def outcome_line(number: int, outcome: Outcome) -> bytes:
-    said = {to_wire(name): value for name, value in outcome._asdict().items() if value}
-    return json.dumps({"line": number, **said}).encode() + b"\n"
+    values = {to_wire(name): value for name, value in outcome._asdict().items() if value}
+    return json.dumps({"line": number, **values}).encode() + b"\n"
 
 
 def delete_import_files(job: Job, path: Path) -> None:
-    """Remove the files of an import that is over."""
-    if not job.parameters.get("keep"):  # a page's dry run, whose file may be taken in next
+    """Delete the files of a finished import."""
+    if not job.parameters.get("keep"):  # the dry run of a page, whose file may be imported next
         path.unlink(missing_ok=True)
-    (exchange_folder() / f"{job.pk}.told").unlink(missing_ok=True)
+    (exchange_folder() / f"{job.pk}.{OUTCOME_LOG}").unlink(missing_ok=True)

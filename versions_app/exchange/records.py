@@ -1,4 +1,4 @@
-"""One record of an import: read from its line, taken in or refused, and what is to be said of it."""
+"""A record of an import: parsing, importing and its outcome."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ MAX_WARNINGS = 20
 
 
 class Outcome(NamedTuple):
-    """What became of a record: one of ACTIONS, and why; whose the agent is, and what nothing registered of what it
-    names."""
+    """The outcome of a record: an action of ACTIONS, its reason, the owner, and warnings about references."""
 
     id: str
     action: str
@@ -45,51 +44,51 @@ class Outcome(NamedTuple):
 
 
 class RecordRejected(Exception):
-    """A record that cannot be taken in, and why."""
+    """A record cannot be imported. The message is the reason."""
 
 
 class Record(NamedTuple):
-    """A line of a file: its value, or why it has none; its id is blank where it says none."""
+    """A line of a file: its value, or an error. The ID is empty if the line has none."""
 
     id: str
     value: Any = None
-    fault: str = ""
+    error: str = ""
 
     @classmethod
-    def read(cls, line: bytes, ids: set[int]) -> Self:
-        """The record of a line; an id that stood on an earlier line, which `ids` remembers, is a fault."""
+    def parse(cls, line: bytes, ids: set[int]) -> Self:
+        """Parse a line and add its ID to `ids`. An ID of an earlier line is an error."""
         if len(line) > MAX_RECORD_BYTES:
-            return cls("", fault=f"A record may have {MAX_RECORD_BYTES >> 20} MB. This one has more.")
+            return cls("", error=f"The record is larger than {MAX_RECORD_BYTES >> 20} MB.")
         try:
-            value = parse(line, MAX_DEPTH + 1)  # a configuration stands a level deeper here than in a body
+            value = parse(line, MAX_DEPTH + 1)  # a configuration is nested one level deeper than in a request body
         except InvalidJSON as error:
-            return cls("", fault=str(error))
+            return cls("", error=str(error))
         agent_id = value.get("id") if isinstance(value, dict) else None
         if not isinstance(agent_id, str):
             return cls("", value)
         if hash_id(agent_id) in ids:
-            return cls(agent_id, fault="An earlier line of the file has this id. Keep one of them.")
+            return cls(agent_id, error="An earlier line has the same ID. Remove one of them.")
         ids.add(hash_id(agent_id))
         return cls(agent_id, value)
 
 
 def hash_id(agent_id: str) -> int:
-    """An id as a number of eight bytes: a file may have millions of ids."""
+    """Return a hash of eight bytes, to save memory: a file may have millions of IDs."""
     return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
 
 
-def import_record(record: Record, user: Any, options: dict[str, Any], coming: Container[int] = ()) -> Outcome:
-    """Take one record in, or say why not; `coming` has the marks of all ids of the file, where that is strict."""
+def import_record(record: Record, user: Any, options: dict[str, Any], file_ids: Container[int] = ()) -> Outcome:
+    """Import a record. In strict mode, `file_ids` has the hashes of all IDs of the file."""
     agent_id = record.id
-    if record.fault:
-        return Outcome(agent_id, "refuse", record.fault)
+    if record.error:
+        return Outcome(agent_id, "refuse", record.error)
     message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
         with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if options.get("strict"):
-                reject_missing_references(live, draft, owner_id, coming)
+                reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
         return Outcome(agent_id, action, "", owner_id, missing_reference_warnings(live, draft))
@@ -102,22 +101,25 @@ def import_record(record: Record, user: Any, options: dict[str, Any], coming: Co
 
 
 def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:
-    """The live configuration, the draft and the owner of a record. Raises Refusal and ShapeError."""
+    """Return the live configuration, the draft and the owner of a record.
+
+    Raises RecordRejected and ConfigError.
+    """
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
-        raise RecordRejected('A record is an object with "id" and "agent", and may have "draft" and "ownerId".')
+        raise RecordRejected('A record must be an object with "id" and "agent". "draft" and "ownerId" are optional.')
     issues: list[Issue] = []
-    of_draft: list[Issue] = []
-    whole: dict[str, Any] = {}
+    draft_issues: list[Issue] = []
+    live: dict[str, Any] = {}
     draft = None
     with collecting_issues(issues):
-        whole = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
-    with collecting_issues(of_draft):
+        live = validate_new_agent({**record["agent"], "id": record.get("id"), "ownerId": record.get("ownerId")})
+    with collecting_issues(draft_issues):
         draft = None if record.get("draft") is None else validate_config(record["draft"])
-    if issues := [*issues, *prefix_with_draft(of_draft)]:
+    if issues := [*issues, *prefix_with_draft(draft_issues)]:
         raise ConfigError(issues)
-    owner_id = whole.pop("owner_id")
-    del whole["id"]
-    return whole, draft, owner_id
+    owner_id = live.pop("owner_id")
+    del live["id"]
+    return live, draft, owner_id
 
 
 def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
@@ -127,28 +129,28 @@ def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
 def apply_record(
     agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str | None, user: Any, publish: bool
 ) -> tuple[str, str]:
-    """Create or change the agent; changes of one that is there stay a draft unless they are to go live.
+    """Create or change the agent. Changes of an existing agent are a draft unless `publish` is true.
 
-    Returns what was done, and whose the agent is.
+    Return the action and the owner of the agent. Raises RecordRejected.
     """
-    seen = Agent.objects.for_user(user).filter(pk=agent_id)
-    if not seen.exists():
+    visible = Agent.objects.for_user(user).filter(pk=agent_id)
+    if not visible.exists():
         owner_id = choose_owner(user, owner_id)
         create_agent(agent_id, live, draft, owner_id)
         return "create", owner_id
-    agent = seen.get_locked(agent_id)
+    agent = visible.get_locked(agent_id)
     if not has_role(user, Role.PUBLISHER, agent.owner_id):
-        raise RecordRejected(f"This needs the role publisher for {agent.owner_id or 'the shared space'}.")
+        raise RecordRejected(missing_publisher_message(agent.owner_id))
     if owner_id not in (None, agent.owner_id):
-        raise RecordRejected(f"The agent belongs to {agent.owner_id or 'the shared space'}. Hand it over first.")
-    made = []
+        raise RecordRejected(f"The owner of the agent is {agent.owner_id or 'Shared'}. Change the owner first.")
+    versions = []
     if not equals_version(live, agent.active_version) and (publish or draft is None):
         with change(publish=publish):
-            made.append(agent.edit_locked(live))
+            versions.append(agent.edit_locked(live))
     if draft is not None and not equals_version(draft, agent.head_version):
         with change(publish=False):
-            made.append(agent.edit_locked(draft))
-    return "update" if any(made) else "same", agent.owner_id
+            versions.append(agent.edit_locked(draft))
+    return "update" if any(versions) else "same", agent.owner_id
 
 
 def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:
@@ -159,67 +161,74 @@ def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | No
             Agent.objects.get_locked(agent_id).edit_locked(draft)
 
 
-def choose_owner(user: Any, named: str | None) -> str:
-    """The owner of a new agent, which must be one that the caller may publish for. Raises Refusal."""
-    if named is None and not user.is_superuser:
-        able = list(owner_ids_for(user, Role.PUBLISHER)[:2])
-        if len(able) != 1:
-            raise RecordRejected("Name the ownerId of this agent.")
-        return able[0]
-    owner_id = SHARED_OWNER if named is None else named
+def choose_owner(user: Any, requested: str | None) -> str:
+    """Return the owner of a new agent. Raises RecordRejected if the user may not publish for it."""
+    if requested is None and not user.is_superuser:
+        owner_ids = list(owner_ids_for(user, Role.PUBLISHER)[:2])
+        if len(owner_ids) != 1:
+            raise RecordRejected("Set the ownerId of this agent.")
+        return owner_ids[0]
+    owner_id = SHARED_OWNER if requested is None else requested
     if not has_role(user, Role.PUBLISHER, owner_id):
-        raise RecordRejected(f"This needs the role publisher for {owner_id or 'the shared space'}.")
+        raise RecordRejected(missing_publisher_message(owner_id))
     return owner_id
+
+
+def missing_publisher_message(owner_id: str) -> str:
+    return f"Publishing needs the Publisher role in {owner_id or 'Shared'}."
 
 
 def equals_version(fields: dict[str, Any], version: Any) -> bool:
     return canonical(to_wire_dict(fields)) == version.snapshot_text
 
 
-# --- What nothing registered
+# --- Missing references
 
 
 def reject_missing_references(
-    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, coming: Container[int]
+    live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str, file_ids: Container[int]
 ) -> None:
-    """Refuse what names things that nothing registered, at their places. Raises ShapeError."""
-    issues = find_reference_issues(live, owner_id, coming)
+    """Raise ConfigError with the path of each reference to something that does not exist."""
+    issues = find_reference_issues(live, owner_id, file_ids)
     if draft is not None:
-        issues += prefix_with_draft(find_reference_issues(draft, owner_id, coming))
+        issues += prefix_with_draft(find_reference_issues(draft, owner_id, file_ids))
     if issues:
         raise ConfigError(issues)
 
 
-def find_reference_issues(state: dict[str, Any], owner_id: str, coming: Container[int]) -> list[Issue]:
-    """What nothing registered of a configuration; a sub-agent may be stored, or stand on a later line."""
+def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Container[int]) -> list[Issue]:
+    """Return an issue for each missing reference. A sub-agent may be stored, or in the same file."""
     body = to_wire_dict(state)
-    named = referenced_keys(body)
-    keys = named.get("agents", [])
-    owner_of = dict.fromkeys([key for key in keys if hash_id(key) in coming], owner_id) | Agent.objects.owners_of(keys)
+    keys_by_field = referenced_keys(body)
+    keys = keys_by_field.get("agents", [])
+    owner_of = dict.fromkeys([key for key in keys if hash_id(key) in file_ids], owner_id) | Agent.objects.owners_of(
+        keys
+    )
     known = [key for key in keys if owner_of.get(key) in usable_owners(owner_id)]
     return [
-        Issue(reference_path(each.field, each.key, body), each.message)
-        for each in find_missing_references(named, known)
+        Issue(reference_path(missing.field, missing.key, body), missing.message)
+        for missing in find_missing_references(keys_by_field, known)
     ]
 
 
 def missing_reference_warnings(live: dict[str, Any], draft: dict[str, Any] | None) -> list[dict[str, str]]:
-    """The warnings of what is live and of the draft; every stored agent that they name is among them."""
-    states = [referenced_keys(to_wire_dict(each)) for each in (live, draft) if each is not None]
-    named = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
-    return [warning._asdict() for warning in find_missing_references(named)][:MAX_WARNINGS]
+    """Return warnings about missing references, including all stored sub-agents: these are checked later."""
+    states = [referenced_keys(to_wire_dict(fields)) for fields in (live, draft) if fields is not None]
+    keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
+    return [warning._asdict() for warning in find_missing_references(keys)][:MAX_WARNINGS]
 
 
 def drop_resolved_warnings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records once all are taken in: a sub-agent that is stored now, or would be, is no warning any more."""
-    owner_of = {each["id"]: each.pop("ownerId", SHARED_OWNER) for each in records if each["action"] != "refuse"}
-    named = {warning["key"] for each in records for warning in each.get("warnings", ()) if is_agent_warning(warning)}
-    stored = owner_of | Agent.objects.owners_of(named)
-    for each in records:
-        usable = usable_owners(owner_of.get(each.get("id", "")))
-        found = each.pop("warnings", ())
-        if left := [one for one in found if not is_agent_warning(one) or stored.get(one["key"], one) not in usable]:
-            each["warnings"] = left
+    """Remove the warnings about sub-agents that are stored after the import, or would be."""
+    imported = [record for record in records if record["action"] != "refuse"]
+    owner_of = {record["id"]: record.pop("ownerId", SHARED_OWNER) for record in imported}
+    warnings = [warning for record in records for warning in record.get("warnings", ())]
+    stored = owner_of | Agent.objects.owners_of({item["key"] for item in warnings if is_agent_warning(item)})
+    for record in records:
+        usable = usable_owners(owner_of.get(record.get("id", "")))
+        warnings = record.pop("warnings", ())
+        if remaining := [w for w in warnings if not is_agent_warning(w) or stored.get(w["key"], w) not in usable]:
+            record["warnings"] = remaining
     return records
 
 

@@ -1,4 +1,4 @@
-"""An export or an import as its page tells it, read from the job's row."""
+"""The report of an export or import job for its page."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from versions_app.exchange.jobs import EXPORT, MAX_LISTED_RECORDS, exchange_fold
 ACTION_LABELS = {
     "create": ("Create", "Created"),
     "update": ("Change", "Changed"),
-    "same": ("Same", "Same"),
-    "refuse": ("Refuse", "Refused"),
+    "same": ("Unchanged", "Unchanged"),
+    "refuse": ("Reject", "Rejected"),
 }
 
 
 class ActionCount(NamedTuple):
+    """The number of records with one outcome."""
+
     action: str
     label: str
     number: int
 
 
 class ReportLine(NamedTuple):
-    """One record of a file: what became of it, why, what nothing registered of what it names, and the name of the
-    agent where there is one to open."""
+    """A record of a file with its outcome. `name` is None if the user cannot open the agent."""
 
     number: int
     agent_id: str
@@ -38,6 +39,8 @@ class ReportLine(NamedTuple):
 
 
 class Report:
+    """Display values of an export or import job."""
+
     def __init__(self, job: Job) -> None:
         self.job = job
         self.is_export = job.kind == EXPORT
@@ -55,27 +58,27 @@ class Report:
         return f"{'Check' if self.is_dry else 'Import'} of {self.file_name}"
 
     @property
-    def sentence(self) -> str:
-        """What it came to so far, for the list and for whoever does not look."""
+    def summary(self) -> str:
+        """A sentence on the state or the result of the job."""
         if self.job.state == Job.State.FAILED:
-            return "It stopped with an error."
+            return "The job failed."
         if not self.is_over:
-            return "Waiting for a worker." if self.job.state == Job.State.QUEUED else "Under way."
+            return "Waiting for a worker." if self.job.state == Job.State.QUEUED else "Running."
         if self.is_export:
             return f"{format_agent_count(self.result['records'])} exported."
         to = "to " if self.is_dry else ""
-        told = [
-            f"{each.number} {'the same' if each.action == 'same' else to + each.label.lower()}"
-            for each in self.counts
-            if each.number
+        parts = [
+            f"{count.number} {'' if count.action == 'same' else to}{count.label.lower()}"
+            for count in self.counts
+            if count.number
         ]
-        return f"{', '.join(told) or 'No records'}{'; nothing has changed yet' if self.is_dry and told else ''}."
+        return f"{', '.join(parts) or 'No records'}{'; nothing has changed yet' if self.is_dry and parts else ''}."
 
     @property
     def has_file(self) -> bool:
-        """Whether what an export wrote, or the file that was checked, is still there."""
-        ending = "jsonl" if self.is_export else "upload"
-        return self.is_done and (exchange_folder() / f"{self.job.pk}.{ending}").exists()
+        """True if the exported or checked file still exists."""
+        suffix = "jsonl" if self.is_export else "upload"
+        return self.is_done and (exchange_folder() / f"{self.job.pk}.{suffix}").exists()
 
     @property
     def counts(self) -> list[ActionCount]:
@@ -83,39 +86,43 @@ class Report:
         return [ActionCount(action, label, self.result.get(action, 0)) for action, label in labels.items()]
 
     @property
-    def wanting(self) -> int:
-        """How many records there are to take in."""
+    def importable_count(self) -> int:
+        """The number of records that an import would create or change."""
         return int(self.result.get("create", 0)) + int(self.result.get("update", 0))
 
     @cached_property
     def records(self) -> Sequence[dict[str, Any]]:
-        """The records that the result names, in the order of the file."""
+        """The records that the result lists, in the order of the file."""
         return self.result.get("records", []) if self.is_done and not self.is_export else []
 
     @property
-    def unlisted(self) -> int:
-        return max(0, sum(each.number for each in self.counts) - MAX_LISTED_RECORDS)
+    def unlisted_count(self) -> int:
+        return max(0, sum(count.number for count in self.counts) - MAX_LISTED_RECORDS)
 
-    def only(self, action: str) -> Sequence[dict[str, Any]]:
-        return [each for each in self.records if each["action"] == action] if action in ACTION_LABELS else self.records
+    def with_action(self, action: str) -> Sequence[dict[str, Any]]:
+        return (
+            [record for record in self.records if record["action"] == action]
+            if action in ACTION_LABELS
+            else self.records
+        )
 
 
 def report_lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQuerySet) -> list[ReportLine]:
-    """These records as lines; `agents` are those that the reader may open."""
-    ids = [each["id"] for each in records if "id" in each]
+    """Return display lines of records. `agents` are those that the user may open."""
+    ids = [record["id"] for record in records if "id" in record]
     names = dict(agents.filter(pk__in=ids).values_list("pk", "name"))
-    labels = {each.action: each.label for each in report.counts}
+    labels = {count.action: count.label for count in report.counts}
     return [
         ReportLine(
-            each["line"],
-            each.get("id", ""),
-            each["action"],
-            labels[each["action"]],
-            each.get("reason", ""),
-            [warning["message"] for warning in each.get("warnings", ())],
-            names.get(each.get("id", "")),
+            record["line"],
+            record.get("id", ""),
+            record["action"],
+            labels[record["action"]],
+            record.get("reason", ""),
+            [warning["message"] for warning in record.get("warnings", ())],
+            names.get(record.get("id", "")),
         )
-        for each in records
+        for record in records
     ]
 
 

@@ -1,4 +1,4 @@
-"""What an import asks."""
+"""The upload form of an import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UploadForm(forms.Form):
     """The file to check."""
 
     file = forms.FileField(
-        label="File of agents",
+        label="Agents file",
         widget=forms.FileInput(attrs={"accept": ".jsonl,.ndjson,application/x-ndjson"}),
         error_messages={"required": "Choose a file.", "empty": "The file is empty."},
     )
@@ -21,13 +21,15 @@ class UploadForm(forms.Form):
     def __init__(self, *args: Any, was_too_large: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.was_too_large = was_too_large
-        self.fields["file"].help_text = f"One JSON object on a line, as an export writes them. At most {self.most}."
+        self.fields[
+            "file"
+        ].help_text = f"JSON Lines as written by an export: one JSON object per line. At most {self.max_size}."
 
     @property
-    def most(self) -> str:
+    def max_size(self) -> str:
         return f"{settings.IMPORT_MAX_BYTES // 1024**2} MB"
 
     def clean(self) -> None:
         if self.was_too_large:
             self.errors.pop("file", None)
-            raise ValidationError({"file": f"The file is larger than {self.most}. Split it into several."})
+            raise ValidationError({"file": f"The file is larger than {self.max_size}. Split it into several files."})

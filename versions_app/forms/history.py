@@ -1,4 +1,4 @@
-"""What the pages of a history ask."""
+"""Forms of the pages of a history."""
 
 from __future__ import annotations
 
@@ -17,55 +17,59 @@ from versions_app.models import AgentVersion
 
 
 class PointersForm(forms.Form):
-    """What was live and head when a dialog was opened, by number."""
+    """The numbers of the live and head version at the time a dialog was opened."""
 
     live = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
     head = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0)
-    watched: ClassVar[tuple[str, ...]] = ("live",)
+    checked_pointers: ClassVar[tuple[str, ...]] = ("live",)
 
     def __init__(self, data: Any, agent: Agent, **options: Any) -> None:
         live: Any = agent.active_version
         head: Any = agent.head_version
-        self.now = {"live": live.version_number, "head": head.version_number}
-        super().__init__(data, initial={**self.now, **options.pop("initial", {})}, **options)
+        self.current_numbers = {"live": live.version_number, "head": head.version_number}
+        super().__init__(data, initial={**self.current_numbers, **options.pop("initial", {})}, **options)
 
     @property
     def is_stale(self) -> bool:
-        """Whether what it was opened on has moved since; a form that does not say is not trusted either."""
-        return any(self.data.get(self.add_prefix(name)) != str(self.now[name]) for name in self.watched)
+        """Return True if a checked pointer changed since the dialog was opened, or is missing in the form."""
+        return any(
+            self.data.get(self.add_prefix(name)) != str(self.current_numbers[name]) for name in self.checked_pointers
+        )
 
 
 class ActivateForm(PointersForm):
-    """Making a version live: why."""
+    """The reason for publishing a version."""
 
     message = RawTextField(
         required=False,
         max_length=500,
-        label="Why",
+        label="Reason",
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Kept in the log of who moved live.",
+        help_text="Shown in the live history.",
     )
 
 
 class RestoreForm(ActivateForm):
-    """Restoring replaces both what is live and what is edited."""
+    """The message of a restored version. Restoring may replace both live and head."""
 
-    watched: ClassVar[tuple[str, ...]] = ("live", "head")
+    checked_pointers: ClassVar[tuple[str, ...]] = ("live", "head")
     message = RawTextField(
         required=False,
         max_length=500,
         label="Message",
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Stands beside the new version.",
+        help_text="Shown with the new version.",
     )
 
 
 class DiscardForm(PointersForm):
-    watched: ClassVar[tuple[str, ...]] = ("live", "head")
+    """The confirmation of discarding a draft."""
+
+    checked_pointers: ClassVar[tuple[str, ...]] = ("live", "head")
 
 
 class DescribeForm(SnapshotForm):
-    """All that may change of a version."""
+    """The editable fields of a version."""
 
 
 INPUT_ATTRS = {"class": "input"}
@@ -73,7 +77,7 @@ DATE_INPUT = forms.DateInput(attrs={"type": "date", **INPUT_ATTRS}, format="%Y-%
 
 
 class VersionFilterForm(forms.Form):
-    """Which versions of a history are shown; all of it stands in the address."""
+    """The filters of a history, sent as query parameters."""
 
     named = forms.BooleanField(required=False, label="Named only")
     author = forms.ChoiceField(required=False, label="Author", widget=forms.Select(INPUT_ATTRS))
@@ -89,33 +93,33 @@ class VersionFilterForm(forms.Form):
     def __init__(self, data: Any, authors: Any) -> None:
         super().__init__(data)
         self.fields["author"].choices = [  # type: ignore[attr-defined]
-            ("", "Anybody"),
-            *((author, author or "Nobody") for author in authors),
+            ("", "Any author"),
+            *((author, author) for author in authors),
         ]
 
-    def narrow(self, versions: QuerySet[AgentVersion]) -> QuerySet[AgentVersion]:
-        """The versions that match what of the form is valid."""
+    def filter_versions(self, versions: QuerySet[AgentVersion]) -> QuerySet[AgentVersion]:
+        """Return the versions that match the valid fields of the form."""
         self.is_valid()
-        asked = self.cleaned_data
-        if asked.get("named"):
+        values = self.cleaned_data
+        if values.get("named"):
             versions = versions.exclude(name="")
-        if asked.get("author"):
-            versions = versions.filter(author_name=asked["author"])
-        if asked.get("field"):
-            versions = filter_by_changed_field(versions, asked["field"])
-        if asked.get("since"):
-            versions = versions.filter(created_at__date__gte=asked["since"])
-        if asked.get("until"):
-            versions = versions.filter(created_at__date__lte=asked["until"])
+        if values.get("author"):
+            versions = versions.filter(author_name=values["author"])
+        if values.get("field"):
+            versions = filter_by_changed_field(versions, values["field"])
+        if values.get("since"):
+            versions = versions.filter(created_at__date__gte=values["since"])
+        if values.get("until"):
+            versions = versions.filter(created_at__date__lte=values["until"])
         return versions
 
-    def asked(self) -> list[dict[str, str]]:
-        """Each filter in force: its label, its value in words, and the address without it."""
+    def active_filters(self) -> list[dict[str, str]]:
+        """Return the label and value of each active filter, and the query string without it."""
         self.is_valid()
         chips = []
         for name, value in self.cleaned_data.items():
             if value:
-                rest = {other: each for other, each in self.data.items() if other not in (name, "page") and each}
-                words = "" if value is True else FIELD_LABELS.get(value, value) if name == "field" else str(value)
-                chips.append({"label": str(self.fields[name].label), "value": words, "without": urlencode(rest)})
+                rest = {key: text for key, text in self.data.items() if key not in (name, "page") and text}
+                text = "" if value is True else FIELD_LABELS.get(value, value) if name == "field" else str(value)
+                chips.append({"label": str(self.fields[name].label), "value": text, "without": urlencode(rest)})
         return chips

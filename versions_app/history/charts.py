@@ -1,4 +1,4 @@
-"""Small pictures of a history, as numbers that a template draws: 1 unit is 1 pixel of a box 280 wide."""
+"""Chart data of a history for SVG templates. Coordinates are pixels of a chart 280 wide."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ CHART_WIDTH = 280
 MAX_SPANS = 12
 MAX_POINTS = 120
 WEEK_COUNT = 12
-LETTER_WIDTH = 7  # the width of one in a label
+LETTER_WIDTH = 7  # of a label
 
 
 class Bar(NamedTuple):
-    """A rectangle with a word on it where there is room, and a sentence for who does not see it."""
+    """A bar with a label if it fits, and a description for screen readers."""
 
     x: float
     y: float
     width: float
     height: float
-    strong: bool
+    is_current: bool
     label: str
-    said: str
+    description: str
 
 
 class Curve(NamedTuple):
-    """A line and the area below it as SVG paths, with what its ends are called."""
+    """A line and the area below it as SVG paths, with labels of both ends."""
 
     line: str
     area: str
@@ -40,32 +40,30 @@ class Curve(NamedTuple):
     last: str
 
 
-def build_charts(agent: Agent, kept: Sequence[VersionSummary]) -> dict[str, Any]:
-    """Everything that the rail of a history draws."""
+def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str, Any]:
+    """Return the template context of all charts."""
     now = timezone.now()
     moves = [*agent.activations.values_list("to_version_number", "created_at")[:MAX_SPANS]][::-1]
-    made = weekly_bars(kept, now)
+    weeks = weekly_bars(summaries, now)
     return {
         "width": CHART_WIDTH,
         "spans": live_bars(moves, now),
         "since": format_day(moves[0][1], now) if moves else "",
-        "sizes": instructions_curve(kept),
-        "weeks": made,
-        "most": max(int(bar.label) for bar in made),
+        "sizes": instructions_curve(summaries),
+        "weeks": weeks,
+        "most": max(int(bar.label) for bar in weeks),
         "weeks_count": WEEK_COUNT,
     }
 
 
 def live_bars(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:
-    """What was live when, oldest first; each at least wide enough to be seen."""
+    """Return a bar for each period in which a version was live, oldest first, each at least 4 pixels wide."""
     if not moves:
         return []
     ends = [*(at for _, at in moves[1:]), None]
     total = max((now - moves[0][1]).total_seconds(), 1)
-    widths = [
-        max(((end or now) - at).total_seconds() / total * CHART_WIDTH, 4.0)
-        for (_, at), end in zip(moves, ends, strict=True)
-    ]
+    seconds = [((end or now) - at).total_seconds() for (_, at), end in zip(moves, ends, strict=True)]
+    widths = [max(duration / total * CHART_WIDTH, 4.0) for duration in seconds]
     scale = CHART_WIDTH / sum(widths)
     bars, x = [], 0.0
     for (number, at), end, share in zip(moves, ends, widths, strict=True):
@@ -76,39 +74,36 @@ def live_bars(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]
 
 
 def live_bar(number: int, x: float, width: float, at: datetime, end: datetime | None, now: datetime) -> Bar:
-    """The time for which a version was live, or has been since where there is no end."""
-    said = (
-        f"v{number} from {format_day(at, now)} to {format_day(end, now)}"
-        if end
-        else f"v{number} since {format_day(at, now)}"
-    )
+    """Return the bar of a period in which a version was live. No end means that it is still live."""
+    start = format_day(at, now)
+    description = f"v{number} from {start} to {format_day(end, now)}" if end else f"v{number} since {start}"
     labels = (f"v{number} live", f"v{number}") if end is None else (f"v{number}",)
     label = next((label for label in labels if width >= 14 + LETTER_WIDTH * len(label)), "")
-    return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, said)
+    return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, description)
 
 
-def instructions_curve(kept: Sequence[VersionSummary]) -> Curve | None:
-    """The size of the instructions over the versions that are kept; nothing where there is only one."""
-    points = kept[-MAX_POINTS:]
+def instructions_curve(summaries: Sequence[VersionSummary]) -> Curve | None:
+    """Return the length of the instructions by version, or None if there are fewer than two versions."""
+    points = summaries[-MAX_POINTS:]
     if len(points) < 2:
         return None
-    most = max(max(point.size for point in points), 1)
+    max_size = max(max(point.size for point in points), 1)
     step = CHART_WIDTH / (len(points) - 1)
-    places = [f"{index * step:.1f} {38 - point.size / most * 32:.1f}" for index, point in enumerate(points)]
-    line = f"M{' L'.join(places)}"
+    coordinates = [f"{index * step:.1f} {38 - point.size / max_size * 32:.1f}" for index, point in enumerate(points)]
+    line = f"M{' L'.join(coordinates)}"
     first, last = points[0], points[-1]
     return Curve(line, f"{line} V40 H0 z", f"v{first.number}, {first.size:,}", f"v{last.number}, {last.size:,}")
 
 
-def weekly_bars(kept: Sequence[VersionSummary], now: datetime) -> list[Bar]:
-    """How many versions were made in each of the last weeks; weeks begin on Monday."""
+def weekly_bars(summaries: Sequence[VersionSummary], now: datetime) -> list[Bar]:
+    """Return a bar for each of the last weeks with its number of new versions. Weeks begin on Monday."""
     monday = (now - timedelta(days=now.weekday())).date()
-    counts = Counter((monday - sketch.created_at.date() + timedelta(days=6)).days // 7 for sketch in kept)
-    most = max([counts[ago] for ago in range(WEEK_COUNT)] + [1])
+    counts = Counter((monday - summary.created_at.date() + timedelta(days=6)).days // 7 for summary in summaries)
+    max_count = max([counts[ago] for ago in range(WEEK_COUNT)] + [1])
     bars = []
     for index, ago in enumerate(range(WEEK_COUNT - 1, -1, -1)):
-        made = counts[ago] if ago else sum(count for week, count in counts.items() if week <= 0)
-        height = round(made / most * 34, 1)
+        count = counts[ago] if ago else sum(number for week, number in counts.items() if week <= 0)
+        height = round(count / max_count * 34, 1)
         when = "this week" if ago == 0 else f"{ago} week{'s' if ago > 1 else ''} ago"
         bars.append(
             Bar(
@@ -117,13 +112,13 @@ def weekly_bars(kept: Sequence[VersionSummary], now: datetime) -> list[Bar]:
                 round(0.76 * CHART_WIDTH / WEEK_COUNT, 1),
                 height,
                 ago == 0,
-                str(made),
-                f"{made} {when}",
+                str(count),
+                f"{count} {when}",
             )
         )
     return bars
 
 
-def format_day(moment: datetime, now: datetime) -> str:
-    year = f" {moment.year}" if moment.year != now.year else ""
-    return f"{moment.day} {moment:%B}{year}"
+def format_day(time: datetime, now: datetime) -> str:
+    year = f" {time.year}" if time.year != now.year else ""
+    return f"{time.day} {time:%B}{year}"

@@ -1,4 +1,4 @@
-"""A history as it is read: each version with what changed in it, and what is no longer kept."""
+"""Timeline entries of a history: each version with a summary of its changes."""
 
 from __future__ import annotations
 
@@ -20,75 +20,74 @@ from versions_app.models import AgentVersion
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """One version in a history, with what it changed of the version it is based on."""
+    """A version in the history, with its changes since the version that it is based on."""
 
     version: AgentVersion
-    phrases: Sequence[FieldSummary]
-    note: str  # what stands in place of the phrases where there are none
+    changes: Sequence[FieldSummary]
+    note: str  # text if there are no changes
     is_live: bool
     is_head: bool
     is_draft: bool
-    broken: Sequence[MissingReference]
+    missing_references: Sequence[MissingReference]
 
     @property
-    def is_broken(self) -> bool:
-        return bool(self.broken)
+    def has_missing_references(self) -> bool:
+        return bool(self.missing_references)
 
     @property
     def number(self) -> int:
         return self.version.version_number
 
     @property
-    def branches(self) -> bool:
-        """Whether it was not made from the version numbered before it."""
+    def is_branch(self) -> bool:
+        """Return True if the version is not based on the one numbered before it."""
         return self.version.based_on is not None and self.version.based_on != self.number - 1
 
 
 def build_entries(agent: Agent, versions: Iterable[AgentVersion]) -> Sequence[TimelineEntry]:
-    """The versions with their summaries: one query for what they are based on, one where sub-agents are named."""
-    shown = [*versions]
-    pictures = {version.version_number: version.snapshot for version in shown}
-    wanted = {version.based_on for version in shown if version.based_on} - set(pictures)
-    if wanted:
-        bases = agent.versions.filter(version_number__in=wanted).order_by()
+    """Return the entries of versions, with one query for base versions and one for sub-agents."""
+    versions = [*versions]
+    snapshots = {version.version_number: version.snapshot for version in versions}
+    missing = {version.based_on for version in versions if version.based_on} - set(snapshots)
+    if missing:
+        bases = agent.versions.filter(version_number__in=missing).order_by()
         for number, text in bases.values_list("version_number", "snapshot_text"):
-            pictures[number] = json.loads(text)
-    known = usable_sub_agents(agent, shown)
-    return [build_entry(agent, version, pictures, known) for version in shown]
+            snapshots[number] = json.loads(text)
+    known = usable_sub_agents(agent, versions)
+    return [build_entry(agent, version, snapshots, known) for version in versions]
 
 
-def build_entry(agent: Agent, version: AgentVersion, pictures: dict[int, Any], known: Iterable[str]) -> TimelineEntry:
-    phrases: Sequence[FieldSummary] = []
+def build_entry(agent: Agent, version: AgentVersion, snapshots: dict[int, Any], known: Iterable[str]) -> TimelineEntry:
+    changes: Sequence[FieldSummary] = []
     note = "First version"
     if version.based_on is not None:
-        base = pictures.get(version.based_on)
-        phrases = (
-            summarize(base, version.snapshot) if base is not None else summarize_field_names(version.changed_fields)
-        )
+        base = snapshots.get(version.based_on)
+        fields = version.changed_fields
+        changes = summarize_field_names(fields) if base is None else summarize(base, version.snapshot)
         note = f"Same as v{version.based_on}"
     return TimelineEntry(
         version,
-        phrases,
-        "" if phrases else note,
+        changes,
+        "" if changes else note,
         is_live=version.pk == agent.active_version_id,
         is_head=version.pk == agent.head_version_id,
         is_draft=agent.has_draft and version.pk == agent.head_version_id,
-        broken=find_missing_references(version.references, known),
+        missing_references=find_missing_references(version.references, known),
     )
 
 
 def usable_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
-    """The stored agents among those that the versions name which the agent may use."""
-    wanted = {key for version in versions for key in version.references.get("agents", ())}
-    if not wanted:
+    """Return the IDs of the sub-agents that the versions name and the agent may use."""
+    keys = {key for version in versions for key in version.references.get("agents", ())}
+    if not keys:
         return set()
-    usable = Agent.objects.filter(pk__in=wanted).usable_by(agent.owner_id)
+    usable = Agent.objects.filter(pk__in=keys).usable_by(agent.owner_id)
     return set(usable.values_list("pk", flat=True))
 
 
 @dataclass(frozen=True)
 class VersionSummary:
-    """A version in so far as the charts and the filters need it."""
+    """The fields of a version that charts and filters need."""
 
     number: int
     name: str
@@ -98,27 +97,28 @@ class VersionSummary:
 
 
 def version_summaries(agent: Agent) -> Sequence[VersionSummary]:
-    """Every version that is kept, oldest first, in one query that reads no picture into memory."""
-    size = Length(KT("picture__instructions"))
-    rows = agent.versions.annotate(picture=Cast("snapshot_text", JSONField()))
+    """Return all versions, oldest first, without loading their snapshots."""
+    size = Length(KT("configuration__instructions"))
+    rows = agent.versions.annotate(configuration=Cast("snapshot_text", JSONField()))
     columns = rows.order_by("version_number").values_list("version_number", "name", "created_at", "author_name", size)
-    return [VersionSummary(number, name, made, author, length or 0) for number, name, made, author, length in columns]
+    return [VersionSummary(number, name, time, author, length or 0) for number, name, time, author, length in columns]
 
 
 def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:
-    """The versions that changed a field, by its wire name. As text: SQLite cannot look inside a JSON list."""
+    """Return the versions that changed a field, by its wire name."""
+    # Compare as text: SQLite has no lookup into a JSON list.
     return versions.annotate(fields_text=Cast("changed_fields", TextField())).filter(
         fields_text__contains=f'"{field}"'
     )
 
 
-def pruned_message(agent: Agent, kept: int) -> str:
-    """A sentence on the versions that are no longer kept; empty where all of them are."""
-    count = agent.last_version_number - kept
+def pruned_message(agent: Agent, version_count: int) -> str:
+    """Return a sentence about pruned and deleted versions, or an empty string if there are none."""
+    count = agent.last_version_number - version_count
     if count <= 0:
         return ""
     noun = "version was" if count == 1 else "versions were"
     return (
-        f"{count} older {noun} pruned or deleted. What is live, what was live before, the draft and pinned versions "
-        "always stay."
+        f"{count} older {noun} pruned or deleted. Pruning never removes the live version, the previous live version, "
+        "the draft and pinned versions."
     )

@@ -1,7 +1,7 @@
-"""Whether the history keeps its promises: every pointer, number, hash and picture, and the trigger that guards them.
+"""The integrity check of all histories: pointers, numbers, hashes, snapshots and triggers.
 
-A repair loses nothing: it moves a pointer that points nowhere, records a row that history missed, raises a counter or
-puts the trigger back. What has no such repair, such as a snapshot that is not what its hash says, is only reported.
+A repair never loses data. It sets a dangling pointer, records an unrecorded row, raises a counter or reinstalls a
+trigger. Other faults, such as a snapshot that does not match its hash, are only reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CATCH_UP_MESSAGE = "Caught up with changes made outside the application"
 
 @dataclass(frozen=True)
 class Fault:
-    """A promise that is not kept; `kind` is a stable word."""
+    """A violated invariant. `kind` is a stable identifier."""
 
     kind: str
     agentId: str
@@ -46,7 +46,7 @@ class Fault:
 
 
 def run_check(job: Job) -> dict[str, Any]:
-    """Look at every agent and version, a batch at a time; with `repair` mend what can be mended without loss."""
+    """Check every agent and version in batches. With `repair`, repair the faults that can be repaired."""
     repair = bool(job.parameters.get("repair"))
     state: dict[str, Any] = job.cursor or {"after": "", "versions": 0, "counts": {}, "repaired": 0, "faults": []}
     if job.cursor is None:
@@ -58,10 +58,10 @@ def run_check(job: Job) -> dict[str, Any]:
         state["versions"] += check_versions(batch, state)
         state["after"] = batch[-1].pk
         job.report_progress(done=job.done + len(batch), cursor=state)
-    found = sum(state["counts"].values())
-    if left := found - state["repaired"]:
-        log.error("The check of the history found %d faults that nobody repaired; see job %s.", left, job.pk)
-    return {"agents": job.done, "found": found, **{key: state[key] for key in RESULT_KEYS}}
+    fault_count = sum(state["counts"].values())
+    if unrepaired := fault_count - state["repaired"]:
+        log.error("The history check found %d unrepaired faults. See job %s.", unrepaired, job.pk)
+    return {"agents": job.done, "found": fault_count, **{key: state[key] for key in RESULT_KEYS}}
 
 
 def record_faults(state: dict[str, Any], faults: list[Fault]) -> None:
@@ -79,7 +79,7 @@ def check_trigger(repair: bool) -> list[Fault]:
         return []
     if repair:
         triggers.install("default")
-    return [Fault("trigger", "", "The trigger that keeps snapshots from changing is missing.", repair)]
+    return [Fault("trigger", "", "The trigger that protects versions from changes is missing.", repair)]
 
 
 def check_search_triggers(repair: bool) -> list[Fault]:
@@ -87,12 +87,11 @@ def check_search_triggers(repair: bool) -> list[Fault]:
         return []
     if repair:
         database.reinstall()
-    return [Fault("search", "", "The triggers that keep the index of words are missing.", repair)]
+    return [Fault("search", "", "The triggers that maintain the search index are missing.", repair)]
 
 
 def agents_to_check() -> QuerySet[Agent]:
-    """Agents with their two versions, their rows of the index, the lowest and highest number, and what the log says
-    is live."""
+    """Return agents with their two versions, index rows, lowest and highest number, and the logged live version."""
     numbers = AgentVersion.objects.filter(agent=OuterRef("pk")).values("version_number")
     moves = Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk")
     return (
@@ -107,7 +106,7 @@ def agents_to_check() -> QuerySet[Agent]:
 
 
 def check_agent(agent: Any, repair: bool) -> list[Fault]:
-    """What is wrong with an examined agent, looked at again under its lock where anything is."""
+    """Return the faults of an agent. Recheck it under its lock if there are any."""
     if not any(find_faults(agent)):
         return []
     with transaction.atomic():
@@ -116,26 +115,26 @@ def check_agent(agent: Any, repair: bool) -> list[Fault]:
         if row is None or not faults or not repair:
             return faults
         repair_row(row)
-        left = {fault.kind for fault in find_faults(agents_to_check().get(pk=row.pk))}
-        return [replace(fault, repaired=fault.kind not in left) for fault in faults]
+        remaining = {fault.kind for fault in find_faults(agents_to_check().get(pk=row.pk))}
+        return [replace(fault, repaired=fault.kind not in remaining) for fault in faults]
 
 
 def find_faults(agent: Any) -> Iterator[Fault]:
-    """The promises of one examined row."""
+    """Yield the faults of an annotated agent row."""
     yield from find_pointer_faults(agent, "active", agent.active_version)
     yield from find_pointer_faults(agent, "head", agent.head_version)
     head = agent.head_version
     if owns_version(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
-        yield Fault("row", agent.pk, f"The row is not the picture of its head, version {head.version_number}.")
+        yield Fault("row", agent.pk, f"The row differs from its head, version {head.version_number}.")
     if (agent.highest or 0) > agent.last_version_number:
-        said = f"The counter stands at {agent.last_version_number}, below version {agent.highest}."
-        yield Fault("counter", agent.pk, said)
+        message = f"The version counter is {agent.last_version_number}, but version {agent.highest} exists."
+        yield Fault("counter", agent.pk, message)
     if agent.lowest == 0:
         yield Fault("number", agent.pk, "A version has the number 0.")
     if agent.active_version_id and agent.logged != agent.active_version_id:
-        yield Fault("activation", agent.pk, "The newest activation does not name the version that is live.")
+        yield Fault("activation", agent.pk, "The newest live history entry does not name the live version.")
     if not is_indexed(agent):
-        yield Fault("index", agent.pk, "What lists search and filter by is not what its versions say.")
+        yield Fault("index", agent.pk, "The search index differs from the versions.")
 
 
 def find_pointer_faults(agent: Agent, name: str, version: AgentVersion | None) -> Iterator[Fault]:
@@ -146,7 +145,7 @@ def find_pointer_faults(agent: Agent, name: str, version: AgentVersion | None) -
 
 
 def is_indexed(agent: Agent) -> bool:
-    """Whether lists find an agent by what it says; a version that cannot be read is another fault."""
+    """Return True if the search index matches the agent. An unreadable version is a different fault."""
     if not (owns_version(agent, agent.active_version) and owns_version(agent, agent.head_version)):
         return True
     try:
@@ -156,18 +155,21 @@ def is_indexed(agent: Agent) -> bool:
 
 
 def reindex(agent: Agent) -> bool:
-    """Index an agent anew where its rows of the index are wrong; whether they were. Its `index` may be prefetched."""
+    """Rebuild the index rows of an agent if they are wrong. Return True if they were.
+
+    The `index` of the agent may be prefetched.
+    """
     if is_indexed(agent):
         return False
     with transaction.atomic():
         row = Agent.objects.get_locked(agent.pk)
-        if wrong := not is_indexed(row):
+        if is_wrong := not is_indexed(row):
             search_index.rebuild_index(row)
-    return wrong
+    return is_wrong
 
 
 def repair_row(row: Any) -> None:
-    """Put right what can be put right without losing anything; the caller holds the row's lock."""
+    """Repair an agent without losing data. The caller holds the lock of the row."""
     newest = row.versions.order_by("-version_number").first()
     number = max(row.last_version_number, newest.version_number if newest else 0)
     values: dict[str, Any] = {"last_version_number": number, "revision": row.revision + 1}
@@ -178,11 +180,11 @@ def repair_row(row: Any) -> None:
     Agent.objects.filter(pk=row.pk).update_unguarded(**values)
     with change(message=CATCH_UP_MESSAGE):
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
-        mended: Any = agents_to_check().get(pk=row.pk)
-        if mended.active_version and mended.logged != mended.active_version_id:
-            before = row.versions.filter(pk=mended.logged).first()
-            write_batch.insert_row(build_activation(mended, before, mended.active_version, CATCH_UP_MESSAGE))
-    reindex(mended)
+        repaired: Any = agents_to_check().get(pk=row.pk)
+        if repaired.active_version and repaired.logged != repaired.active_version_id:
+            before = row.versions.filter(pk=repaired.logged).first()
+            write_batch.insert_row(build_activation(repaired, before, repaired.active_version, CATCH_UP_MESSAGE))
+    reindex(repaired)
 
 
 def owns_version(row: Agent, version: AgentVersion | None) -> bool:
@@ -190,14 +192,14 @@ def owns_version(row: Agent, version: AgentVersion | None) -> bool:
 
 
 def check_versions(agents: list[Agent], state: dict[str, Any]) -> int:
-    """Report the versions of these agents that are not what they say; returns how many there are."""
+    """Record the faults of the versions of these agents. Return the number of versions."""
     versions = AgentVersion.objects.filter(agent__in=[agent.pk for agent in agents]).order_by()
     fields = ("agent_id", "version_number", "based_on", "snapshot_text", "snapshot_hash")
     count = 0
     for agent_id, number, based_on, text, stored_hash in versions.values_list(*fields).iterator(chunk_size=2000):
         count += 1
         if sha256_hex(text) != stored_hash:
-            record_faults(state, [Fault("hash", agent_id, f"Version {number} is not what its hash says.")])
+            record_faults(state, [Fault("hash", agent_id, f"Version {number} does not match its hash.")])
         elif not is_canonical(text):
             record_faults(state, [Fault("snapshot", agent_id, f"Version {number} is not canonical JSON.")])
         if based_on is not None and based_on >= number:

@@ -1,4 +1,4 @@
-"""The database itself refuses to change a snapshot."""
+"""The database trigger that rejects changes of versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import connections, transaction
 TABLE = "versions_app_agentversion"
 TRIGGER_NAME = "agent_version_is_immutable"
 TRIGGER_MESSAGE = "A version never changes; save the agent to make a new one."
-# Not the link to the author, which ends with the user, nor the references, which may be read out of a snapshot anew.
+# Without author_id, which becomes null with the user, and without references, which can be derived again.
 IMMUTABLE_COLUMNS = (
     "id",
     "agent_id",
@@ -35,7 +35,7 @@ POSTGRESQL_STATEMENTS = (
 """,
 )
 
-SQLITE_STATEMENTS = (  # it runs one statement at a time, and replaces no trigger
+SQLITE_STATEMENTS = (  # SQLite runs one statement at a time and cannot replace a trigger
     f"DROP TRIGGER IF EXISTS {TRIGGER_NAME}",
     f"""
     CREATE TRIGGER {TRIGGER_NAME} BEFORE UPDATE ON {TABLE} FOR EACH ROW
@@ -46,9 +46,9 @@ SQLITE_STATEMENTS = (  # it runs one statement at a time, and replaces no trigge
 
 
 def install(using: str, **kwargs: Any) -> None:
-    """Make the trigger after every migration: a table that SQLite rebuilt has lost it."""
+    """Install the trigger. Called after every migration, because SQLite drops it when it rebuilds the table."""
     connection = connections[using]
-    if TABLE not in connection.introspection.table_names():  # migrated back to before the first migration
+    if TABLE not in connection.introspection.table_names():  # all migrations were reversed
         return
     with transaction.atomic(using), connection.cursor() as cursor:
         for statement in POSTGRESQL_STATEMENTS if connection.vendor == "postgresql" else SQLITE_STATEMENTS:
@@ -56,7 +56,7 @@ def install(using: str, **kwargs: Any) -> None:
 
 
 def is_installed(using: str = "default") -> bool:
-    """Whether the trigger is there."""
+    """Return True if the trigger exists."""
     connection = connections[using]
     table, column = ("pg_trigger", "tgname") if connection.vendor == "postgresql" else ("sqlite_master", "name")
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The acts that move neither live nor the draft: naming, saving by hand, deleting, duplicating."""
+"""The actions on versions that do not publish: describe, save a named version, delete, duplicate."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def delete(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         version = get_version(agent, number)
         try:
             version.remove_locked(agent)
-        except ValidationError as refusal:
-            return render_delete_dialog(request, agent, version, refusal.messages[0], 409)
-    return success_response(request, agent, f"v{number} was deleted.")
+        except ValidationError as error:
+            return render_delete_dialog(request, agent, version, error.messages[0], 409)
+    return success_response(request, agent, f"v{number} deleted.")
 
 
 def render_delete_dialog(
@@ -59,12 +59,12 @@ def render_delete_dialog(
 @require_http_methods(GET_POST)
 @login_required
 def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """The name, the message and the pin of a version."""
+    """Edit the name, message and pin of a version."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
         version = get_version(agent, number)
-        said = {name: getattr(version, name) for name in DescribeForm.base_fields}
-        return render_describe_dialog(request, agent, version, DescribeForm(initial=said))
+        initial = {name: getattr(version, name) for name in DescribeForm.base_fields}
+        return render_describe_dialog(request, agent, version, DescribeForm(initial=initial))
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         version = get_version(agent, number)
@@ -74,7 +74,7 @@ def describe(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 
         version.update_description_locked(**form.cleaned_data)
 
-    return success_response(request, agent, f"Saved the name, message and pin of v{number}.")
+    return success_response(request, agent, f"Name, message and pin of v{number} saved.")
 
 
 def render_describe_dialog(
@@ -82,7 +82,7 @@ def render_describe_dialog(
 ) -> HttpResponse:
     context = {
         **confirmation_context(request, agent, version, form, "", Role.EDITOR),
-        "title": f"Name and pin v{version.version_number}",
+        "title": f"Edit name, message and pin of v{version.version_number}",
         "body": "versions/_describe.html",
         "buttons": [{"label": "Save", "kind": "primary", "save": True}],
     }
@@ -92,7 +92,7 @@ def render_describe_dialog(
 @require_http_methods(GET_POST)
 @login_required
 def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A named version by hand, equal to the head; it does not go live."""
+    """Save a copy of the head as a named version. It is not published."""
     if request.method != "POST":
         agent = get_agent(request, agent_id)
         return render_snapshot_dialog(request, agent, DescribeForm(initial={"pinned": True}))
@@ -102,19 +102,19 @@ def snapshot(request: HttpRequest, agent_id: str) -> HttpResponse:
         if not form.is_valid():
             return render_snapshot_dialog(request, agent, form, 422)
 
-        said = form.cleaned_data
-        with change(message=said["change_message"], name=said["name"]):
-            version = AgentVersion.objects.snapshot_locked(agent, pinned=said["pinned"])
+        values = form.cleaned_data
+        with change(message=values["change_message"], name=values["name"]):
+            version = AgentVersion.objects.snapshot_locked(agent, pinned=values["pinned"])
 
-    return success_response(request, agent, f"v{version.version_number} was saved.")
+    return success_response(request, agent, f"v{version.version_number} saved.")
 
 
 def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: DescribeForm, status: int = 200) -> HttpResponse:
     context = {
         **confirmation_context(request, agent, agent.head_version, form, "", Role.EDITOR),
-        "title": "Save a named version",
+        "title": "Save named version",
         "body": "versions/_snapshot.html",
-        "buttons": [{"label": "Save the version", "kind": "primary", "save": True}],
+        "buttons": [{"label": "Save version", "kind": "primary", "save": True}],
     }
     return render_dialog(request, context, status)
 
@@ -122,24 +122,24 @@ def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: DescribeFor
 @require_http_methods(GET_POST)
 @login_required
 def duplicate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """A new agent that begins with this version."""
+    """Create an agent with the configuration of a version."""
     agent = get_agent(request, agent_id)
     version = get_version(agent, number)
     owners = owner_choices(request, Role.EDITOR)
     form = DuplicateForm(request.POST or None, agent=agent, version=version, owners=owners)
     if form.is_valid():
-        said = form.cleaned_data
+        values = form.cleaned_data
         try:
             with transaction.atomic():
-                copy = agent.duplicate(said["id"], said["owner_id"], version, said["name"])
+                copy = agent.duplicate(values["id"], values["owner_id"], version, values["name"])
         except IntegrityError:
-            form.add_error("id", "Somebody took this id just now.")
-        except ValidationError as refusal:
-            form.add_error(None, refusal.messages)
+            form.add_error("id", "This ID is already in use. Choose another one.")
+        except ValidationError as error:
+            form.add_error(None, error.messages)
         else:
-            messages.success(request, f"{copy.name} was created from v{number} of {agent.name}, and v1 is live.")
-            to = redirect("agents:edit", copy.pk)
-            return HttpResponseClientRedirect(to.url) if is_htmx(request) else to
+            messages.success(request, f"{copy.name} created from v{number} of {agent.name}. v1 is live.")
+            response = redirect("agents:edit", copy.pk)
+            return HttpResponseClientRedirect(response.url) if is_htmx(request) else response
     return render_duplicate_dialog(request, agent, version, form, 422 if form.is_bound else 200)
 
 
@@ -148,9 +148,9 @@ def render_duplicate_dialog(
 ) -> HttpResponse:
     context = {
         **confirmation_context(request, agent, version, form, "", Role.VIEWER),
-        "title": f"Duplicate from v{version.version_number}",
+        "title": f"Duplicate v{version.version_number} as new agent",
         "body": "versions/_duplicate.html",
-        "buttons": [{"label": "Create the copy", "kind": "primary", "save": True}],
-        "why_not": "" if form.owners else "Creating an agent needs the role editor for some owner.",
+        "buttons": [{"label": "Create agent", "kind": "primary", "save": True}],
+        "why_not": "" if form.owners else "Creating an agent needs the Editor role in a team.",
     }
     return render_dialog(request, context, status)

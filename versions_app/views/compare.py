@@ -1,4 +1,4 @@
-"""Comparing: any two versions of an agent, and unsaved text with what is saved."""
+"""The comparison of any two versions of an agent."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from versions_app.compare.sections import Section, build_sections
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import history_url
 
-POINTER_NAMES = ("live", "head")
+POINTER_LABELS = {"live": "Live", "head": "Draft"}
+POINTER_NAMES = tuple(POINTER_LABELS)
 
 
 @require_safe
 @login_required
 def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """What differs between two versions, by meaning."""
+    """Show the differences between two versions."""
     agent = get_agent(request, agent_id)
     if "version" in request.GET:
         return redirect_to_pair(request, agent)
-    asked = [request.GET.get(name) or word for name, word in zip(("from", "to"), POINTER_NAMES, strict=True)]
-    before, after = get_versions(agent, asked)
+    labels = [request.GET.get(name) or word for name, word in zip(("from", "to"), POINTER_NAMES, strict=True)]
+    before, after = get_versions(agent, labels)
     layout = "unified" if request.GET.get("layout") == "unified" else "sides"
-    found = build_sections(
+    differences = build_sections(
         before.snapshot, after.snapshot, side_by_side=layout == "sides", unfolded=request.GET.getlist("unfold")
     )
     context = {
@@ -40,29 +41,29 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
         "agent": agent,
         "before": before,
         "after": after,
-        "both": [version_context(agent, version) for version in (before, after)],
+        "sides": [version_context(agent, version) for version in (before, after)],
         **action_context(request, agent, (before, after)),
         "choices": version_choices(agent),
-        "sections": found,
-        "changes": count_changes(found),
-        "unchanged": unchanged_labels(found),
-        **link_context(asked, layout),
+        "sections": differences,
+        "changes": count_changes(differences),
+        "unchanged": unchanged_labels(differences),
+        **link_context(labels, layout),
     }
     return render(request, "versions/compare.html", context)
 
 
 def action_context(request: HttpRequest, agent: Agent, pair: Sequence[AgentVersion]) -> dict[str, Any]:
-    """What may be done from here with either version, by this caller: the head is what restoring would come to."""
-    allowed, each = permission_context(request, agent), dict.fromkeys(pair)
+    """Return which of the versions the user may restore and publish. Restoring the head would change nothing."""
+    permissions, versions = permission_context(request, agent), dict.fromkeys(pair)
     return {
-        "restorable": [one for one in each if allowed["may_edit"] and one.pk != agent.head_version_id],
-        "releasable": [one for one in each if allowed["may_publish"] and one.pk != agent.active_version_id],
-        "limits": allowed["limits"],
+        "restorable": [v for v in versions if permissions["may_edit"] and v.pk != agent.head_version_id],
+        "publishable": [v for v in versions if permissions["may_publish"] and v.pk != agent.active_version_id],
+        "limits": permissions["limits"],
     }
 
 
 def version_context(agent: Agent, version: AgentVersion) -> dict[str, Any]:
-    """A version beside its badges."""
+    """Return the context of a version and its chips."""
     return {
         "version": version,
         "is_live": version.pk == agent.active_version_id,
@@ -71,11 +72,11 @@ def version_context(agent: Agent, version: AgentVersion) -> dict[str, Any]:
     }
 
 
-def link_context(asked: Sequence[str], layout: str) -> dict[str, Any]:
-    """The comparison that was asked for, as it stands in links."""
-    pair, swapped = ({"from": asked[first], "to": asked[1 - first]} for first in (0, 1))
+def link_context(labels: Sequence[str], layout: str) -> dict[str, Any]:
+    """Return the query strings of links to this comparison."""
+    pair, swapped = ({"from": labels[first], "to": labels[1 - first]} for first in (0, 1))
     return {
-        "asked": asked,
+        "compared": labels,
         "layout": layout,
         "side_by_side": layout == "sides",
         "pair": urlencode(pair),
@@ -84,52 +85,50 @@ def link_context(asked: Sequence[str], layout: str) -> dict[str, Any]:
     }
 
 
-def unchanged_labels(found: Sequence[Section]) -> list[str]:
-    """The labels of the fields that do not differ."""
-    changed = {each.field for each in found}
+def unchanged_labels(differences: Sequence[Section]) -> list[str]:
+    """Return the labels of the fields that do not differ."""
+    changed = {section.field for section in differences}
     return [label for field, label in FIELD_LABELS.items() if field not in changed]
 
 
 def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
-    """The comparison of the two versions that were ticked, the older one first; of one, with live."""
-    ticked = sorted({parse_number(value) for value in request.GET.getlist("version")} - {0})
-    pair = [*ticked, "head"] if len(ticked) < 2 else [ticked[0], ticked[-1]]
-    query = urlencode({"from": str(pair[0] if ticked else "live"), "to": str(pair[-1])})
+    """Redirect to the comparison of the selected versions, older first. A single one is compared with the head."""
+    selected = sorted({parse_number(value) for value in request.GET.getlist("version")} - {0})
+    pair = [*selected, "head"] if len(selected) < 2 else [selected[0], selected[-1]]
+    query = urlencode({"from": str(pair[0] if selected else "live"), "to": str(pair[-1])})
     return redirect(f"{history_url('compare', agent)}?{query}")
 
 
-def get_versions(agent: Agent, asked: Sequence[str]) -> list[AgentVersion]:
-    """Two versions of an agent by number, `live` or `head`, in one query."""
+def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
+    """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
     pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
-    numbers = [pointers.get(word) or parse_number(word) for word in asked]
-    found = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
-    if not all(number in found for number in numbers):
+    numbers = [pointers.get(label) or parse_number(label) for label in labels]
+    versions = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
+    if not all(number in versions for number in numbers):
         raise Http404
-    return [found[number] for number in numbers]
+    return [versions[number] for number in numbers]
 
 
 def pointer_numbers(agent: Agent) -> list[int]:
-    """The numbers of the live and the head version."""
+    """Return the numbers of the live and the head version."""
     pointers: Any = (agent.active_version, agent.head_version)
     return [version.version_number for version in pointers]
 
 
 def version_choices(agent: Agent) -> list[tuple[str, str]]:
-    """What may be compared, as values and words for a select."""
-    known = [
-        (word, f"{word.title()} (v{number})")
-        for word, number in zip(POINTER_NAMES, pointer_numbers(agent), strict=True)
-    ]
+    """Return the options of the version selects as values and labels."""
+    pointers = zip(POINTER_NAMES, pointer_numbers(agent), strict=True)
+    options = [(name, f"{POINTER_LABELS[name]} (v{number})") for name, number in pointers]
     for number, name in agent.versions.values_list("version_number", "name"):
-        known.append((str(number), f"v{number}  {name}".strip()))
-    return known
+        options.append((str(number), f"v{number}  {name}".strip()))
+    return options
 
 
-def count_changes(found: Sequence[Section]) -> int:
-    """How many steps `n` and `p` take."""
-    rows = sum(row.change is not None for each in found for block in each.blocks for row in block.rows)
+def count_changes(differences: Sequence[Section]) -> int:
+    """Return the number of changes through which the keys `n` and `p` step."""
+    rows = sum(row.change is not None for section in differences for block in section.blocks for row in block.rows)
     return (
         rows
-        + sum(item.change is not None for each in found for item in each.items)
-        + sum(len(each.paths) for each in found)
+        + sum(item.change is not None for section in differences for item in section.items)
+        + sum(len(section.paths) for section in differences)
     )

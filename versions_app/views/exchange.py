@@ -1,4 +1,4 @@
-"""Export and import: a job each, with a page that follows it."""
+"""The pages of exports and imports. Each runs as a job with a progress page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def user_jobs(request: HttpRequest) -> JobQuerySet:
 
 
 def get_job(request: HttpRequest, job_id: UUID) -> Job:
-    """A job of the person's own; somebody else's does not exist."""
+    """Return a job of the user. Raises Http404 for jobs of others."""
     return get_object_or_404(user_jobs(request), pk=job_id)
 
 
@@ -47,7 +47,7 @@ def can_import(request: HttpRequest) -> bool:
 @require_safe
 @login_required
 def job_list(request: HttpRequest) -> HttpResponse:
-    """Where agents go out and come in, and one's own jobs that did it."""
+    """Show the export and import forms, and the user's recent jobs."""
     return render_job_list(request, UploadForm())
 
 
@@ -62,16 +62,16 @@ def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200) -
     return render(request, "exchange/list.html", context, status=status)
 
 
-# --- Out
+# --- Export
 
 
 @require_POST
 @login_required
 def export(request: HttpRequest) -> HttpResponse:
-    """Export the agents that were ticked, or where none were named all that the person may see."""
+    """Start an export of the selected agents, or of all visible ones if none are named."""
     parameters: dict[str, Any] = {"role": max_role(request.user)}
-    if chosen := request.POST.getlist("agent"):
-        parameters["agents"] = [each.replace("\0", "") for each in chosen[:MAX_AGENTS]]
+    if agent_ids := request.POST.getlist("agent"):
+        parameters["agents"] = [agent_id.replace("\0", "") for agent_id in agent_ids[:MAX_AGENTS]]
     elif "selected" in request.POST:
         return redirect("agents:list")
 
@@ -84,7 +84,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
-    """What an export wrote."""
+    """Download the file of an export."""
     job = get_job(request, job_id)
     report = Report(job)
     if not (report.is_export and report.has_file):
@@ -94,14 +94,14 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
 
 
-# --- In
+# --- Import
 
 
 @require_POST
 @login_required
 @accepts_upload
 def upload(request: HttpRequest) -> HttpResponse:
-    """Keep a file and check it: a dry run says what taking it in would do."""
+    """Store a file and start a dry run, which reports what an import would do."""
     form = UploadForm(request.POST, request.FILES, was_too_large=getattr(request, "was_too_large", False))
     if not can_import(request):
         return render_job_list(request, form, 403)
@@ -114,22 +114,22 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 def start_check(request: HttpRequest, file: UploadedFile) -> Job:
-    """Start the dry run of a file, in the place of an earlier one that was never taken in."""
+    """Start the dry run of a file and delete earlier files that were never imported."""
     for old in user_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
         (exchange_folder() / f"{old.pk}.upload").unlink(missing_ok=True)
     parameters = {"name": file.name, "dryRun": True, "keep": True, "role": max_role(request.user)}
     with transaction.atomic():
         job = enqueue(IMPORT, parameters, requested_by=request.user)
-        with (exchange_folder() / f"{job.pk}.upload").open("wb") as kept:
+        with (exchange_folder() / f"{job.pk}.upload").open("wb") as stored:
             for chunk in file.chunks():
-                kept.write(chunk)
+                stored.write(chunk)
     return job
 
 
 @require_POST
 @login_required
 def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """Take the checked file in, once."""
+    """Start the import of a checked file. Each file is imported at most once."""
     checked = get_job(request, job_id)
     report = Report(checked)
     if not (checked.kind == IMPORT and report.is_dry and report.is_done):
@@ -145,24 +145,24 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     return redirect("exchange:job", job.pk)
 
 
-# --- One job
+# --- Job pages
 
 
 @require_safe
 @login_required
 def view_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """How far a job is, and what came of it; it may be read again and again."""
+    """Show the progress or the result of a job."""
     return render_job(request, get_job(request, job_id))
 
 
 @require_safe
 @login_required
 def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """The same as a fragment, asked for until the job is over."""
+    """Render the progress as a fragment, polled until the job is over."""
     context = job_context(request, get_job(request, job_id))
     response = render(request, "exchange/_job.html", context)
     if context["report"].is_over:
-        trigger_client_event(response, "job-finished", {"target": "body", "message": context["report"].sentence})
+        trigger_client_event(response, "job-finished", {"target": "body", "message": context["report"].summary})
     return response
 
 
@@ -171,9 +171,9 @@ def render_job(request: HttpRequest, job: Job, status: int = 200) -> HttpRespons
 
 
 def job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
-    """What the page of a job shows of it."""
+    """Return the template context of the page of a job."""
     report, show = Report(job), request.GET.get("show", "")
-    page = Paginator(report.only(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(report.with_action(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "nav": "agents",
         "report": report,

@@ -1,4 +1,4 @@
-"""The pages that read a history: its timeline, one version, and who moved live when."""
+"""The read-only pages of a history: timeline, version and live history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_RECENT_VERSIONS = 5
 
 
 def header_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
-    """What the head of every page of a history shows."""
+    """Return the context of the header of every page of a history."""
     return {
         "nav": "agents",
         "agent": agent,
@@ -43,11 +43,13 @@ def header_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
 @require_safe
 @login_required
 def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The history of an agent, newest first."""
+    """Show the versions of an agent, newest first."""
     agent = get_agent(request, agent_id)
-    kept = version_summaries(agent)
-    filters = VersionFilterForm(request.GET, sorted({sketch.author_name for sketch in kept if sketch.author_name}))
-    page = Paginator(filters.narrow(agent.versions.all()), VERSIONS_PER_PAGE).get_page(request.GET.get("page"))
+    summaries = version_summaries(agent)
+    authors = sorted({summary.author_name for summary in summaries if summary.author_name})
+    filters = VersionFilterForm(request.GET, authors)
+    paginator = Paginator(filters.filter_versions(agent.versions.all()), VERSIONS_PER_PAGE)
+    page = paginator.get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
 
@@ -58,9 +60,9 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
         "query": query.urlencode(),
         "page": page,
         "entries": build_entries(agent, page.object_list),
-        "kept": len(kept),
-        "gone": pruned_message(agent, len(kept)),
-        "charts": build_charts(agent, kept),
+        "version_count": len(summaries),
+        "pruned_message": pruned_message(agent, len(summaries)),
+        "charts": build_charts(agent, summaries),
     }
     return render(request, "versions/list.html", context)
 
@@ -68,16 +70,16 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
 @require_safe
 @login_required
 def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The newest versions, as a fragment for the page of the agent."""
+    """Render the newest versions, a fragment of the editor."""
     agent = get_agent(request, agent_id)
-    shown = build_entries(agent, agent.versions.all()[:MAX_RECENT_VERSIONS])
-    return render(request, "versions/_recent.html", {**header_context(request, agent), "entries": shown})
+    entries = build_entries(agent, agent.versions.all()[:MAX_RECENT_VERSIONS])
+    return render(request, "versions/_recent.html", {**header_context(request, agent), "entries": entries})
 
 
 @require_safe
 @login_required
 def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """One version, to be read."""
+    """Show a version."""
     agent = get_agent(request, agent_id)
     version = get_version(agent, number)
     based_on = agent.versions.filter(version_number=version.based_on or 0).first()
@@ -88,7 +90,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         "version": version,
         "entry": entry,
         "changed": sections_since(based_on, version, request.GET.getlist("unfold")),
-        "parts": config_sections(version.snapshot, entry.broken),
+        "parts": config_sections(version.snapshot, entry.missing_references),
         "unset": unset_labels(version.snapshot),
         "newer": numbers.filter(version_number__gt=number).order_by("version_number").first(),
         "older": numbers.filter(version_number__lt=number).order_by("-version_number").first(),
@@ -97,7 +99,7 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 
 
 def sections_since(before: AgentVersion | None, after: AgentVersion, unfolded: Collection[str]) -> Sequence[Section]:
-    """What differs, where there is still something to compare with."""
+    """Return the differences from `before`, or nothing if that version does not exist."""
     if before is None:
         return []
     return build_sections(before.snapshot, after.snapshot, side_by_side=False, unfolded=unfolded)
@@ -106,7 +108,7 @@ def sections_since(before: AgentVersion | None, after: AgentVersion, unfolded: C
 @require_safe
 @login_required
 def download_version(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """One version as a file, as the API answers it."""
+    """Download a version as JSON, in the format of the API."""
     agent = get_agent(request, agent_id)
     version = get_version(agent, number)
     body = json.loads(full_version_json(version, agent))
@@ -118,12 +120,12 @@ def download_version(request: HttpRequest, agent_id: str, number: int) -> HttpRe
 @require_safe
 @login_required
 def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Who moved live when, newest first; the newest move can be undone."""
+    """Show the live history, newest first. The newest entry can be undone."""
     agent = get_agent(request, agent_id)
     page = Paginator(agent.activations.all(), VERSIONS_PER_PAGE).get_page(request.GET.get("page"))
-    kept = version_summaries(agent)
+    summaries = version_summaries(agent)
     newest = page.object_list[0] if page.number == 1 and page.object_list else None
-    numbers = {sketch.number for sketch in kept}
+    numbers = {summary.number for summary in summaries}
     context = {
         **header_context(request, agent),
         "tab": "activations",
@@ -132,8 +134,8 @@ def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
         "can_undo": newest is not None and newest.from_version_number in numbers,
         "undo_url": newest and history_url("undo", agent, newest.pk),
         "numbers": numbers,
-        "kept": len(kept),
-        "gone": pruned_message(agent, len(kept)),
-        "charts": build_charts(agent, kept),
+        "version_count": len(summaries),
+        "pruned_message": pruned_message(agent, len(summaries)),
+        "charts": build_charts(agent, summaries),
     }
     return render(request, "versions/activations.html", context)

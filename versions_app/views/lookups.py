@@ -1,4 +1,4 @@
-"""What the pages of a history share: find, ask and answer."""
+"""Lookups, dialog contexts and responses that the pages of a history share."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from versions_app.models import AgentVersion
 
 
 def get_agent_with_versions(request: HttpRequest, agent_id: str) -> Agent:
-    """The agent with both of its pictures, for whoever compares them."""
+    """Return a visible agent with its live and head version. Raises Http404."""
     return get_object_or_404(visible_agents(request).with_versions(), pk=agent_id)
 
 
 def get_version(agent: Agent, number: int) -> AgentVersion:
-    """A version is found through its agent, never by itself."""
+    """Return a version of the agent. Raises Http404."""
     return get_object_or_404(agent.versions, version_number=number)
 
 
 def confirmation_context(
     request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Any, notice: str, role: Role
 ) -> dict[str, Any]:
-    """What every question of an act shows: what it is about, and why the caller may not."""
+    """Return the context of every confirmation dialog, with the reason if the user lacks the role."""
     return {
         "agent": agent,
         "history": True,
@@ -47,7 +47,7 @@ def confirmation_context(
 def success_response(
     request: HttpRequest, agent: Agent, message: str, *, undo: str = "", activated: bool = False
 ) -> HttpResponse:
-    """After an act: events for htmx, so that the page tells the truth without a reload, else the history anew."""
+    """Respond to a successful action: events that update the page for HTMX, else a redirect to the history."""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("versions:list", agent.pk)
@@ -59,7 +59,7 @@ def success_response(
 
 
 def failure_response(request: HttpRequest, agent: Agent, message: str) -> HttpResponse:
-    """What was asked could not be done and nothing changed."""
+    """Respond to an action that failed without any change."""
     if not is_htmx(request):
         messages.error(request, message)
         return redirect("versions:list", agent.pk)
@@ -68,5 +68,5 @@ def failure_response(request: HttpRequest, agent: Agent, message: str) -> HttpRe
     return response
 
 
-def history_url(name: str, agent: Agent, *more: Any) -> str:
-    return reverse(f"versions:{name}", args=[agent.pk, *more])
+def history_url(name: str, agent: Agent, *extra_args: Any) -> str:
+    return reverse(f"versions:{name}", args=[agent.pk, *extra_args])

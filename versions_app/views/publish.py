@@ -1,4 +1,4 @@
-"""The acts that move live or the draft: what each asks before it is done, and doing it."""
+"""The actions that change live or the draft, each with its confirmation dialog."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from versions_app.views.lookups import (
 )
 
 POINTERS_MOVED_MESSAGE = (
-    "Nothing was changed: somebody moved live or the draft since you opened this. This is how it stands now."
+    "The live version or the draft changed since you opened this dialog. Nothing was changed. Check the new state."
 )
 
 
 @require_http_methods(GET_POST)
 @login_required
 def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """Make a version live, unless live moved since the question was shown."""
+    """Publish a version, unless live changed since the dialog was opened."""
     if request.method != "POST":
         agent = get_agent_with_versions(request, agent_id)
         return render_activate_dialog(request, agent, get_version(agent, number), ActivateForm(None, agent))
@@ -50,11 +50,11 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
         try:
             with change(message=form.cleaned_data["message"]):
                 moved = version.activate_locked(agent)
-        except CircularReference as refusal:
-            return render_activate_dialog(request, agent, version, form, refusal.summary, 409)
+        except CircularReference as error:
+            return render_activate_dialog(request, agent, version, form, error.summary, 409)
 
     if not moved:
-        return success_response(request, agent, f"v{number} is live already.")
+        return success_response(request, agent, f"v{number} is already live.")
     return success_response(request, agent, f"v{number} is live.", undo=undo_url(agent), activated=True)
 
 
@@ -63,12 +63,12 @@ def render_activate_dialog(
 ) -> HttpResponse:
     live: Any = agent.active_version
     number, is_live = version.version_number, version.pk == live.pk
-    button = {"label": f"Make v{number} live (replaces v{live.version_number})", "kind": "release"}
+    button = {"label": f"Publish v{number} (replaces v{live.version_number})", "kind": "release"}
     return render_dialog(
         request,
         {
             **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
-            "title": f"v{number} is live already" if is_live else f"Make v{number} live?",
+            "title": f"v{number} is already live" if is_live else f"Publish v{number}?",
             "body": "versions/_activate.html",
             "buttons": [] if is_live else [button],
             "differences": summarize(live.snapshot, version.snapshot),
@@ -82,7 +82,7 @@ def render_activate_dialog(
 @require_http_methods(GET_POST)
 @login_required
 def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """An old picture as a new version, live or as a draft; what is there now stays in the history."""
+    """Restore a version: create a copy of it, published or as a draft."""
     if request.method != "POST":
         agent = get_agent_with_versions(request, agent_id)
         return render_restore_dialog(request, agent, get_version(agent, number), RestoreForm(None, agent))
@@ -96,14 +96,14 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 
         try:
             with change(message=form.cleaned_data["message"], publish=publish):
-                made = version.restore_locked(agent).version_number
-        except CircularReference as refusal:
-            return render_restore_dialog(request, agent, version, form, refusal.summary, 409)
+                new_number = version.restore_locked(agent).version_number
+        except CircularReference as error:
+            return render_restore_dialog(request, agent, version, form, error.summary, 409)
 
     if publish:
-        message = f"v{made} is live, restored from v{number}."
+        message = f"v{new_number} is live, restored from v{number}."
         return success_response(request, agent, message, undo=undo_url(agent), activated=True)
-    return success_response(request, agent, f"v{made} is the draft, restored from v{number}.")
+    return success_response(request, agent, f"v{new_number} is the draft, restored from v{number}.")
 
 
 def render_restore_dialog(
@@ -115,10 +115,14 @@ def render_restore_dialog(
         request,
         {
             **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
-            "title": f"v{number} is what is edited" if is_head else f"Restore v{number}?",
+            "title": f"v{number} is already the draft"
+            if is_head and agent.has_draft
+            else f"v{number} is already live"
+            if is_head
+            else f"Restore v{number}?",
             "body": "versions/_restore.html",
             "buttons": [] if is_head else restore_buttons(request, agent, live.version_number),
-            "made": agent.last_version_number + 1,
+            "new_number": agent.last_version_number + 1,
             "differences": summarize(live.snapshot, version.snapshot),
             "used_by": dependents_payload(request.user, agent),
         },
@@ -126,25 +130,27 @@ def render_restore_dialog(
     )
 
 
-def restore_buttons(request: HttpRequest, agent: Agent, replaced: int) -> list[dict[str, str]]:
-    refused = missing_role_message(request, agent, Role.PUBLISHER)
-    label = f"Restore and make live (replaces v{replaced})"
-    release = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": refused}
-    return [{"label": "Restore as a draft", "name": "publish", "value": "no"}, release]
+def restore_buttons(request: HttpRequest, agent: Agent, live_number: int) -> list[dict[str, str]]:
+    reason = missing_role_message(request, agent, Role.PUBLISHER)
+    label = f"Restore and publish (replaces v{live_number})"
+    publish = {"label": label, "kind": "release", "name": "publish", "value": "yes", "why_not": reason}
+    return [{"label": "Restore as draft", "name": "publish", "value": "no"}, publish]
 
 
-def render_dialog_again(request: HttpRequest, ask: Any, agent: Agent, version: AgentVersion | None, form: Any) -> Any:
-    """The question anew on how things stand now, with what was typed; nothing was done."""
+def render_dialog_again(
+    request: HttpRequest, render: Any, agent: Agent, version: AgentVersion | None, form: Any
+) -> Any:
+    """Render the dialog with the current state and the entered text: the form is stale or invalid."""
     if not form.is_stale:
-        return ask(request, agent, version, form, status=422)
-    typed = {name: value for name, value in form.data.items() if name not in form.now}
-    return ask(request, agent, version, type(form)(None, agent, initial=typed), POINTERS_MOVED_MESSAGE, 409)
+        return render(request, agent, version, form, status=422)
+    entered = {name: value for name, value in form.data.items() if name not in form.current_numbers}
+    return render(request, agent, version, type(form)(None, agent, initial=entered), POINTERS_MOVED_MESSAGE, 409)
 
 
 @require_http_methods(GET_POST)
 @login_required
 def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Editing starts from live again; the draft's versions stay in the history, and can be brought back."""
+    """Discard the draft: editing continues from live. The versions of the draft stay in the history."""
     if request.method != "POST":
         agent = get_agent_with_versions(request, agent_id)
         return render_discard_dialog(request, agent, None, DiscardForm(None, agent))
@@ -160,7 +166,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
     if not discarded:
         return success_response(request, agent, "There is no draft to discard.")
     undo = history_url("bring_back", agent, draft.version_number)
-    return success_response(request, agent, f"The draft v{draft.version_number} was discarded.", undo=undo)
+    return success_response(request, agent, f"Draft v{draft.version_number} discarded.", undo=undo)
 
 
 def render_discard_dialog(
@@ -168,7 +174,7 @@ def render_discard_dialog(
 ) -> HttpResponse:
     live: Any = agent.active_version
     head: Any = agent.head_version
-    button = {"label": f"Discard the draft v{head.version_number}", "kind": "danger"}
+    button = {"label": f"Discard draft v{head.version_number}", "kind": "danger"}
     return render_dialog(
         request,
         {
@@ -185,43 +191,43 @@ def render_discard_dialog(
 @require_POST
 @login_required
 def bring_back(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
-    """A discarded draft as the draft again."""
+    """Restore a discarded draft."""
     with transaction.atomic():
         agent = lock_agent(request, agent_id, Role.EDITOR)
         version = get_version(agent, number)
         if agent.has_draft:
             return failure_response(
-                request, agent, f"There is another draft meanwhile. v{number} is still in the history."
+                request, agent, f"There is already another draft. v{number} remains in the history."
             )
 
         try:
             with change(publish=False):
-                made = version.restore_locked(agent)
-        except CircularReference as refusal:
-            return failure_response(request, agent, refusal.summary)
+                restored = version.restore_locked(agent)
+        except CircularReference as error:
+            return failure_response(request, agent, error.summary)
 
-    return success_response(request, agent, f"The draft is back as v{made.version_number}.")
+    return success_response(request, agent, f"Draft restored as v{restored.version_number}.")
 
 
 @require_POST
 @login_required
 def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpResponse:
-    """Back to what was live before the newest move."""
+    """Roll back to the version that was live before the newest live history entry."""
     try:
         with transaction.atomic():
             agent = lock_agent(request, agent_id, Role.PUBLISHER)
             activation: Any = get_object_or_404(agent.activations, pk=activation_id)
 
             version = activation.undo_locked(agent)
-    except CannotUndo as refusal:
-        return failure_response(request, agent, refusal.messages[0])
-    except CircularReference as refusal:
-        return failure_response(request, agent, refusal.summary)
-    message = f"v{version.version_number} is live again."
+    except CannotUndo as error:
+        return failure_response(request, agent, error.messages[0])
+    except CircularReference as error:
+        return failure_response(request, agent, error.summary)
+    message = f"Rolled back to v{version.version_number}."
     return success_response(request, agent, message, undo=undo_url(agent), activated=True)
 
 
 def undo_url(agent: Agent) -> str:
-    """Where the newest move of live is undone."""
+    """Return the URL that undoes the newest live history entry."""
     newest = agent.activations.values_list("pk", flat=True).first()
     return history_url("undo", agent, newest)

@@ -1,4 +1,4 @@
-"""What the editor has not saved yet, compared with what is saved."""
+"""Comparisons of unsaved changes in the editor with saved versions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from versions_app.views.compare import count_changes, get_versions
 @require_POST
 @login_required
 def review(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The unsaved text of the editor against live, the head or a number: a dialog for htmx, else a page."""
+    """Compare unsaved changes with live, the head or a version: a dialog for HTMX, else a page."""
     agent = get_agent(request, agent_id)
     against = request.POST.get("against") or "head"
     version, head = get_versions(agent, [against, "head"])
     form = parse_editor_form(request, agent)
-    shown: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
-    differing = build_sections(version.snapshot, unsaved_snapshot(head, form), **shown)
+    options: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
+    differences = build_sections(version.snapshot, unsaved_snapshot(head, form), **options)
 
     context = {
         "nav": "agents",
@@ -36,11 +36,11 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "against": against,
         "version": version,
         "unfold_url": request.path,
-        "sent_again": [] if is_htmx(request) else posted_fields(request),
-        "sections": differing,
-        "side_by_side": shown["side_by_side"],
-        "changes": count_changes(differing),
-        "unread": ", ".join(str(field.label) for field in form.fields_with_errors),
+        "posted_fields": [] if is_htmx(request) else posted_fields(request),
+        "sections": differences,
+        "side_by_side": options["side_by_side"],
+        "changes": count_changes(differences),
+        "invalid_fields": ", ".join(str(field.label) for field in form.fields_with_errors),
     }
     template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
     response = render(request, template, context)
@@ -51,23 +51,23 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
 @require_POST
 @login_required
 def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Both sides of a conflict, a fragment: what was saved since the editor was opened, and what is unsaved there."""
+    """Render both sides of an edit conflict: changes saved since the editor was opened, and unsaved changes."""
     agent = get_agent(request, agent_id)
     (head,) = get_versions(agent, ["head"])
     form = parse_editor_form(request, agent)
     opened = find_version(agent, form.cleaned_data.get("head"))
     unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
-    theirs = build_sections(opened.snapshot, head.snapshot, among="theirs", **unified) if opened else []
-    mine = build_sections(head.snapshot, unsaved_snapshot(head, form), among="mine", **unified)
+    theirs = build_sections(opened.snapshot, head.snapshot, id_prefix="theirs", **unified) if opened else []
+    mine = build_sections(head.snapshot, unsaved_snapshot(head, form), id_prefix="mine", **unified)
     context = {
         "unfold_url": request.path,
         "opened": opened,
         "head": head,
         "theirs": theirs,
         "mine": mine,
-        "both": sorted({each.label for each in theirs} & {each.label for each in mine}),
+        "both": sorted({section.label for section in theirs} & {section.label for section in mine}),
     }
-    return render(request, "versions/_clash.html", context)
+    return render(request, "versions/_conflict_sides.html", context)
 
 
 def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
@@ -77,11 +77,11 @@ def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
 
 
 def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
-    """The snapshot that saving the form would make: the head, with what was changed in the form."""
+    """Return the snapshot that saving the form would create: the head with the changed fields."""
     return {**head.snapshot, **schema.to_wire_dict(form.changed_fields())}
 
 
 def posted_fields(request: HttpRequest) -> list[tuple[str, str]]:
-    """What was sent, for a page without script to send once more with another fold opened."""
-    kept = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
-    return [(name, str(value)) for name, values in kept.items() for value in values]
+    """Return the posted fields, so that a page without scripts can post them again to open a fold."""
+    fields = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
+    return [(name, str(value)) for name, values in fields.items() for value in values]

@@ -86,7 +86,7 @@ def test_the_head_version_cannot_be_restored(publisher, drafted):
         assert 'id="restore-2"' in offering
         assert 'id="restore-3"' not in offering
     assert 'id="restore-3"' not in own
-    assert "Editing starts from v3 already" in asked
+    assert "Editing already continues from v3" in asked
     assert '<button class="button' not in main_of(asked)
 
 

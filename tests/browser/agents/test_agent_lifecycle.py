@@ -25,17 +25,17 @@ def test_an_agent_is_created_edited_compared_published_and_restored(visit, api):
     page.get_by_role("link", name=re.compile("^History")).first.click()
     page.check("#pair-2")
     page.check("#pair-1")
-    page.get_by_role("button", name="Compare two").click()
+    page.get_by_role("button", name="Compare").click()
     expect(page.locator("ins", has_text="Speak softly").first).to_be_visible()
 
-    page.get_by_role("link", name="Make v1 live").click()
-    page.get_by_role("button", name="Make v1 live (replaces v2)").click()
+    page.get_by_role("link", name="Publish v1").click()
+    page.get_by_role("button", name="Publish v1 (replaces v2)").click()
     expect(page.locator(".toast", has_text="v1 is live")).to_be_visible()
     assert live_number(api, agent) == 1
 
     page.goto(page.url.split("/versions")[0] + "/versions")
     page.click("#restore-2")
-    page.get_by_role("button", name="Restore and make live (replaces v1)").click()
+    page.get_by_role("button", name="Restore and publish (replaces v1)").click()
     expect(page.locator(".toast", has_text="v3 is live, restored from v2")).to_be_visible()
     assert live_number(api, agent) == 3
     assert visitor.console == []

@@ -78,12 +78,12 @@ def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, serv
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/activations")
     page.click("#undo")
-    expect(page.locator(".toast")).to_contain_text("v2 is live again.")
+    expect(page.locator(".toast")).to_contain_text("Rolled back to v2.")
     found = {"undone": broken(page, axe)}
     page.goto(f"{served.base_url}/agents/{agent}/versions")
     activate(api, agent, 3)
     page.click("#activate-1")
-    release = page.get_by_role("button", name="Make v1 live (replaces v3)")
+    release = page.get_by_role("button", name="Publish v1 (replaces v3)")
     expect(release).to_be_visible()
     activate(api, agent, 2)
     release.click()
@@ -163,10 +163,10 @@ def test_bulk_actions_and_jobs_break_no_rule(visit: Any, agent: str, axe: str, t
     new = {"name": "X", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
     file.write_text(f"{json.dumps({'id': f'new-{uuid.uuid4().hex[:8]}', 'ownerId': '', 'agent': new})}\nnot JSON\n")
     page = visitor.goto("/exchange")
-    page.get_by_label("File of agents").set_input_files(file)
+    page.get_by_label("Agents file").set_input_files(file)
     page.get_by_role("button", name="Check the file").click()
     page.get_by_role("button", name="Import 1 agent").click(timeout=30_000)
-    expect(page.get_by_text("Not all could be taken in.")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Some records were not imported.")).to_be_visible(timeout=30_000)
     found["imported"] = broken(page, axe)
 
     assert {name: faults for name, faults in found.items() if faults} == {}

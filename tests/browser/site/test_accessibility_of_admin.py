@@ -59,7 +59,7 @@ def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: An
 def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
     visitor = visit("root")
     page = visitor.goto("/admin/jobs_app/job/")
-    page.get_by_role("button", name="Check the history").click()
+    page.get_by_role("button", name="Verify histories").click()
 
     expect(page.locator(".field-state .readonly")).to_have_text("Done", timeout=30_000)
     expect(page.locator("#content h2")).to_have_text("check_history (done)")

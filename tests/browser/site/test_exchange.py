@@ -26,7 +26,7 @@ def test_selected_agents_are_exported_and_imported(visit: Any, agent: str, api: 
     record["agent"]["description"] = "From a file"
     file.write_text(f"{json.dumps(record)}\n")
     page = visitor.goto("/exchange")
-    page.get_by_label("File of agents").set_input_files(file)
+    page.get_by_label("Agents file").set_input_files(file)
     page.get_by_role("button", name="Check the file").click()
     expect(page.locator("tbody tr")).to_contain_text("Change", timeout=30_000)
     page.get_by_role("button", name="Import changes as drafts").click()

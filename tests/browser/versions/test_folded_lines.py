@@ -18,7 +18,7 @@ def test_a_fold_of_the_conflict_panel_opens_and_gets_the_focus(visit, agent, api
     page.keyboard.press("Control+s")
     theirs, mine = page.locator("#clash details").first, page.locator("#clash details").last
 
-    theirs.get_by_role("button", name="47 unchanged lines: show").press("Enter")
+    theirs.get_by_role("button", name="Show 47 unchanged lines").press("Enter")
 
     expect(theirs).to_contain_text("Rule 7")
     expect(theirs.locator("tbody:focus")).to_contain_text("Rule 7")
@@ -32,7 +32,7 @@ def test_a_fold_of_the_review_opens_without_javascript(visit, agent, api):
     page.locator("#id_instructions").fill("\n".join([*LINES, "  Mine\n"]))
     page.get_by_role("button", name="Review").click()
 
-    page.get_by_role("button", name="47 unchanged lines: show").click()
+    page.get_by_role("button", name="Show 47 unchanged lines").click()
 
     expect(page).to_have_url(re.compile("#fold-instructions-1$"))
     expect(page.locator("#section-instructions")).to_contain_text("Rule 7")
@@ -56,7 +56,7 @@ def test_a_fold_of_the_admin_opens_gets_the_focus_and_keeps_typed_text(visit, ag
     page = visitor.page
     page.get_by_label("Name:").fill("Typed")
 
-    page.get_by_role("link", name="47 unchanged lines: show").press("Enter")
+    page.get_by_role("link", name="Show 47 unchanged lines").press("Enter")
 
     expect(page.locator("tbody:focus")).to_contain_text("Rule 7")
     expect(page.get_by_label("Name:")).to_have_value("Typed")
@@ -69,15 +69,15 @@ def test_a_fold_of_a_confirmation_in_the_admin_opens_and_confirms_nothing(visit,
     visitor = visit("root")
     newest(visitor, agent).get_by_role("checkbox").check()
     page = visitor.page
-    page.get_by_label("Action:").select_option(label="Make the selected version live …")
+    page.get_by_label("Action:").select_option(label="Publish the selected version …")
     page.get_by_role("button", name="Go", exact=True).click()
-    page.get_by_label("Why").fill("Kinder")
+    page.get_by_label("Reason").fill("Kinder")
 
-    page.get_by_role("button", name="47 unchanged lines: show").click()
+    page.get_by_role("button", name="Show 47 unchanged lines").click()
 
     expect(page.locator("#section-instructions")).to_contain_text("Rule 7")
-    expect(page.get_by_label("Why")).to_have_value("Kinder")
+    expect(page.get_by_label("Reason")).to_have_value("Kinder")
     assert live_number(api, agent) == 4
-    page.get_by_label("Why").press("Enter")
+    page.get_by_label("Reason").press("Enter")
     expect(page.locator(".messagelist")).to_contain_text("is live")
     assert live_number(api, agent) == 5

@@ -17,8 +17,8 @@ def test_comparing_publishing_and_undo_need_no_reload(visit, agent, api):
 
     page.click("#activate-1")
     dialog = page.locator("dialog[open]")
-    expect(dialog.get_by_role("heading")).to_have_text("Make v1 live?")
-    dialog.get_by_role("button", name="Make v1 live (replaces v3)").click()
+    expect(dialog.get_by_role("heading")).to_have_text("Publish v1?")
+    dialog.get_by_role("button", name="Publish v1 (replaces v3)").click()
 
     expect(page.locator("#version-1 .chip-live")).to_be_visible()
     expect(page.locator("#history .chip-live").first).to_contain_text("Live v1")
@@ -27,7 +27,7 @@ def test_comparing_publishing_and_undo_need_no_reload(visit, agent, api):
 
     page.locator(".toast", has_text="v1 is live").get_by_role("button", name="Undo").click()
     expect(page.locator("#version-3 .chip-live")).to_be_visible()
-    expect(page.locator(".toast", has_text="v3 is live again")).to_be_visible()
+    expect(page.locator(".toast", has_text="Rolled back to v3")).to_be_visible()
     assert live_number(api, agent) == 3
     assert page.evaluate("window.notReloaded")
     assert visitor.console == []
@@ -37,12 +37,12 @@ def test_two_selected_versions_are_compared_step_by_step(visit, agent):
     visitor = visit()
     page = visitor.goto(history(agent))
 
-    expect(page.get_by_role("button", name="Compare two")).to_be_disabled()
+    expect(page.get_by_role("button", name="Compare")).to_be_disabled()
     for number in (3, 2, 1):  # the third choice takes the place of the first
         page.check(f"#pair-{number}")
     expect(page.locator("#pair-3")).not_to_be_checked()
     page.check("#pair-3")
-    page.get_by_role("button", name="Compare two").click()
+    page.get_by_role("button", name="Compare").click()
 
     expect(page).to_have_title("v1 and v3 of Night porter · Agent CMS")
     expect(page.locator("[data-change-position]")).to_have_text("3 changes")
@@ -58,10 +58,10 @@ def test_a_version_is_restored_from_a_comparison(visit, agent, api):
     page = visit().goto(f"/agents/{agent}/versions/compare?from=1&to=live")
 
     page.click("#restore-1")
-    page.get_by_role("button", name="Restore and make live (replaces v3)").click()
+    page.get_by_role("button", name="Restore and publish (replaces v3)").click()
 
     expect(page.locator(".toast")).to_contain_text("v4 is live, restored from v1.")
-    expect(page.get_by_text("Nothing differs")).to_be_visible()
+    expect(page.get_by_text("No differences")).to_be_visible()
     assert live_number(api, agent) == 4
 
 
@@ -71,12 +71,12 @@ def test_a_dialog_is_refused_when_the_live_version_changed(visit, agent, api):
     page.fill("dialog[open] textarea", "Because")
     activate(api, agent, 2)
 
-    page.get_by_role("button", name="Make v1 live (replaces v3)").click()
+    page.get_by_role("button", name="Publish v1 (replaces v3)").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("somebody moved live")
+    expect(page.get_by_role("alert")).to_contain_text("changed since you opened this dialog")
     expect(page.locator("dialog[open] textarea")).to_have_value("Because")
     assert live_number(api, agent) == 2
-    page.get_by_role("button", name="Make v1 live (replaces v2)").click()
+    page.get_by_role("button", name="Publish v1 (replaces v2)").click()
     expect(page.locator("#version-1 .chip-live")).to_be_visible()
     assert live_number(api, agent) == 1
 
@@ -101,7 +101,7 @@ def test_the_history_is_used_by_keyboard(visit, agent, api):
     page.keyboard.press("Enter")
     expect(page.locator("dialog[open]")).to_be_visible()
     for _ in range(10):
-        if page.evaluate("document.activeElement.textContent").startswith("Make v1 live (replaces"):
+        if page.evaluate("document.activeElement.textContent").startswith("Publish v1 (replaces"):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -121,7 +121,7 @@ def test_naming_a_version_is_visible_at_once(visit, agent):
     page = visitor.goto(history(agent))
 
     page.click("#more-2")
-    page.locator("#version-2").get_by_role("link", name="Name, message, pin").click()
+    page.locator("#version-2").get_by_role("link", name="Edit name, message and pin").click()
     page.fill("dialog[open] [name=name]", "Warm words")
     page.check("dialog[open] [name=pinned]")
     page.keyboard.press("Control+s")
@@ -137,9 +137,9 @@ def test_a_draft_is_discarded_and_restored(visit, agent, api):
 
     page.locator(".page-header summary").click()
     page.click("#discard")
-    page.get_by_role("button", name="Discard the draft v4").click()
+    page.get_by_role("button", name="Discard draft v4").click()
     expect(page.locator("#history .chip-draft")).to_have_count(0)
-    page.locator(".toast", has_text="was discarded").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="Draft v4 discarded").get_by_role("button", name="Undo").click()
 
     expect(page.locator("#version-5 .chip-draft")).to_be_visible()
     assert live_number(api, agent) == 3
@@ -154,7 +154,7 @@ def test_an_editor_sees_why_they_cannot_publish(visit, agent):
 
     page = visitor.goto(f"{history(agent)}/1/activate")
     expect(page.locator("main")).to_contain_text("This needs the role publisher")
-    expect(page.get_by_role("button", name="Make v1 live (replaces v3)")).to_be_disabled()
+    expect(page.get_by_role("button", name="Publish v1 (replaces v3)")).to_be_disabled()
 
 
 def test_a_second_tab_shows_the_current_state(visit, agent):
@@ -164,7 +164,7 @@ def test_a_second_tab_shows_the_current_state(visit, agent):
     second.goto(first.url)
 
     first.click("#activate-1")
-    first.get_by_role("button", name="Make v1 live (replaces v3)").click()
+    first.get_by_role("button", name="Publish v1 (replaces v3)").click()
 
     expect(second.locator("#version-1 .chip-live")).to_be_visible()
     expect(second.locator(".toast")).to_have_count(0)
@@ -178,19 +178,19 @@ def test_the_history_works_without_javascript(visit, agent, api):
 
     page.check("#pair-4")
     page.check("#pair-5")
-    page.get_by_role("button", name="Compare two").click()
+    page.get_by_role("button", name="Compare").click()
     expect(page.get_by_text("Rule 7", exact=True)).to_have_count(0)
-    page.get_by_role("link", name="unchanged lines: show").click()
+    page.get_by_role("link", name="unchanged lines").click()
     expect(page.get_by_text("Rule 7", exact=True)).to_have_count(2)
 
-    page.get_by_role("link", name="Make v4 live").click()
-    page.get_by_role("button", name="Make v4 live (replaces v5)").click()
+    page.get_by_role("link", name="Publish v4").click()
+    page.get_by_role("button", name="Publish v4 (replaces v5)").click()
     expect(page.locator(".toast")).to_contain_text("v4 is live.")
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_contain_text("v5 is live again.")
+    expect(page.locator(".toast")).to_contain_text("Rolled back to v5.")
 
     page.click("#restore-1")
-    page.get_by_role("button", name="Restore and make live (replaces v5)").click()
+    page.get_by_role("button", name="Restore and publish (replaces v5)").click()
     expect(page.locator(".toast")).to_contain_text("v6 is live, restored from v1.")
     assert live_number(api, agent) == 6
 
@@ -202,7 +202,7 @@ def test_a_fold_opens_in_place(visit, agent, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/versions/compare?from=4&to=5")
 
-    page.get_by_role("link", name="unchanged lines: show").click()
+    page.get_by_role("link", name="unchanged lines").click()
 
     expect(page.get_by_text("Rule 7", exact=True)).to_have_count(2)
     assert "unfold" not in page.url
@@ -233,7 +233,7 @@ def test_markup_in_texts_is_escaped_without_console_errors(visit, api, agent, la
     visitor = visit()
     page = visitor.goto(history(agent))
     page.click("#more-4")
-    page.locator("#version-4").get_by_role("link", name="Name, message, pin").click()
+    page.locator("#version-4").get_by_role("link", name="Edit name, message and pin").click()
     page.fill("dialog[open] [name=name]", HOSTILE[:100])
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("#version-4 .name")).to_contain_text("<script>")

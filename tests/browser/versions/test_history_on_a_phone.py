@@ -30,8 +30,8 @@ def test_a_version_is_published_from_its_menu(visit: Any, agent: str, api: Any):
     expect(page.locator("#activate-1")).to_be_hidden()
 
     page.get_by_label("More for v1").press("Enter")
-    page.get_by_role("link", name="Make live").click()
-    page.get_by_role("button", name="Make v1 live (replaces v3)").click()
+    page.get_by_role("link", name="Publish").click()
+    page.get_by_role("button", name="Publish v1 (replaces v3)").click()
 
     expect(page.locator(".toast")).to_contain_text("v1 is live.")
     expect(page.get_by_label("More for v1")).to_be_focused()

@@ -101,13 +101,13 @@ def test_publishing_an_unchanged_draft_creates_no_version(client, drafted):
 
 
 def test_activating_without_a_draft_moves_the_head(client, agent):
-    pick(client, agent, 1, "make_live")
+    pick(client, agent, 1, "publish")
 
     assert stands(agent) == (1, 1, 3)
 
 
 def test_activating_keeps_the_draft(client, drafted):
-    pick(client, drafted, 1, "make_live")
+    pick(client, drafted, 1, "publish")
 
     assert stands(drafted) == (4, 1, 4)
 

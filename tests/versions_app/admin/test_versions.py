@@ -65,7 +65,7 @@ def test_saving_a_deleted_version_does_not_recreate_it(client, staff, agent, mon
 
 
 def test_an_old_version_is_published_from_the_list(client, staff, agent):
-    act(client, agent.versions.get(version_number=1), "make_live")
+    act(client, agent.versions.get(version_number=1), "publish")
 
     agent.refresh_from_db()
     assert (agent.active_version.version_number, agent.activations.first().author) == (1, staff)
@@ -81,7 +81,7 @@ def test_an_old_version_is_restored_from_the_list(client, staff, agent):
 def test_an_editor_cannot_publish(client, agent):
     client.force_login(member("editor", is_staff=True))
 
-    act(client, agent.versions.get(version_number=1), "make_live")
+    act(client, agent.versions.get(version_number=1), "publish")
 
     agent.refresh_from_db()
     assert agent.active_version.version_number == 2
@@ -115,31 +115,31 @@ def test_markup_in_a_snapshot_is_escaped(client, staff):
     assert "<script>alert" not in client.get(address).content.decode()
 
 
-@pytest.mark.parametrize("action", ["make_live", "restore"])
+@pytest.mark.parametrize("action", ["publish", "restore"])
 def test_publishing_needs_a_confirmation(client, staff, agent, action):
     answer = act(client, agent.versions.get(version_number=1), action, confirmed="")
 
-    assert b"What readers will see change" in answer.content
+    assert b"Changes to the live version" in answer.content
     assert b'id="section-name"' in answer.content
     agent.refresh_from_db()
     assert (agent.active_version.version_number, agent.versions.count()) == (2, 2)
 
 
-@pytest.mark.parametrize("action", ["make_live", "restore"])
+@pytest.mark.parametrize("action", ["publish", "restore"])
 def test_a_stale_confirmation_is_shown_again(client, staff, agent, action):
     seen = agent.active_version_id
     agent.edit({"name": "Concierge"})
 
     answer = act(client, agent.versions.get(version_number=1), action, live=seen, reason="Too loud")
 
-    assert b"somebody moved live since you opened this" in answer.content
+    assert b"live version changed since you opened this page" in answer.content
     assert b'value="Too loud"' in answer.content
     agent.refresh_from_db()
     assert (agent.active_version.version_number, agent.versions.count()) == (3, 3)
 
 
 def test_the_reason_of_the_confirmation_is_stored(client, staff, agent):
-    act(client, agent.versions.get(version_number=1), "make_live", reason="Too many complaints")
+    act(client, agent.versions.get(version_number=1), "publish", reason="Too many complaints")
 
     assert agent.activations.first().reason == "Too many complaints"
 
@@ -161,8 +161,8 @@ def test_folded_lines_of_a_diff_can_be_opened(client, staff, agent):
 
     folded, opened = client.get(address).content, client.get(f"{address}?unfold=instructions-1").content
 
-    assert (b"47 unchanged lines: show" in folded, b"Rule 7<" in folded) == (True, False)
-    assert (b"47 unchanged lines: show" in opened, b"Rule 7<" in opened) == (False, True)
+    assert (b"Show 47 unchanged lines" in folded, b"Rule 7<" in folded) == (True, False)
+    assert (b"Show 47 unchanged lines" in opened, b"Rule 7<" in opened) == (False, True)
 
 
 def test_opening_folded_lines_confirms_nothing(client, staff, agent):
@@ -171,10 +171,10 @@ def test_opening_folded_lines_confirms_nothing(client, staff, agent):
         agent.edit({"instructions": "\n".join(LINES)})
     draft = agent.versions.get(version_number=4)
 
-    folded = act(client, draft, "make_live", confirmed="").content
-    opened = act(client, draft, "make_live", confirmed="", unfold="instructions-1", reason="Kinder").content
+    folded = act(client, draft, "publish", confirmed="").content
+    opened = act(client, draft, "publish", confirmed="", unfold="instructions-1", reason="Kinder").content
 
-    assert (b"47 unchanged lines: show" in folded, b"Rule 7<" in folded) == (True, False)
+    assert (b"Show 47 unchanged lines" in folded, b"Rule 7<" in folded) == (True, False)
     assert (b"Rule 7<" in opened, b'value="Kinder"' in opened) == (True, True)
     agent.refresh_from_db()
     assert agent.active_version.version_number == 3
@@ -235,7 +235,7 @@ def test_publishers_cannot_change_retention_rules(client):
     assert page.status_code in (302, 403)
 
 
-@pytest.mark.parametrize("action", ["make_live", "restore"])
+@pytest.mark.parametrize("action", ["publish", "restore"])
 def test_a_version_with_circular_sub_agents_is_refused_with_the_path(client, staff, agent, action):
     agent.edit({"agents": ["helper"]})
     agent.edit({"agents": []})

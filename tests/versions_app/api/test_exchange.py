@@ -154,7 +154,7 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
     assert reasons[0].startswith("The JSON cannot be read")
     assert "instructions: This is required." in reasons[1]
     assert reasons[2] == "Agent with id theirs already exists"
-    assert reasons[3] == "This needs the role publisher for elsewhere."
+    assert reasons[3] == "Publishing needs the Publisher role in elsewhere."
     assert "NUL" in reasons[4]
     assert (result["create"], result["refuse"]) == (1, 5)
 
@@ -209,7 +209,7 @@ def test_a_repeated_id_in_a_file_is_refused(api):
     result = imported(api, lines)
 
     assert [each["action"] for each in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
-    assert result["records"][2]["reason"] == "An earlier line of the file has this id. Keep one of them."
+    assert result["records"][2]["reason"] == "An earlier line has the same ID. Remove one of them."
     assert checked["records"] == result["records"]
     assert api.get(agent_path("a")).body["name"] == "X"
 
@@ -224,7 +224,7 @@ def test_a_too_long_record_is_refused_and_the_next_is_imported(api):
         (2, "create"),
         (3, "refuse"),
     ]
-    assert result["records"][0]["reason"] == "A record may have 18 MB. This one has more."
+    assert result["records"][0]["reason"] == "The record is larger than 18 MB."
 
 
 def test_an_agent_with_a_large_draft_round_trips(api):

@@ -97,7 +97,7 @@ def test_live_and_head_name_versions_in_a_comparison(api, versions):
 def test_a_version_compared_with_itself_has_no_differences(api, versions):
     answer = api.get(f"{agent_path('concierge', 'versions', 'compare')}?from=live&to={versions[2]}").body
 
-    assert (answer["diffs"], answer["summary"]) == ([], "Versions 3 and 3 say the same.")
+    assert (answer["diffs"], answer["summary"]) == ([], "Versions 3 and 3 are identical.")
 
 
 def test_compare_needs_two_versions_of_this_agent(api, versions):

@@ -46,8 +46,8 @@ def test_steps_are_numbered_over_all_sections():
 def test_words_are_marked_on_both_sides():
     (row,) = rows(of("instructions", "be very kind", "be most kind"))
 
-    assert [part for part in row.old.parts if part.kind != "equal"] == [("removed", "very")]
-    assert [part for part in row.new.parts if part.kind != "equal"] == [("added", "most")]
+    assert [span for span in row.old.spans if span.kind != "equal"] == [("removed", "very")]
+    assert [span for span in row.new.spans if span.kind != "equal"] == [("added", "most")]
 
 
 def test_folds_open_independently():
@@ -66,7 +66,7 @@ def test_moved_items_name_both_positions():
     section = of("tools", ["a", "b", "c"], ["c", "a", "b"])
 
     (moved,) = [item for item in section.items if item.kind == "moved"]
-    assert (moved.key, moved.was, moved.now) == ("c", 3, 1)
+    assert (moved.key, moved.old_position, moved.new_position) == ("c", 3, 1)
 
 
 def test_null_and_missing_values_differ():
@@ -81,6 +81,6 @@ def test_the_size_of_a_comparison_is_limited():
     paths = of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
     value = of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})
 
-    assert (len(rows(text)), text.left_out) == (MAX_ROWS, 10)
-    assert (len(paths.paths), paths.left_out) == (MAX_PATHS, 7)
+    assert (len(rows(text)), text.omitted) == (MAX_ROWS, 10)
+    assert (len(paths.paths), paths.omitted) == (MAX_PATHS, 7)
     assert value.paths[0].new.endswith("more characters)")

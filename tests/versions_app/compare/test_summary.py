@@ -44,7 +44,7 @@ def test_fields_are_in_the_order_of_the_configuration():
 
 
 def test_no_change_has_no_summary():
-    assert summary_line(summarize(BLANK, dict(BLANK))) == "Nothing differs"
+    assert summary_line(summarize(BLANK, dict(BLANK))) == "No differences"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_no_change_has_no_summary():
     [
         ("name", "A", "B", "Name A → B"),
         ("name", "A", "x" * 60, f"Name A → {'x' * 39}…"),
-        ("name", "A", " \t ", "Name A → nothing"),
+        ("name", "A", " \t ", "Name A → empty"),
         ("description", "", "Reads tickets.", "Description added"),
         ("description", "Reads tickets.", "", "Description removed"),
         ("description", "Reads tickets.", "Reads mail.", "Description changed"),
@@ -88,7 +88,7 @@ def test_no_change_has_no_summary():
         ("metadata", {"a.b": {"c": 1}}, {"a.b": {"c": None}}, "Metadata a.b.c 1 → none"),
         ("metadata", {"a": 1, "b": 2}, {"b": 3, "c": 4}, "Metadata +c −a b 2 → 3"),
         ("metadata", {"a": {}}, {"a": []}, "Metadata a {…} → […]"),
-        ("metadata", {"": 1}, {"": 2}, "Metadata nothing 1 → 2"),
+        ("metadata", {"": 1}, {"": 2}, "Metadata empty 1 → 2"),
         ("defaultOptions", {"a": [1, 2]}, {"a": [1]}, "Default options a changed"),
     ],
 )

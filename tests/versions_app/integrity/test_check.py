@@ -202,12 +202,12 @@ def test_the_command_reports_faults_and_fails_until_they_are_repaired(agent):
     write("agents_app_agent", agent, last_version_number=1)
     said = StringIO()
 
-    with pytest.raises(CommandError, match="1 faults are left"):
+    with pytest.raises(CommandError, match="1 faults remain"):
         call_command("check_history", stdout=said)
     call_command("check_history", "--repair", stdout=said)
     call_command("check_history", stdout=said)
 
-    assert "fault: porter: The counter stands at 1, below version 2." in said.getvalue()
+    assert "fault: porter: The version counter is 1, but version 2 exists." in said.getvalue()
     assert "repaired: porter" in said.getvalue()
 
 

@@ -68,5 +68,5 @@ def test_a_duplicate_needs_the_role_for_its_owner():
 def test_a_user_who_cannot_create_sees_the_reason(viewer, story):
     text = page(viewer, "duplicate", story, 1).content.decode()
 
-    assert "Creating an agent needs the role editor for some owner." in text
+    assert "Creating an agent needs the Editor role in a team." in text
     assert send(viewer, story, 1).status_code == 422

@@ -89,7 +89,7 @@ def test_checking_a_file_changes_nothing(publisher, agent):
         ("create", None),
         ("refuse", None),
     ]
-    assert "A record is an object with &quot;id&quot; and &quot;agent&quot;" in answer.content.decode()
+    assert "A record must be an object with &quot;id&quot; and &quot;agent&quot;" in answer.content.decode()
     assert [line.agent_id for line in publisher.get(address("job", job), {"show": "create"}).context["lines"]] == [
         "new"
     ]
@@ -114,7 +114,7 @@ def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sen
 
     taken = done(publisher.post(address("confirm", job), sent))
 
-    assert "The file was taken in." in publisher.get(address("job", taken)).content.decode()
+    assert "The file was imported." in publisher.get(address("job", taken)).content.decode()
     agent.refresh_from_db()
     assert (agent.head_version.snapshot["name"], agent.active_version.snapshot["name"]) == ("Other", live)
     assert agent.head_version.change_message == "Imported from in.jsonl"
@@ -127,7 +127,7 @@ def test_a_checked_file_is_imported_once(publisher, agent):
     again = publisher.post(address("confirm", job))
 
     assert again.status_code == 409
-    assert "taken in already" in again.content.decode()
+    assert "already imported" in again.content.decode()
     assert Job.objects.count() == 2
 
 
@@ -145,7 +145,7 @@ def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, s
     for sent, said in (
         ({}, "Choose a file."),
         ({"file": file()}, "The file is empty."),
-        ({"file": large}, "The file is larger than 1 MB. Split it into several."),
+        ({"file": large}, "The file is larger than 1 MB. Split it into several files."),
     ):
         answer = publisher.post(IMPORT, sent)
         assert (answer.status_code, answer.context["form"].errors) == (422, {"file": [said]})
@@ -153,7 +153,7 @@ def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, s
 
 
 def test_importing_needs_the_publisher_role(editor):
-    assert "needs the role publisher" in editor.get(LIST).content.decode()
+    assert "needs the Publisher role" in editor.get(LIST).content.decode()
     assert editor.post(IMPORT, {"file": file(record("new"))}).status_code == 403
     assert not Job.objects.exists()
 

@@ -18,8 +18,8 @@ def test_folds_open_on_the_page_of_a_version(viewer, story):
     folded = page(viewer, "view", story, 5).content.decode()
     opened = page(viewer, "view", story, 5, unfold="instructions-1").content.decode()
 
-    assert "46 unchanged lines: show" in folded
-    assert "46 unchanged lines: show" not in opened
+    assert "Show 46 unchanged lines" in folded
+    assert "Show 46 unchanged lines" not in opened
     assert '<details class="section" id="changed" open>' in opened
 
 
@@ -43,11 +43,11 @@ def test_folds_open_in_the_review_without_javascript(editor, story):
     sent = typed(story, instructions=f"{LONG}!", description='Says "hi"')
 
     folded = editor.post(address, sent)
-    again = dict(folded.context["sent_again"])
+    again = dict(folded.context["posted_fields"])
     opened = editor.post(address, {**again, "unfold": "instructions-1"}).content.decode()
 
     assert again["description"] == 'Says "hi"'
-    assert 'form="sent-again"' in folded.content.decode()
+    assert 'form="posted-fields"' in folded.content.decode()
     assert "Rule 7</td>" not in folded.content.decode()
     assert "Rule 7</td>" in opened
 
@@ -62,6 +62,6 @@ def test_folds_open_on_both_sides_of_a_conflict(editor, story):
     theirs = editor.post(address, {**sent, "unfold": "theirs-instructions-5"}).content.decode()
     mine = editor.post(address, {**sent, "unfold": "mine-instructions-5"}).content.decode()
 
-    assert folded.count("unchanged lines: show</button>") == 2
-    assert theirs.count("unchanged lines: show</button>") == 1
-    assert mine.count("unchanged lines: show</button>") == 1
+    assert folded.count("unchanged lines</button>") == 2
+    assert theirs.count("unchanged lines</button>") == 1
+    assert mine.count("unchanged lines</button>") == 1

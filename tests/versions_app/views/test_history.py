@@ -100,7 +100,7 @@ def test_an_invalid_date_is_reported(publisher, story):
 def test_an_empty_history_differs_from_no_match(publisher, story):
     text = words(page(publisher, "list", story, named="on"))
 
-    assert "No version matches" in text
+    assert "No matching versions" in text
     assert "All versions" in text
 
 
@@ -118,7 +118,7 @@ def test_pruned_versions_are_mentioned(publisher, story, settings):
 
     text = words(page(publisher, "list", story))
 
-    assert "4 older versions were pruned or deleted. What is live," in text
+    assert "4 older versions were pruned or deleted. Pruning never removes" in text
 
 
 def test_without_pruned_versions_there_is_no_hint(publisher, story):
@@ -128,10 +128,10 @@ def test_without_pruned_versions_there_is_no_hint(publisher, story):
 def test_charts_have_text_alternatives(publisher, story):
     text = page(publisher, "list", story).content.decode()
 
-    assert "What was live when: v1 from" in text
+    assert "Live versions over time: v1 from" in text
     assert "v3 since" in text
     assert "Characters in the instructions: from v1, 29 to v3, 36." in text
-    assert "Versions per week, of those that are kept: 0 11 weeks ago" in text
+    assert "Stored versions per week: 0 11 weeks ago" in text
     assert "3 this week." in text
 
 
@@ -215,7 +215,7 @@ def test_a_version_page_shows_all_fields_and_its_neighbours(viewer, story):
     assert "v1" in text
     assert "v3" in text
     assert "Compare with live" in text
-    assert "Changed against v1 Instructions +1 −1" in text
+    assert "Changes since v1 Instructions +1 −1" in text
     assert "Nothing is set for Description, Tools" in text
 
 

@@ -31,7 +31,7 @@ def test_activating_the_live_version_changes_nothing(publisher, story):
 
     assert stand(story) == (3, 3, [1, 2, 3])
     assert story.activations.count() == 3
-    assert said(response) == ["v3 is live already."]
+    assert said(response) == ["v3 is already live."]
 
 
 def test_restore_creates_a_new_live_version(publisher, story):
@@ -70,7 +70,7 @@ def test_discarding_the_draft_moves_the_head_to_live(editor, drafted):
     response = act(editor, "discard_draft", drafted)
 
     assert stand(drafted) == (3, 3, [1, 2, 3, 4])
-    assert said(response) == ["The draft v4 was discarded."]
+    assert said(response) == ["Draft v4 discarded."]
 
 
 def test_undo_restores_a_discarded_draft(editor, drafted):
@@ -90,7 +90,7 @@ def test_undo_of_discarding_does_not_replace_a_newer_draft(editor, drafted):
     response = act(editor, "bring_back", drafted, 4)
 
     assert stand(drafted) == (3, 5, [1, 2, 3, 4, 5])
-    assert "There is another draft meanwhile. v4 is still in the history." in said(response)
+    assert "There is already another draft. v4 remains in the history." in said(response)
 
 
 def test_discarding_without_a_draft_changes_nothing(editor, story):
@@ -127,4 +127,4 @@ def test_undo_publishes_the_previous_live_version(publisher, story):
     again = publisher.post(message.extra_tags)
 
     assert stand(story) == (3, 3, [1, 2, 3])
-    assert said(again)[-1] == "v3 is live again."
+    assert said(again)[-1] == "Rolled back to v3."

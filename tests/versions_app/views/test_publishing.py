@@ -20,7 +20,7 @@ def test_the_confirmation_shows_both_versions_and_dependents(publisher, story):
 
     text = page(publisher, "activate", story, 1).content.decode()
 
-    assert "Make v1 live (replaces v3)" in text
+    assert "Publish v1 (replaces v3)" in text
     assert "Tools" in text
     assert "−search" in text
     assert "Night shift" in text
@@ -42,8 +42,8 @@ def test_only_deleting_has_a_red_button(publisher, story):
     text = page(publisher, "restore", story, 1).content.decode()
 
     assert text.count("button-release") == 1
-    assert "Restore and make live (replaces v3)" in text
-    assert "Restore as a draft" in text
+    assert "Restore and publish (replaces v3)" in text
+    assert "Restore as draft" in text
 
 
 def test_htmx_actions_send_events_with_an_undo(publisher, story):
@@ -81,7 +81,7 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, story, n
 
     text = response.content.decode()
     assert response.status_code == 409
-    assert "somebody moved live" in text
+    assert "changed since you opened this dialog" in text
     assert "(replaces v2)" in text
     assert "Because" in text, "what was typed stays"
     assert stand(story) == (2, 2, [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Check now that the history keeps its promises."""
+"""The command that checks the integrity of all histories."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from versions_app.integrity.check import CHECK_HISTORY
 
 
 class Command(BaseCommand):
-    help = "Checks every pointer, number, hash and picture and the trigger; exits with 1 where a fault is left."
+    help = "Checks every pointer, number, hash, snapshot and trigger. Exits with 1 if a fault remains."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
+        parser.add_argument("--repair", action="store_true", help="repair what can be repaired without losing data")
 
     def handle(self, *args: Any, repair: bool, **options: Any) -> None:
         job = runner.run_now(CHECK_HISTORY, {"repair": repair})
@@ -22,8 +22,8 @@ class Command(BaseCommand):
             raise CommandError(f"The job failed: {job.error or 'another worker took it over'}")
         result = job.result
         for fault in result["faults"]:
-            said = "repaired" if fault["repaired"] else "fault"
-            self.stdout.write(f"{said}: {fault['agentId'] or 'the database'}: {fault['message']}")
+            label = "repaired" if fault["repaired"] else "fault"
+            self.stdout.write(f"{label}: {fault['agentId'] or 'the database'}: {fault['message']}")
         self.stdout.write(f"{result['agents']} agents and {result['versions']} versions checked.")
-        if left := result["found"] - result["repaired"]:
-            raise CommandError(f"{left} faults are left. docs/operations.md says what each means.")
+        if remaining := result["found"] - result["repaired"]:
+            raise CommandError(f"{remaining} faults remain. docs/operations.md explains each kind.")

@@ -1,4 +1,4 @@
-"""Prune the versions of all agents now."""
+"""The command that prunes the versions of all agents."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from versions_app.tasks import PRUNE
 
 
 class Command(BaseCommand):
-    help = "Prunes every agent to the version limit here and now, as a job that the admin shows."
+    help = "Prunes every agent to the version limit in this process, as a job that the admin shows."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--limit", type=int, help="keep so many versions per agent instead of AGENT_VERSION_LIMIT")
-        parser.add_argument("--dry-run", action="store_true", help="list what would go and why the rest stays")
+        parser.add_argument(
+            "--limit", type=int, help="number of versions to keep per agent, instead of AGENT_VERSION_LIMIT"
+        )
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="list the versions that would be removed and the reasons for keeping others",
+        )
 
     def handle(self, *args: Any, limit: int | None, dry_run: bool, **options: Any) -> None:
         if limit is not None and limit < 1:
@@ -27,6 +33,6 @@ class Command(BaseCommand):
 
     def _report(self, result: dict[str, Any]) -> None:
         for version in result["versions"]:
-            self.stdout.write(f"would go: {version['agentId']} v{version['versionNumber']}")
-        kept = ", ".join(f"{count} {reason}" for reason, count in sorted(result["kept"].items()))
-        self.stdout.write(f"{result['surplus']} would go; these stay: {kept or 'none'}.")
+            self.stdout.write(f"would remove: {version['agentId']} v{version['versionNumber']}")
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(result["kept"].items()))
+        self.stdout.write(f"Would remove {result['surplus']} versions and keep: {reasons or 'none'}.")

@@ -1,4 +1,4 @@
-"""Let the history catch up with rows that changed outside the application."""
+"""The command that records agents changed outside the application."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from versions_app.models import AgentVersion
 
 
 class Command(BaseCommand):
-    help = """Records a version of every agent whose row is not its head's picture, as after fixtures or raw SQL, and
-    lets lists find what those brought."""
+    help = """Records a version of every agent whose row differs from its head, for example after fixtures or raw SQL,
+    and updates the search index."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         with change(message=CATCH_UP_MESSAGE):
             for agent in Agent.objects.with_versions().prefetch_related("index").order_by("pk").iterator(500):
-                with suppress(Agent.DoesNotExist):  # deleted meanwhile
-                    done["recorded"] += AgentVersion.objects.record(agent) is not None
-                    done["indexed"] += reindex(agent)
-        self.stdout.write(f"Recorded {pluralize(done['recorded'], 'version')}.")
-        if done["indexed"]:
-            self.stdout.write(f"Indexed {pluralize(done['indexed'], 'agent')} anew.")
+                with suppress(Agent.DoesNotExist):  # deleted in the meantime
+                    counts["recorded"] += AgentVersion.objects.record(agent) is not None
+                    counts["indexed"] += reindex(agent)
+        self.stdout.write(f"Recorded {pluralize(counts['recorded'], 'version')}.")
+        if counts["indexed"]:
+            self.stdout.write(f"Reindexed {pluralize(counts['indexed'], 'agent')}.")

@@ -1,4 +1,4 @@
-"""Fill an empty application with demo data, through the doors that its users use."""
+"""The command that fills an empty database with demo data, through the interfaces of the application."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ User = get_user_model()
 
 
 class Command(BaseCommand):
-    help = "Creates demo users with random passwords and a dozen agents, unless there is a user or an agent already."
+    help = "Creates demo users with random passwords and twelve agents, if there are no users and no agents."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if User.objects.exists() or Agent.objects.exists():
             return
         with transaction.atomic():
-            passwords = {person[0]: secrets.token_urlsafe(9) for person in DEMO_USERS}
-            people = {person[0]: create_user(*person, passwords[person[0]]) for person in DEMO_USERS}
-            for story in load_demo_agents():
-                create_demo_agent(story, people)
+            passwords = {username: secrets.token_urlsafe(9) for username, *_ in DEMO_USERS}
+            users = {row[0]: create_user(*row, passwords[row[0]]) for row in DEMO_USERS}
+            for demo_agent in load_demo_agents():
+                create_demo_agent(demo_agent, users)
             write_passwords(passwords)
-        self.stderr.write(f"Created {len(people)} users and {Agent.objects.count()} agents.")
+        self.stderr.write(f"Created {len(users)} users and {Agent.objects.count()} agents.")
 
 
 def create_user(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
@@ -49,7 +49,7 @@ def create_user(username: str, full_name: str, superuser: bool, roles: dict[str,
 
 
 def write_passwords(passwords: dict[str, str]) -> None:
-    """The passwords of this data folder, for whoever may read its files."""
+    """Write the passwords to a file of the data folder that only its owner can read."""
     users = [
         {"username": username, "password": passwords[username], "role": highest_role(superuser, roles)}
         for username, _, superuser, roles in DEMO_USERS
@@ -60,44 +60,44 @@ def write_passwords(passwords: dict[str, str]) -> None:
 
 
 def highest_role(superuser: bool, roles: dict[str, str]) -> str:
-    """What the start prints beside the name."""
+    """Return the role that the start-up message shows for a user."""
     return "superuser" if superuser else max((Role(role) for role in roles.values()), key=lambda role: role.rank).value
 
 
-def create_demo_agent(story: DemoAgent, people: dict[str, Any]) -> None:
-    """Make the agent and let its history happen, step by step."""
+def create_demo_agent(demo_agent: DemoAgent, users: dict[str, Any]) -> None:
+    """Create an agent and apply the steps of its hidemo_agent."""
     now = timezone.now()
-    with change(actor=people[story.who], source=Source.PAGE, at=now - timedelta(days=story.days_ago)):
-        made_at = now - timedelta(days=story.days_ago)
-        agent = Agent(id=story.id, owner_id=story.owner_id, created_at=made_at, **story.fields)
+    with change(actor=users[demo_agent.author], source=Source.PAGE, at=now - timedelta(days=demo_agent.days_ago)):
+        created_at = now - timedelta(days=demo_agent.days_ago)
+        agent = Agent(id=demo_agent.id, owner_id=demo_agent.owner_id, created_at=created_at, **demo_agent.fields)
         agent.save()
-    for step in story.steps:
+    for step in demo_agent.steps:
         with change(
-            actor=people[step.who], source=Source.PAGE, at=now - timedelta(days=step.days_ago), message=step.message
+            actor=users[step.author], source=Source.PAGE, at=now - timedelta(days=step.days_ago), message=step.message
         ):
             apply_step(step, agent)
 
 
 def apply_step(step: DemoStep, agent: Agent) -> None:
     agent.refresh_from_db()
-    if step.act in {"edit", "draft"}:
-        with change(publish=step.act == "edit"):
+    if step.action in {"edit", "draft"}:
+        with change(publish=step.action == "edit"):
             agent.edit(step_fields(step, agent))
         return
     version = agent.versions.get(version_number=step.number)
-    if step.act == "name":
+    if step.action == "name":
         version.update_description(name=step.name, pinned=step.pinned)
-    elif step.act == "activate":
+    elif step.action == "activate":
         version.activate()
     else:
         version.restore()
 
 
 def step_fields(step: DemoStep, agent: Agent) -> dict[str, Any]:
-    """What the step changes; a change inside the instructions is carried out on what is there."""
+    """Return the fields that the step changes. Raises ValueError if the text to replace is missing."""
     before, after = step.replace
     if before not in agent.instructions:
-        raise ValueError(f"The instructions of {agent.pk} do not say {before!r}.")
+        raise ValueError(f"The instructions of {agent.pk} do not contain {before!r}.")
     if before:
         return {"instructions": agent.instructions.replace(before, after)}
     if step.add:
