@@ -13,4 +13,4 @@ class RunsConfig(AppConfig):
         from runs_app.building import workflows  # noqa: F401  importing it registers the job of workflows
         from runs_app.providers import table
 
-        registry.staff_entries[Kind.MODEL_PROVIDER] = table.kept_entries
+        registry.staff_entries[Kind.MODEL_PROVIDER] = table.staff_entries

@@ -14,12 +14,12 @@ from runs_app.models import AgentRun, Thread
 
 
 @expired_rows("runs")
-def old_runs() -> QuerySet[Any]:
+def expired_runs() -> QuerySet[Any]:
     """Runs that ended long ago; a child goes with its parent."""
     return AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_DAYS))
 
 
 @expired_rows("threads")
-def old_threads() -> QuerySet[Any]:
+def expired_threads() -> QuerySet[Any]:
     """Conversations in which nobody has said anything for long."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))

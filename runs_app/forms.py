@@ -7,7 +7,7 @@ from django.conf import settings
 
 from agents_app.forms.fields import RawTextField
 
-MOST_INPUTS = 50  # that one person keeps for one agent
+MAX_SAVED_INPUTS = 50  # that one person keeps for one agent
 
 
 class MessageForm(forms.Form):
@@ -33,7 +33,7 @@ class MessageForm(forms.Form):
         return text
 
 
-class InputForm(MessageForm):
+class SavedInputForm(MessageForm):
     """A message to be kept under a name."""
 
     input_name = forms.CharField(

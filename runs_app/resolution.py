@@ -83,7 +83,7 @@ class ResolvedAgent:
         known = self._known_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._built(known)
-        key = (self.version_id, registry.fingerprint, table.table().revision, *sorted(known.items()))
+        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sorted(known.items()))
         return _built_agents.get_or_create(key, lambda: self._built(known))
 
     def missing(self) -> list[MissingReference]:

@@ -13,12 +13,12 @@ from runs_app.providers import table
 
 
 @receiver([post_save, post_delete], sender=ModelProvider)
-def forget_providers(**said: Any) -> None:
+def invalidate_providers(**said: Any) -> None:
     """Let this process believe a change of the providers at once; the others do within a second."""
     table.invalidate()
 
 
 @receiver(pre_delete, sender=Agent)
-def hold_runs(instance: Agent, **said: Any) -> None:
+def lock_unfinished_runs(instance: Agent, **said: Any) -> None:
     """Keep whoever carries a run of the agent from adding events while it is deleted with its runs."""
     list(AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update().values_list("pk"))

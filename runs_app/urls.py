@@ -6,18 +6,18 @@ from runs_app.views import actions, runs, saved_inputs, try_agent
 
 app_name = "runs"
 
-RUN = "runs/<uuid:run_id>"
-TRY = "agents/<str:agent_id>/try"
+RUN_PATH = "runs/<uuid:run_id>"
+PLAYGROUND_PATH = "agents/<str:agent_id>/try"
 
 urlpatterns = [
     path("runs", runs.run_list, name="list"),
-    path(RUN, runs.view, name="view"),
-    path(f"{RUN}/answer", runs.answer, name="answer"),
-    path(f"{RUN}/stream", actions.stream, name="stream"),
-    path(f"{RUN}/stop", actions.stop, name="stop"),
-    path(TRY, try_agent.try_it, name="try_it"),
-    path(f"{TRY}/columns", try_agent.arrange, name="arrange"),
-    path(f"{TRY}/run", try_agent.run, name="run"),
-    path(f"{TRY}/inputs", saved_inputs.save, name="save_input"),
-    path(f"{TRY}/inputs/<int:input_id>/forget", saved_inputs.forget, name="forget_input"),
+    path(RUN_PATH, runs.view, name="view"),
+    path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
+    path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
+    path(f"{RUN_PATH}/stop", actions.stop, name="stop"),
+    path(PLAYGROUND_PATH, try_agent.playground, name="try_it"),
+    path(f"{PLAYGROUND_PATH}/columns", try_agent.arrange, name="arrange"),
+    path(f"{PLAYGROUND_PATH}/run", try_agent.run, name="run"),
+    path(f"{PLAYGROUND_PATH}/inputs", saved_inputs.save_input, name="save_input"),
+    path(f"{PLAYGROUND_PATH}/inputs/<int:input_id>/forget", saved_inputs.delete_input, name="forget_input"),
 ]

@@ -1,4 +1,4 @@
-"""The admin of runs. Django finds model admins by importing this package."""
+"""Admin of runs and model providers. Django registers model admins by importing this package."""
 
 from runs_app.admin import providers, runs
 

@@ -1,4 +1,4 @@
-"""The providers of models in Django admin. Their keys go in and never come out."""
+"""Admin of model providers. API keys can be entered but are never displayed."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from runs_app.providers import table
 
 
 class ProviderForm(forms.ModelForm):
-    """A provider with a field for its key, which is always empty when the page opens."""
+    """Form of a provider. The field of the API key is always empty when the page opens."""
 
     secret = forms.CharField(
-        label="Key",
+        label="API key",
         required=False,
         max_length=1000,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Stored encrypted and never shown. Leave it empty to keep the key that is stored.",
+        help_text="Stored encrypted and never displayed. Leave empty to keep the stored key.",
     )
-    forget_secret = forms.BooleanField(label="Forget the stored key", required=False)
+    delete_secret = forms.BooleanField(label="Delete the stored key", required=False)
 
     class Meta:
         model = ModelProvider
-        fields = ("key", "title", "dialect", "base_url", "secret", "forget_secret", "aliases", "names", "is_enabled")
+        fields = ("key", "title", "dialect", "base_url", "secret", "delete_secret", "aliases", "names", "is_enabled")
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"].strip()
-        if secret and not table.is_sendable(secret):
-            raise ValidationError("A key has letters, digits and signs only. Copy it again.", code="secret")
+        if secret and not table.is_valid_key(secret):
+            raise ValidationError("The key contains invalid characters. Copy it again.", code="secret")
         return secret
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        moved = {"base_url", "dialect"} & {*self.changed_data}
-        if self.instance.encrypted_key and moved and not given.get("secret") and not given.get("forget_secret"):
-            # Whoever may change the address must not learn the key by having it sent there.
-            message = "The provider listens elsewhere now. Enter its key again, or forget the stored one."
+        values = super().clean() or {}
+        is_moved = {"base_url", "dialect"} & {*self.changed_data}
+        if self.instance.encrypted_key and is_moved and not values.get("secret") and not values.get("delete_secret"):
+            # Otherwise a user could read the stored key by sending it to a server of their own.
+            message = "The base URL or dialect changed. Enter the key again, or delete the stored one."
             self.add_error("secret", ValidationError(message, code="moved"))
-        return given
+        return values
 
     def save(self, commit: bool = True) -> ModelProvider:
-        given = self.cleaned_data
-        if given["secret"] or given["forget_secret"]:
-            self.instance.set_secret(given["secret"])
+        values = self.cleaned_data
+        if values["secret"] or values["delete_secret"]:
+            self.instance.set_secret(values["secret"])
         row: ModelProvider = super().save(commit)
         return row
 
 
 @admin.register(ModelProvider)
 class ModelProviderAdmin(admin.ModelAdmin):
-    """Superusers alone: a key is money, and an address is where prompts go."""
+    """Admin for superusers only: API keys cost money, and prompts are sent to the base URL."""
 
     form = ProviderForm
     list_display = ("title", "key", "dialect", "base_url", "has_key", "state")
@@ -75,7 +75,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
 
-    @admin.display(boolean=True, description="Key")
+    @admin.display(boolean=True, description="API key")
     def has_key(self, row: ModelProvider) -> bool:
         return bool(row.encrypted_key)
 

@@ -1,4 +1,4 @@
-"""Runs for staff: to read. They are stopped on their own page, and over the API."""
+"""Read-only admin of runs. Runs are stopped on their page and through the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runs_app.models import AgentRun
 
 @admin.register(AgentRun)
 class RunAdmin(ReadOnlyAdmin):
-    """Who asked which agent what, and what came of it."""
+    """Runs with their input, output and status."""
 
     list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
@@ -31,7 +31,7 @@ class RunAdmin(ReadOnlyAdmin):
         "error",
         "version_label",
         "requested_by_name",
-        "asked",
+        "input_json",
         "output",
         "finish_reason",
         "usage",
@@ -59,9 +59,9 @@ class RunAdmin(ReadOnlyAdmin):
         return run.usage.get("totalTokens", "–")
 
     @admin.display(description="Input")
-    def asked(self, run: AgentRun) -> str:
-        shown = {name: run.input.get(name) for name in ("messages", "options")}
-        return format_html("<pre>{}</pre>", json.dumps(shown, indent=2, ensure_ascii=False))
+    def input_json(self, run: AgentRun) -> str:
+        content = {name: run.input.get(name) for name in ("messages", "options")}
+        return format_html("<pre>{}</pre>", json.dumps(content, indent=2, ensure_ascii=False))
 
     @admin.display(description="Page")
     def page(self, run: AgentRun) -> str:

@@ -9,11 +9,11 @@ from agents_app.configuration.references import find_entry, processor_key
 from agents_app.registry import Kind
 from runs_app.resolution import ResolvedAgent
 
-Body = dict[str, Any]
+AgentBody = dict[str, Any]
 
 
 # What the client reads of every agent and no agent here has.
-NOT_HERE: Body = {
+UNSUPPORTED_FIELDS: AgentBody = {
     "modelVersion": "v2",
     "modelList": None,
     "defaultGenerateOptionsLegacy": {},
@@ -25,7 +25,7 @@ NOT_HERE: Body = {
 }
 
 
-def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> Body:
+def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
     """An agent as its configuration has it; `partial` leaves out the schemas of its tools."""
     said = agent.configuration
     model = said["model"]
@@ -36,15 +36,16 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> Body:
         "instructions": said.get("instructions") or "",
         "provider": model["provider"],
         "modelId": model["name"],
-        "tools": entries(Kind.TOOL, said.get("tools"), partial) | integration_tools(said.get("integrationTools")),
-        "workflows": entries(Kind.WORKFLOW, said.get("workflows"), partial),
-        "agents": {key: {"id": key, "name": named(Kind.AGENT, key)} for key in said.get("agents") or []},
-        "inputProcessors": processors(said.get("inputProcessors")),
-        "outputProcessors": processors(said.get("outputProcessors")),
+        "tools": entry_bodies(Kind.TOOL, said.get("tools"), partial)
+        | integration_tool_bodies(said.get("integrationTools")),
+        "workflows": entry_bodies(Kind.WORKFLOW, said.get("workflows"), partial),
+        "agents": {key: {"id": key, "name": entry_name(Kind.AGENT, key)} for key in said.get("agents") or []},
+        "inputProcessors": processor_bodies(said.get("inputProcessors")),
+        "outputProcessors": processor_bodies(said.get("outputProcessors")),
         "supportsMemory": bool(said.get("memory")),
         "defaultOptions": said.get("defaultOptions") or {},
         "metadata": said.get("metadata") or {},
-        **NOT_HERE,
+        **UNSUPPORTED_FIELDS,
         "source": agent.source,
         "status": "draft" if agent.target == "draft" else "published",
         "resolvedVersionId": agent.version_id,
@@ -52,7 +53,7 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> Body:
     }
 
 
-def entries(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, Body]:
+def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, AgentBody]:
     """Registered things by key; what nothing registered is left out, as it is left out of the run."""
     found = {key: find_entry(kind, key) for key in keys or []}
     return {
@@ -67,16 +68,16 @@ def entries(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, 
     }
 
 
-def integration_tools(keys: Iterable[str] | None) -> dict[str, Body]:
+def integration_tool_bodies(keys: Iterable[str] | None) -> dict[str, AgentBody]:
     known = [key for key in keys or [] if find_entry(Kind.INTEGRATION_PROVIDER, key) is not None]
     return {key: {"id": key, "name": key, "description": ""} for key in known}
 
 
-def named(kind: Kind, key: str) -> str:
+def entry_name(kind: Kind, key: str) -> str:
     entry = find_entry(kind, key)
     return entry.title if entry else key
 
 
-def processors(given: Iterable[Mapping[str, Any]] | None) -> list[Body]:
+def processor_bodies(given: Iterable[Mapping[str, Any]] | None) -> list[AgentBody]:
     keys = [processor_key(each) for each in given or []]
-    return [{"id": key, "name": named(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]
+    return [{"id": key, "name": entry_name(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]

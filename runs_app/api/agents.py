@@ -22,15 +22,21 @@ from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import generate_response
-from runs_app.api.lookups import EventStreamNegotiation, find_run, no_run, stream_reply, understands_ids
+from runs_app.api.lookups import (
+    EventStreamNegotiation,
+    accepts_event_ids,
+    get_readable_run,
+    run_not_found,
+    stream_response,
+)
 from runs_app.engine import start
 from runs_app.events import streams
 from runs_app.models import AgentRun
-from runs_app.requests.body import read_call
+from runs_app.requests.body import parse_call
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
-MOST_LISTED = 1000
+MAX_AGENTS_PER_PAGE = 1000
 RUN_FAILED = 424  # not a 5xx: clients repeat those by themselves, and each repeat would be another run to pay for
 
 
@@ -39,7 +45,7 @@ class AgentsView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            paging, partial = query.paging(MOST_LISTED), query.boolean("partial")
+            paging, partial = query.paging(MAX_AGENTS_PER_PAGE), query.boolean("partial")
         agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
         return json_response({each.id: agent_body(each, partial=partial) for each in agents})
 
@@ -48,7 +54,7 @@ class AgentView(JSONView):
     """One agent, with what it uses."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
-        return json_response(agent_body(asked_for(request, agent_id)))
+        return json_response(agent_body(get_requested_agent(request, agent_id)))
 
 
 class GenerateView(JSONView):
@@ -58,14 +64,14 @@ class GenerateView(JSONView):
         with streams.StreamSlot(
             request.user
         ):  # before it begins: where nobody can wait for it, none is to be paid for
-            run_id = started(request, agent_id).pk
+            run_id = start_requested_run(request, agent_id).pk
             try:
                 run = streams.wait_until_finished(run_id)
             except AgentRun.DoesNotExist:
                 raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
         if run.status == AgentRun.Status.SUCCEEDED:
             return json_response(generate_response(run))
-        raise failure(run)
+        raise run_failure(run)
 
 
 class AnswerStreamView(JSONView):
@@ -76,13 +82,15 @@ class AnswerStreamView(JSONView):
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # before the run begins, as above
         try:
-            return stream_reply(started(request, agent_id).pk, 0, slot, numbered=understands_ids(request))
+            return stream_response(
+                start_requested_run(request, agent_id).pk, 0, slot, numbered=accepts_event_ids(request)
+            )
         except BaseException:
             slot.release()
             raise
 
 
-class Observed(BaseModel):
+class ObserveBody(BaseModel):
     """Which run is read again, and from where."""
 
     model_config = WIRE_CONFIG
@@ -97,25 +105,25 @@ class ObserveView(JSONView):
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        asked = validate_fields(Observed, json_object_body(request))
-        run = find_run(request, asked["run_id"])
+        asked = validate_fields(ObserveBody, json_object_body(request))
+        run = get_readable_run(request, asked["run_id"])
         if run.agent_key != agent_id:
-            raise no_run(asked["run_id"])
+            raise run_not_found(asked["run_id"])
         slot = streams.StreamSlot(request.user)
-        return stream_reply(run.pk, asked.get("offset") or 0, slot, numbered=understands_ids(request))
+        return stream_response(run.pk, asked.get("offset") or 0, slot, numbered=accepts_event_ids(request))
 
 
-def started(request: Request, agent_id: str) -> AgentRun:
+def start_requested_run(request: Request, agent_id: str) -> AgentRun:
     """Start the run that a request describes."""
-    stored = asked_for(request, agent_id)
-    call = read_call(json_object_body(request))
+    stored = get_requested_agent(request, agent_id)
+    call = parse_call(json_object_body(request))
     try:
         return start.start_run(stored, user=request.user, key=idempotency_key(request) or "", **call._asdict())
     except Agent.DoesNotExist:  # it was deleted a moment ago
         raise agent_not_found(agent_id) from None
 
 
-def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
+def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
     """The agent as the version that the query names: by id, by number, or by status."""
     with QueryParams(request) as query:
         status = query.choice("status", ("published", "draft"), "published")
@@ -134,7 +142,7 @@ def asked_for(request: Request, agent_id: str) -> ResolvedAgent:
         raise version_not_found(agent_id, text or str(number)) from None
 
 
-def failure(run: AgentRun) -> ApiError:
+def run_failure(run: AgentRun) -> ApiError:
     """Why a run has no answer; the run itself says more."""
     headers = {"X-Run-ID": str(run.pk)}
     if not run.is_finished:

@@ -8,15 +8,15 @@ from typing import Any
 from runs_app.events.chunks import Chunk
 from runs_app.models import AgentRun
 
-Body = dict[str, Any]
+ResponseBody = dict[str, Any]
 
 # What the client reads of every answer and no answer here has.
-NOTHING: Body = {"sources": [], "files": [], "object": None, "error": None}
+EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "object": None, "error": None}
 
 
-def generate_response(run: AgentRun) -> Body:
+def generate_response(run: AgentRun) -> ResponseBody:
     """What a run that succeeded came to."""
-    done = list(in_steps(run.events.values_list("data", flat=True)))
+    done = list(split_steps(run.events.values_list("data", flat=True)))
     steps = [step_body(run, chunks) for chunks in done]
     last = steps[-1] if steps else step_body(run, [])
     return {
@@ -27,9 +27,9 @@ def generate_response(run: AgentRun) -> Body:
         "totalUsage": run.usage,
         "steps": steps,
         **{name: last[name] for name in ("toolCalls", "toolResults", "reasoning", "reasoningText")},
-        **NOTHING,
+        **EMPTY_FIELDS,
         "warnings": run.warnings,
-        "response": response(run, [message for chunks in done for message in messages(chunks)]),
+        "response": response_body(run, [message for chunks in done for message in step_messages(chunks)]),
         "agentId": run.agent_key,
         "versionId": run.version_id,
         "versionNumber": run.version_number,
@@ -38,12 +38,12 @@ def generate_response(run: AgentRun) -> Body:
     }
 
 
-def response(run: AgentRun, said: list[Body]) -> Body:
+def response_body(run: AgentRun, said: list[ResponseBody]) -> ResponseBody:
     name = run.configuration["model"]["name"]
     return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": said}
 
 
-def in_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     """The chunks between the beginning and the end of each step."""
     step: list[Chunk] = []
     for data in events:
@@ -54,32 +54,32 @@ def in_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
             yield step
 
 
-def step_body(run: AgentRun, chunks: list[Chunk]) -> Body:
-    finish: Body = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
-    thought = said(chunks, "reasoning-delta")
+def step_body(run: AgentRun, chunks: list[Chunk]) -> ResponseBody:
+    finish: ResponseBody = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
+    thought = joined_text(chunks, "reasoning-delta")
     return {
-        "text": said(chunks, "text-delta"),
+        "text": joined_text(chunks, "text-delta"),
         "reasoning": [{"type": "reasoning", "text": thought}] if thought else [],
         "reasoningText": thought,
-        "toolCalls": calls(run, chunks, "tool-call"),
-        "toolResults": calls(run, chunks, "tool-result"),
+        "toolCalls": call_chunks(run, chunks, "tool-call"),
+        "toolResults": call_chunks(run, chunks, "tool-result"),
         "finishReason": finish.get("stepResult", {}).get("reason", run.finish_reason),
         "usage": finish.get("output", {}).get("usage", {}),
     }
 
 
-def said(chunks: Iterable[Chunk], kind: str) -> str:
+def joined_text(chunks: Iterable[Chunk], kind: str) -> str:
     return "".join(data["payload"]["text"] for data in chunks if data["type"] == kind)
 
 
-def calls(run: AgentRun, chunks: Iterable[Chunk], kind: str) -> list[Body]:
+def call_chunks(run: AgentRun, chunks: Iterable[Chunk], kind: str) -> list[ResponseBody]:
     return [{**data, "runId": run.pk, "from": "AGENT"} for data in chunks if data["type"] == kind]
 
 
-def messages(chunks: Iterable[Chunk]) -> Iterator[Body]:
+def step_messages(chunks: Iterable[Chunk]) -> Iterator[ResponseBody]:
     """What a step adds to the conversation, as model messages: a caller sends them back with what follows."""
-    parts: list[Body] = []
-    results: list[Body] = []
+    parts: list[ResponseBody] = []
+    results: list[ResponseBody] = []
     for data in chunks:
         payload = data["payload"]
         if data["type"] == "text-start":
@@ -87,16 +87,18 @@ def messages(chunks: Iterable[Chunk]) -> Iterator[Body]:
         elif data["type"] == "text-delta":
             parts[-1]["text"] += payload["text"]
         elif data["type"] == "tool-call":
-            parts.append({"type": "tool-call", **named(payload), "input": payload["args"], "args": payload["args"]})
+            parts.append(
+                {"type": "tool-call", **call_identity(payload), "input": payload["args"], "args": payload["args"]}
+            )
         elif data["type"] == "tool-result":
             kind = "error-json" if payload["isError"] else "json"
             output = {"type": kind, "value": payload["result"]}
-            results.append({"type": "tool-result", **named(payload), "output": output})
+            results.append({"type": "tool-result", **call_identity(payload), "output": output})
     if parts:
         yield {"role": "assistant", "content": parts}
     if results:
         yield {"role": "tool", "content": results}
 
 
-def named(payload: Body) -> Body:
+def call_identity(payload: ResponseBody) -> ResponseBody:
     return {"toolCallId": payload["toolCallId"], "toolName": payload["toolName"]}

@@ -27,20 +27,20 @@ class EventStreamNegotiation(DefaultContentNegotiation):
         return super().select_renderer(request, renderers, format_suffix)
 
 
-def find_run(request: Request, run_id: str) -> AgentRun:
+def get_readable_run(request: Request, run_id: str) -> AgentRun:
     """A run that the caller may read; any other does not exist."""
     known: Any = parse_uuid(run_id)  # no run has the id None
     run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=known).first()
     if run is None:
-        raise no_run(run_id)
+        raise run_not_found(run_id)
     return run
 
 
-def no_run(run_id: str) -> NotFound:
+def run_not_found(run_id: str) -> NotFound:
     return NotFound(f"Run with id {run_id} not found")
 
 
-def understands_ids(request: Request) -> bool:
+def accepts_event_ids(request: Request) -> bool:
     """Whether the reader is one of events and not the published client, which takes blocks for JSON."""
     return EVENT_STREAM in request.META.get("HTTP_ACCEPT", "") or "HTTP_LAST_EVENT_ID" in request.META
 
@@ -55,7 +55,7 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_reply(run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> StreamingHttpResponse:
+def stream_response(run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> StreamingHttpResponse:
     """The events of a run as they come. Proxies that keep answers back are asked not to."""
     return StreamingHttpResponse(
         EventStream(run_id, after, slot, numbered=numbered),

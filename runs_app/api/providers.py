@@ -17,7 +17,7 @@ class ProvidersView(JSONView):
     """The providers of models: which can be used, and which setting the others miss."""
 
     def get(self, request: Request) -> HttpResponse:
-        return json_response({"providers": [provider_body(each) for each in table.table()]})
+        return json_response({"providers": [provider_body(each) for each in table.get_table()]})
 
 
 def provider_body(provider: Provider) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def provider_body(provider: Provider) -> dict[str, Any]:
     return {
         "id": provider.key,
         "name": provider.title,
-        "envVar": provider.missing,
+        "envVar": provider.missing_setting,
         "connected": provider.is_available,
         "reason": provider.reason or None,
         "models": list(provider.names),

@@ -32,7 +32,7 @@ def run_body(run: AgentRun) -> dict[str, Any]:
     }
 
 
-def whole_run_body(run: AgentRun, user: Any) -> dict[str, Any]:
+def run_detail_body(run: AgentRun, user: Any) -> dict[str, Any]:
     """A run with all that is kept of it but its events, and but what its reader may not see of the agent."""
     return {
         **run_body(run),

@@ -14,8 +14,8 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, find_run, last_event_id, stream_reply
-from runs_app.api.representation import event_body, run_body, whole_run_body
+from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_readable_run, last_event_id, stream_response
+from runs_app.api.representation import event_body, run_body, run_detail_body
 from runs_app.engine import start
 from runs_app.events.streams import StreamSlot
 from runs_app.models import AgentRun
@@ -44,11 +44,11 @@ class RunsView(JSONView):
         return json_response(body)
 
 
-class RunView(JSONView):
+class RunDetailView(JSONView):
     """One run."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
-        return json_response(whole_run_body(find_run(request, run_id), request.user))
+        return json_response(run_detail_body(get_readable_run(request, run_id), request.user))
 
 
 class EventsView(JSONView):
@@ -57,7 +57,7 @@ class EventsView(JSONView):
     def get(self, request: Request, run_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             after, per_page = query.integer("after", 0), query.integer("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
-        run = find_run(request, run_id)
+        run = get_readable_run(request, run_id)
         found: list[Any] = list(run.events.filter(number__gt=after)[: per_page + 1])
         events = [event_body(event) for event in found[:per_page]]
         return json_response({"events": events, "status": run.status, "hasMore": len(found) > per_page})
@@ -71,13 +71,13 @@ class StreamView(JSONView):
     def get(self, request: Request, run_id: str) -> StreamingHttpResponse:
         with QueryParams(request) as query:
             after = query.integer("after", 0)
-        run = find_run(request, run_id)
+        run = get_readable_run(request, run_id)
         after = last_event_id(request, after)
-        return stream_reply(run.pk, after, StreamSlot(request.user), numbered=True)
+        return stream_response(run.pk, after, StreamSlot(request.user), numbered=True)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Whether there is a stream, without keeping a thread for it."""
-        find_run(request, run_id)
+        get_readable_run(request, run_id)
         return HttpResponse(content_type=EVENT_STREAM)
 
 
@@ -86,7 +86,7 @@ class CancelView(JSONView):
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
         json_object_body(request)
-        run = find_run(request, run_id)
+        run = get_readable_run(request, run_id)
         require_role(request.user, Role.EDITOR, run.owner_id)
         start.cancel_run(run)
-        return json_response(whole_run_body(find_run(request, run_id), request.user))
+        return json_response(run_detail_body(get_readable_run(request, run_id), request.user))

@@ -1,6 +1,6 @@
-"""From a configuration to an agent that runs.
+"""Conversion of a configuration into an agent of pydantic-ai.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
-from runs_app.building.step_policy import Steps
+from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
-from runs_app.providers.models import SAY_WHY, model_for, provider_of, settings_of
-from runs_app.providers.table import DEMO
-from runs_app.requests.options import read_defaults
+from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider, parse_settings
+from runs_app.providers.table import DEMO_DIALECT
+from runs_app.requests.options import parse_default_options
 
 __all__ = ["BuiltAgent", "build"]
 
 log = logging.getLogger(__name__)
 
-Make = Callable[[str, Entry], AgentTool]
+ToolFactory = Callable[[str, Entry], AgentTool]
 
-TOOLS_ID = "agent-tools"  # a journal of what a tool did is found by it
+TOOLSET_ID = "agent-tools"  # durable runs will find the results of tools by it
 
 
 @dataclass(frozen=True)
 class BuiltAgent:
-    """An agent that runs, with what its caller must know of it."""
+    """An agent of pydantic-ai with the data that its caller needs."""
 
     agent: Any  # pydantic_ai.Agent[Running, str]: instructions, model, tools and capabilities are inside
     options: dict[str, Any]  # its default options
@@ -48,17 +48,17 @@ class BuiltAgent:
 
 
 def build(configuration: Mapping[str, Any], *, known_agents: Mapping[str, str] | None = None) -> BuiltAgent:
-    """The agent that a configuration under wire names describes. Raises CannotBuild.
+    """Build the agent of a configuration, which has wire names. Raise AgentBuildError.
 
-    `known_agents` are the stored agents that it may ask, by key, with what each says of itself. What else it names and
-    nothing registered is left out and warned of.
+    `known_agents` are the descriptions of the stored agents that it may use, by key. Other unregistered references
+    are left out, with a warning.
     """
     return AgentBuilder(configuration, known_agents or {}).build()
 
 
 @dataclass
 class AgentBuilder:
-    """One agent on its way, with the warnings so far."""
+    """Builder of one agent, with the warnings so far."""
 
     configuration: Mapping[str, Any]
     known_agents: Mapping[str, str]
@@ -67,42 +67,43 @@ class AgentBuilder:
     def build(self) -> BuiltAgent:
         choice = self.configuration.get("model")
         choice = choice if isinstance(choice, dict) else {}
-        model = model_for(choice)
-        options, issues = read_defaults(self.configuration.get("defaultOptions") or {})
+        model = build_model(choice)
+        options, issues = parse_default_options(self.configuration.get("defaultOptions") or {})
         for issue in issues:
-            self.warn("defaultOptions", issue.field, f"The option {issue.field} is left out: {issue.message}")
+            self.warn("defaultOptions", issue.field, f"The option {issue.field} is ignored: {issue.message}")
         agent = Agent(
             model,
             name=str(self.configuration.get("name") or "agent"),
             instructions=self.configuration.get("instructions") or None,
             deps_type=RunDeps,
             model_settings=self.model_settings(choice),
-            toolsets=[FunctionToolset([*self.tools()], id=TOOLS_ID)],
+            toolsets=[FunctionToolset([*self.tools()], id=TOOLSET_ID)],
             capabilities=[*self.capabilities()],
-            # The steps bound how often a model may get its arguments wrong.
+            # The limit of steps also limits how often a model may send invalid arguments.
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
         )
-        self.look_for_scorers()
-        is_demo = provider_of(choice).dialect == DEMO
+        self.check_scorers()
+        is_demo = get_provider(choice).dialect == DEMO_DIALECT
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
 
     def model_settings(self, choice: Mapping[str, Any]) -> Any:
-        found, unknown = settings_of(choice)
-        for name in unknown:
-            self.warn("model", name, f"The model's setting '{name}' is not known, or its value cannot be used.")
-        return found
+        parsed, invalid = parse_settings(choice)
+        for name in invalid:
+            self.warn("model", name, f"The model setting '{name}' is ignored: its name or value is invalid.")
+        return parsed
 
     def tools(self) -> Iterator[AgentTool]:
-        """Every tool of the agent, in the order of its configuration; a name means one of them."""
-        taken: dict[str, str] = {}
-        for place, key, tool in self.offered():
-            if other := taken.get(tool.name):
-                self.warn(place, key, f"'{key}' is left out: the model would call it as it calls '{other}'.")
+        """Yield the tools of the agent in the order of its configuration. Names are unique."""
+        key_by_name: dict[str, str] = {}
+        for path, key, tool in self.configured_tools():
+            if other := key_by_name.get(tool.name):
+                self.warn(path, key, f"'{key}' is left out: it has the same tool name as '{other}'.")
             else:
-                taken[tool.name] = key
+                key_by_name[tool.name] = key
                 yield tool
 
-    def offered(self) -> Iterator[tuple[str, str, AgentTool]]:
+    def configured_tools(self) -> Iterator[tuple[str, str, AgentTool]]:
+        """Yield each tool with its field and key."""
         yield from self.build_registered("tools", registered_tool)
         yield from self.build_registered("workflows", workflow_tool)
         for key in self.configuration.get("agents") or []:
@@ -113,43 +114,44 @@ class AgentBuilder:
                 self.warn_missing("agents", key)
         yield from self.build_registered("integrationTools", integration_tool)
 
-    def build_registered(self, field: str, make: Make) -> Iterator[tuple[str, str, AgentTool]]:
-        for key, entry in self.found(field, self.configuration.get(field) or []):
+    def build_registered(self, field: str, factory: ToolFactory) -> Iterator[tuple[str, str, AgentTool]]:
+        for key, entry in self.registered_entries(field, self.configuration.get(field) or []):
             try:
-                yield field, key, cached_tool(make, key, entry)
-            except Exception as error:  # what code registers may be anything
-                log.warning("%s '%s' cannot be offered to a model.", entry.kind, key, exc_info=error)
-                self.warn(field, key, f"The {entry.kind} '{key}' cannot be offered to a model.")
+                yield field, key, cached_tool(factory, key, entry)
+            except Exception as error:  # registered objects may be of any type
+                log.warning("%s '%s' cannot be used as a tool.", entry.kind, key, exc_info=error)
+                self.warn(field, key, f"The {entry.kind} '{key}' cannot be used as a tool.")
 
     def capabilities(self) -> Iterator[AbstractCapability[RunDeps]]:
-        """Memory in, processors in, the model, processors out, memory out: the first is the outermost."""
+        """Yield the capabilities of the agent. The first is the outermost."""
         memory = self.configuration.get("memory")
-        for key, entry in self.found("memory", [memory] if memory else []):
+        for key, entry in self.registered_entries("memory", [memory] if memory else []):
             if entry.target is None:
-                self.warn(
-                    "memory", key, f"The memory '{key}' cannot remember anything: nothing that runs is its target."
-                )
+                self.warn("memory", key, f"The memory '{key}' is ignored: it was registered without a target.")
             else:
                 yield entry.target()
-        if taken := self.processors("inputProcessors"):
-            yield InputProcessors(taken)
-        if taken := self.processors("outputProcessors"):
-            yield OutputProcessors(taken)
-        yield Steps(says_why=provider_of(self.configuration["model"]).dialect in SAY_WHY)
+        if processors := self.processors("inputProcessors"):
+            yield InputProcessors(processors)
+        if processors := self.processors("outputProcessors"):
+            yield OutputProcessors(processors)
+        dialect = get_provider(self.configuration["model"]).dialect
+        yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
 
     def processors(self, field: str) -> tuple[Processor, ...]:
-        """The processors of one side, in order."""
-        chosen = [(processor_key(each), each) for each in self.configuration.get(field) or []]
+        """Return the input or output processors in order."""
         return tuple(
-            Processor.of(entry, choice) for key, choice in chosen for _, entry in self.found(field, [str(key)])
+            Processor.from_entry(entry, choice)
+            for choice in self.configuration.get(field) or []
+            for _, entry in self.registered_entries(field, [str(processor_key(choice))])
         )
 
-    def look_for_scorers(self) -> None:
-        for _ in self.found("scorers", self.configuration.get("scorers") or {}):
-            pass  # they run after the answer; what is missing is warned of now
+    def check_scorers(self) -> None:
+        """Add the warnings of missing scorers. Scorers run after the answer, in a job."""
+        for _ in self.registered_entries("scorers", self.configuration.get("scorers") or {}):
+            pass
 
-    def found(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
-        """The entries of those keys that something registered."""
+    def registered_entries(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
+        """Yield the registered entries of these keys. Add a warning for each of the others."""
         for key in keys:
             entry = find_entry(FIELD_KINDS[field], key)
             if entry is not None:
@@ -161,19 +163,21 @@ class AgentBuilder:
         self.warn(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")
 
     def warn(self, field: str, key: str, message: str) -> None:
-        log.warning("Agent '%s' runs with less than it names. %s", self.configuration.get("name", ""), message)
+        log.warning("Agent '%s': %s", self.configuration.get("name", ""), message)
         self.warnings.append(MissingReference(field, key, message))
 
 
 MAX_CACHED_TOOLS = 1000  # per process
 
-_tools: SizeLimitedCache[tuple[Make, str], tuple[Entry, AgentTool]] = SizeLimitedCache(LRUCache(MAX_CACHED_TOOLS))
+_tools: SizeLimitedCache[tuple[ToolFactory, str], tuple[Entry, AgentTool]] = SizeLimitedCache(
+    LRUCache(MAX_CACHED_TOOLS)
+)
 
 
-def cached_tool(make: Make, key: str, entry: Entry) -> AgentTool:
-    """Return the tool of an entry, which is built once because reading a function's signature is slow."""
-    cached_entry, tool = _tools.get_or_create((make, key), lambda: (entry, make(key, entry)))
-    if cached_entry is not entry:  # registered anew under the same key
-        tool = make(key, entry)
-        _tools.set((make, key), (entry, tool))
+def cached_tool(factory: ToolFactory, key: str, entry: Entry) -> AgentTool:
+    """Return the tool of an entry. It is cached because inspecting signatures takes most of the building time."""
+    cached_entry, tool = _tools.get_or_create((factory, key), lambda: (entry, factory(key, entry)))
+    if cached_entry is not entry:  # registered again under the same key
+        tool = factory(key, entry)
+        _tools.set((factory, key), (entry, tool))
     return tool

@@ -1,6 +1,6 @@
-"""Functions that read or change texts before and after the model, as capabilities of an agent.
+"""Input and output processors, as capabilities of an agent.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Processor:
-    """A registered function with what the agent says to it beside the text."""
+    """A registered function with the arguments that the agent configures for it."""
 
     key: str
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, entry: Entry, choice: Mapping[str, Any]) -> Processor:
-        """What an agent chose: other members of its object are arguments, where the function has such."""
-        names = [*entry.schema.get("properties", {})][1:]  # the first is the text
+    def from_entry(cls, entry: Entry, choice: Mapping[str, Any]) -> Processor:
+        """Return the processor of a configuration. Members that match parameters of the function are arguments."""
+        names = [*entry.schema.get("properties", {})][1:]  # the first parameter is the text
         return cls(entry.key, entry.target, {name: choice[name] for name in names if name in choice})
 
     async def __call__(self, text: str) -> str:
-        """The text it makes of a text. Raises RunFault: what was not processed goes nowhere."""
+        """Return the processed text. Raise RunError on failure, because the unprocessed text must not be used."""
         try:
             if inspect.iscoroutinefunction(self.function):
-                made = await self.function(text, **self.arguments)
+                result = await self.function(text, **self.arguments)
             else:
-                made = await run_blocking(self.function, text, **self.arguments)
+                result = await run_blocking(self.function, text, **self.arguments)
         except ValidationError as error:
             raise RunError(f"The processor '{self.key}' stopped the run. {' '.join(error.messages)}") from None
         except Exception as error:
             log.exception("The processor '%s' failed.", self.key)
             raise RunError(f"The processor '{self.key}' failed, so the run was stopped.") from error
-        if not isinstance(made, str):
-            raise RunError(f"The processor '{self.key}' did not make a text, so the run was stopped.")
-        return made
+        if not isinstance(result, str):
+            raise RunError(f"The processor '{self.key}' did not return a text, so the run was stopped.")
+        return result
 
 
-async def process(processors: Iterable[Processor], text: str) -> str:
+async def apply_processors(processors: Iterable[Processor], text: str) -> str:
     for processor in processors:
         text = await processor(text)
     return text
@@ -66,28 +66,28 @@ async def process(processors: Iterable[Processor], text: str) -> str:
 
 @dataclass
 class InputProcessors(AbstractCapability[RunDeps]):
-    """Lets the model see the user's texts as the processors leave them; what was remembered went through before."""
+    """Capability that applies processors to the texts of the user. Remembered messages are already processed."""
 
     processors: tuple[Processor, ...] = ()
 
     async def before_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        if ctx.run_step > 1:  # later requests have what the first one left
+        if ctx.run_step > 1:  # the first request processed the messages of the run
             return request_context
         old = ctx.deps.remembered_count
-        messages = [*ctx.messages[:old], *[await self.processed(message) for message in ctx.messages[old:]]]
+        messages = [*ctx.messages[:old], *[await self.process(message) for message in ctx.messages[old:]]]
         ctx.messages[:] = messages
         request_context.messages = [*messages]
         return request_context
 
-    async def processed(self, message: ModelMessage) -> ModelMessage:
-        if not isinstance(message, ModelRequest) or not any(
-            isinstance(each, UserPromptPart) for each in message.parts
-        ):
+    async def process(self, message: ModelMessage) -> ModelMessage:
+        if not isinstance(message, ModelRequest):
+            return message
+        if not any(isinstance(part, UserPromptPart) for part in message.parts):
             return message
         parts = [
-            replace(part, content=await process(self.processors, part.content))
+            replace(part, content=await apply_processors(self.processors, part.content))
             if isinstance(part, UserPromptPart) and isinstance(part.content, str)
             else part
             for part in message.parts
@@ -97,7 +97,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
 
 @dataclass
 class OutputProcessors(AbstractCapability[RunDeps]):
-    """Lets everybody see the model's texts as the processors leave them."""
+    """Capability that applies processors to the texts of the model."""
 
     processors: tuple[Processor, ...] = ()
 
@@ -106,36 +106,38 @@ class OutputProcessors(AbstractCapability[RunDeps]):
 
 
 class ProcessedModel(WrapperModel):
-    """A model whose answer is held back until all of it was processed: nothing else is ever streamed."""
+    """Model wrapper that processes the complete answer before any of it is streamed."""
 
     def __init__(self, wrapped: Model, processors: tuple[Processor, ...]) -> None:
         super().__init__(wrapped)
         self.processors = processors
 
     async def request(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        return await self.processed(await self.wrapped.request(*args, **kwargs))
+        return await self.process(await self.wrapped.request(*args, **kwargs))
 
     @asynccontextmanager
     async def request_stream(
         self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
     ) -> AsyncGenerator[StreamedResponse]:
-        asked = (messages, model_settings, model_request_parameters)
-        async with self.wrapped.request_stream(*asked, run_context) as stream:
+        arguments = (messages, model_settings, model_request_parameters, run_context)
+        async with self.wrapped.request_stream(*arguments) as stream:
             async for _ in stream:
                 pass
-            response = await self.processed(stream.get())
-        yield Answered(response, model_request_parameters=model_request_parameters, replay_events=True)
+            response = await self.process(stream.get())
+        yield ReplayedResponse(response, model_request_parameters=model_request_parameters, replay_events=True)
 
-    async def processed(self, response: ModelResponse) -> ModelResponse:
+    async def process(self, response: ModelResponse) -> ModelResponse:
         parts = [
-            replace(part, content=await process(self.processors, part.content)) if isinstance(part, TextPart) else part
+            replace(part, content=await apply_processors(self.processors, part.content))
+            if isinstance(part, TextPart)
+            else part
             for part in response.parts
         ]
         return replace(response, parts=parts)
 
 
-class Answered(CompletedStreamedResponse):
-    """A whole answer as a stream, without what the model thought: no processor has seen that."""
+class ReplayedResponse(CompletedStreamedResponse):
+    """A complete answer as a stream, without its reasoning, which the processors have not seen."""
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
         async for event in super()._get_event_iterator():

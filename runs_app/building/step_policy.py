@@ -1,6 +1,6 @@
-"""What changes from one request to the model to the next, as a capability of every agent.
+"""The policy for each request to the model, as a capability of every agent.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import RunDeps
 from runs_app.events.recorder import reports_finish_reason
 from runs_app.exceptions import RunError, find_run_error
-from runs_app.requests.options import most_steps
+from runs_app.requests.options import max_steps
 
 
 @dataclass
-class Steps(AbstractCapability[RunDeps]):
-    """Which tools a request offers and demands, by the options of the run; and what a failed request says.
+class StepPolicy(AbstractCapability[RunDeps]):
+    """Capability that limits tools by the options of the run and checks that answers are complete.
 
-    `says_why` is whether the model always says why it stopped: what ends without was cut off.
+    With `requires_finish_reason`, an answer without a finish reason counts as interrupted.
     """
 
-    says_why: bool = False
+    requires_finish_reason: bool = False
 
     def get_model_settings(self) -> Callable[[RunContext[RunDeps]], ModelSettings]:
-        return tool_choice
+        return tool_choice_settings
 
     async def prepare_tools(self, ctx: RunContext[RunDeps], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         active = ctx.deps.options.get("activeTools")
-        return tool_defs if active is None else [tool for tool in tool_defs if called(tool) & {*active}]
+        return tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
 
     async def after_model_request(
         self, ctx: RunContext[RunDeps], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        # Before any tool is called: the model may have been about to say more.
-        if self.says_why and not reports_finish_reason(response):
-            raise RunError("The model's answer broke off before its end. Ask again.", "cut_off")
+        # Checked before any tool is called, because the arguments may be incomplete.
+        if self.requires_finish_reason and not reports_finish_reason(response):
+            raise RunError("The answer of the model was cut off. Try again.", "cut_off")
         return response
 
     async def on_model_request_error(
@@ -51,12 +51,15 @@ class Steps(AbstractCapability[RunDeps]):
         raise find_run_error(error) or error
 
 
-def tool_choice(ctx: RunContext[RunDeps]) -> ModelSettings:
-    """A demand holds for the first request, or the run would never end; the last one may only answer."""
+def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:
+    """Return the tool choice of a request.
+
+    A required call only applies to the first request, or the run would never end. The last request may call no tools.
+    """
     options = ctx.deps.options
     choice: Any = options.get("toolChoice")
-    last = most_steps(options)
-    if choice == "none" or (ctx.run_step >= last > 1):
+    last_step = max_steps(options)
+    if choice == "none" or (ctx.run_step >= last_step > 1):
         return ModelSettings(tool_choice="none")
     if ctx.run_step > 1 or choice in (None, "auto"):
         return ModelSettings()
@@ -65,6 +68,6 @@ def tool_choice(ctx: RunContext[RunDeps]) -> ModelSettings:
     return ModelSettings(tool_choice=[tool_name(choice["toolName"])])
 
 
-def called(tool: ToolDefinition) -> set[str]:
-    """What callers may call a tool: its name, or the key that it has in the agent."""
+def tool_aliases(tool: ToolDefinition) -> set[str]:
+    """Return the names of a tool in API options: its name and its key in the configuration."""
     return {tool.name, str((tool.metadata or {}).get("key", tool.name))}

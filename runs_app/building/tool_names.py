@@ -1,4 +1,4 @@
-"""What models call the tools of an agent."""
+"""Names of the tools of an agent, as models see them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 from agents_app.configuration.references import FIELD_KINDS, find_entry
 
-LONGEST_NAME = 64  # the shortest limit of a provider
-# What stands before the key of what is no tool by itself.
-PREFIXES = {"tools": "", "integrationTools": "", "workflows": "workflow-", "agents": "agent-"}
+MAX_TOOL_NAME_LENGTH = 64  # the shortest limit of a provider
+# Prefixes of tool names, by field of the configuration.
+TOOL_PREFIXES = {"tools": "", "integrationTools": "", "workflows": "workflow-", "agents": "agent-"}
 
 
 def tool_name(key: str) -> str:
-    """A key as every provider takes it for a tool's name; one that had to be changed stays unlike any other."""
+    """Return a key as a tool name that every provider accepts. Changed names get a digest, to stay unique."""
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", key)
-    if name == key and len(key) <= LONGEST_NAME and re.match("[a-zA-Z_]", key):
+    if name == key and len(key) <= MAX_TOOL_NAME_LENGTH and re.match("[a-zA-Z_]", key):
         return key
     digest = hashlib.sha256(key.encode()).hexdigest()[:8]
     start = name if re.match("[a-zA-Z_]", name) else f"_{name}"
-    return f"{start[: LONGEST_NAME - 9]}_{digest}"
+    return f"{start[: MAX_TOOL_NAME_LENGTH - 9]}_{digest}"
 
 
 def tool_names(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """The names that the tools of a configuration have; those that nothing registered are left out when it runs."""
-    for field, prefix in PREFIXES.items():
+    """Yield the tool names of a configuration. Unregistered references get no tool."""
+    for field, prefix in TOOL_PREFIXES.items():
         for key in configuration.get(field) or []:
             if field == "agents" or find_entry(FIELD_KINDS[field], key) is not None:  # a sub-agent may be stored
                 yield tool_name(f"{prefix}{key}")

@@ -1,4 +1,4 @@
-"""Workflows: functions that run in a thread, and Celery tasks that run as jobs, so that what came of them is kept."""
+"""Workflows: functions that run in a thread, and Celery tasks that run as jobs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from runs_app.engine.threads import run_blocking, run_db
 from runs_app.exceptions import RunError
 
 RUN_WORKFLOW = "run_workflow"
-FIRST_LOOK, LONGEST_WAIT = 0.05, 1.0  # seconds between two looks at a job
+MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL = 0.05, 1.0  # seconds
 
 
 async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int | None) -> Any:
-    """What a workflow returns; a Celery task is waited for. Raises RunFault where its job failed."""
+    """Return the result of a workflow. Raise RunError if its job fails."""
     if not is_task(entry.target):
         return await run_blocking(entry.target, **arguments)
-    said = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
-    job = await run_db(start_workflow, said, user_id)
-    return await finished(job)
+    parameters = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
+    job = await run_db(start_workflow, parameters, user_id)
+    return await wait_for_job(job)
 
 
 def start_workflow(parameters: dict[str, Any], user_id: int | None) -> Job:
@@ -33,12 +33,12 @@ def start_workflow(parameters: dict[str, Any], user_id: int | None) -> Job:
     return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user)
 
 
-async def finished(job: Job) -> Any:
-    """The result of a job, once a worker has done it. The database says when, so that no message can be missed."""
-    wait = FIRST_LOOK
+async def wait_for_job(job: Job) -> Any:
+    """Return the result of a job after it is done. It polls the database, because messages may be lost."""
+    interval = MIN_JOB_POLL_INTERVAL
     while job.state not in {Job.State.DONE, Job.State.FAILED}:
-        await asyncio.sleep(wait)
-        wait = min(wait * 1.5, LONGEST_WAIT)
+        await asyncio.sleep(interval)
+        interval = min(interval * 1.5, MAX_JOB_POLL_INTERVAL)
         await run_db(job.refresh_from_db)
     if job.state == Job.State.FAILED:
         raise RunError(f"The workflow failed: {job.error}", "workflow_failed")
@@ -46,8 +46,8 @@ async def finished(job: Job) -> Any:
 
 
 @runner.job_handler(RUN_WORKFLOW)
-def do_workflow(job: Job) -> Any:
-    """Run a Celery task's body in the worker that took the job; a worker that dies makes another one begin anew."""
+def run_workflow_job(job: Job) -> Any:
+    """Execute a Celery task in the worker of the job. If the worker dies, another one starts again."""
     key = job.parameters["key"]
     entry = registry.get(Kind.WORKFLOW, key)
     if entry is None:

@@ -9,9 +9,9 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from runs_app.display.formats import duration, model_name, money, tokens
-from runs_app.display.spans import Span, spans
-from runs_app.display.transcript import Part, Transcript
+from runs_app.display.formats import format_cost, format_duration, model_name, total_tokens
+from runs_app.display.spans import Span, build_spans
+from runs_app.display.transcript import AnswerPart, Transcript
 from runs_app.models import AgentRun, RunEvent
 
 
@@ -35,7 +35,7 @@ class RunView:
         return read
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AnswerPart]:
         return self.transcript.said
 
     @property
@@ -44,12 +44,12 @@ class RunView:
 
     @property
     def spans(self) -> list[Span]:
-        return spans(self.run, self.events, self.transcript.calls.values())
+        return build_spans(self.run, self.events, self.transcript.calls.values())
 
     @property
     def asked(self) -> str:
         """What the user said last."""
-        said = [message for message in messages_of(self.run) if message["role"] == "user"]
+        said = [message for message in input_messages(self.run) if message["role"] == "user"]
         return said[-1]["text"] if said else ""
 
     @property
@@ -63,13 +63,13 @@ class RunView:
 
     @property
     def duration_text(self) -> str:
-        return duration(self.run.duration)
+        return format_duration(self.run.duration)
 
     @property
     def whole(self) -> str:
         """From the question to the end, with what it waited."""
         run = self.run
-        return duration(run.finished_at - run.created_at) if run.finished_at else ""
+        return format_duration(run.finished_at - run.created_at) if run.finished_at else ""
 
     @property
     def seconds(self) -> float:
@@ -80,28 +80,28 @@ class RunView:
     def first_text(self) -> str:
         """How long it took until the first word."""
         run = self.run
-        return duration(run.first_text_at - run.started_at) if run.first_text_at and run.started_at else ""
+        return format_duration(run.first_text_at - run.started_at) if run.first_text_at and run.started_at else ""
 
     @property
     def tokens(self) -> int:
-        return tokens(self.run.usage)
+        return total_tokens(self.run.usage)
 
     @property
     def cost(self) -> str:
-        return money(self.run.cost)
+        return format_cost(self.run.cost)
 
     @property
     def warnings(self) -> list[str]:
         return [each["message"] if isinstance(each, dict) else str(each) for each in self.run.warnings]
 
 
-def messages_of(run: AgentRun) -> list[dict[str, str]]:
+def input_messages(run: AgentRun) -> list[dict[str, str]]:
     """The messages that were sent, each with its role and its words."""
     said = run.input.get("messages") if isinstance(run.input, dict) else None
-    return [{"role": str(each.get("role", "user")), "text": words(each.get("content"))} for each in said or []]
+    return [{"role": str(each.get("role", "user")), "text": message_text(each.get("content"))} for each in said or []]
 
 
-def words(content: Any) -> str:
+def message_text(content: Any) -> str:
     """The text of a message: a string, or a list of parts of which some are text."""
     if isinstance(content, str):
         return content
@@ -109,7 +109,7 @@ def words(content: Any) -> str:
     return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
 
 
-def answers(runs: Iterable[AgentRun]) -> list[RunView]:
+def build_run_views(runs: Iterable[AgentRun]) -> list[RunView]:
     """Runs with their events and the runs of their sub-agents: two queries for all of them."""
     runs = list(runs)
     events, children = defaultdict(list), defaultdict(list)
@@ -127,20 +127,20 @@ class TotalCost(NamedTuple):
     cost: str
 
 
-def with_sub_agents(run: AgentRun) -> TotalCost | None:
+def total_cost(run: AgentRun) -> TotalCost | None:
     """What a run took with all that it asked, however deep; None where it asked nobody."""
-    level = children_of([run])
+    level = child_runs([run])
     family = [run]
     while level:
         family += level
-        level = children_of(level)
+        level = child_runs(level)
     if len(family) == 1:
         return None
     costs = [each.cost for each in family if not each.is_demo]
     known = [cost for cost in costs if cost is not None]
-    cost = money(sum(known, Decimal())) if len(known) == len(costs) else ""
-    return TotalCost(sum(tokens(each.usage) for each in family), cost)
+    cost = format_cost(sum(known, Decimal())) if len(known) == len(costs) else ""
+    return TotalCost(sum(total_tokens(each.usage) for each in family), cost)
 
 
-def children_of(runs: Iterable[AgentRun]) -> list[AgentRun]:
+def child_runs(runs: Iterable[AgentRun]) -> list[AgentRun]:
     return list(AgentRun.objects.filter(parent__in=runs).only("usage", "cost", "is_demo"))

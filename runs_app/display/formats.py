@@ -13,7 +13,7 @@ def model_name(model: Mapping[str, Any]) -> str:
     return f"{model['provider']}/{model['name']}"
 
 
-def duration(span: timedelta | None) -> str:
+def format_duration(span: timedelta | None) -> str:
     """`35 ms`, `2.3 s`, `48 s`, `3 min 05 s`."""
     if span is None:
         return ""
@@ -28,7 +28,7 @@ def duration(span: timedelta | None) -> str:
     return f"{minutes} min {rest:02d} s"
 
 
-def money(cost: Decimal | None) -> str:
+def format_cost(cost: Decimal | None) -> str:
     """US dollars, with two digits of what is below a cent; blank where no price is known."""
     if cost is None:
         return ""
@@ -38,7 +38,7 @@ def money(cost: Decimal | None) -> str:
     return f"${cost:.{digits}f}"
 
 
-def tokens(usage: Mapping[str, Any]) -> int:
+def total_tokens(usage: Mapping[str, Any]) -> int:
     """All tokens of a run: those it was given, and those it said."""
     total = usage.get("totalTokens")
     return int(total if total is not None else (usage.get("inputTokens") or 0) + (usage.get("outputTokens") or 0))

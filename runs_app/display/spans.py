@@ -9,13 +9,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs_app.display.formats import duration
+from runs_app.display.formats import format_duration
 from runs_app.display.transcript import ToolCallPart
 from runs_app.models import AgentRun, RunEvent
 
 WIDTH = 1000
-NARROWEST = 4  # units below which a bar cannot be seen
-SHORTEST = timedelta(milliseconds=20)  # a wait shorter than this is none
+MIN_WIDTH = 4  # units below which a bar cannot be seen
+MIN_WAIT = timedelta(milliseconds=20)  # a wait shorter than this is none
 
 
 @dataclass
@@ -31,24 +31,24 @@ class Span:
 
     @property
     def duration_text(self) -> str:
-        return duration(self.end - self.begin)
+        return format_duration(self.end - self.begin)
 
 
-def spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[ToolCallPart]) -> list[Span]:
+def build_spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[ToolCallPart]) -> list[Span]:
     """What the run waited for, in order of when it began, with the place of each bar."""
     end = run.finished_at or timezone.now()
-    asked = steps(events, end)
-    found = [*waiting(run, asked), *asked]
+    asked = model_spans(events, end)
+    found = [*waiting_spans(run, asked), *asked]
     for call in calls:
         if call.began_at:
             kind = "agent" if call.noun == "sub-agent" else "tool"
             found.append(Span(kind, call.title, call.began_at, call.ended_at or end))
     found.sort(key=lambda span: span.begin)
-    place(found, run.created_at, end)
+    position_spans(found, run.created_at, end)
     return found
 
 
-def waiting(run: AgentRun, asked: Sequence[Span]) -> list[Span]:
+def waiting_spans(run: AgentRun, asked: Sequence[Span]) -> list[Span]:
     """The time before a process took the run, and until that asked the model."""
     begun = run.started_at
     if begun is None:
@@ -56,10 +56,10 @@ def waiting(run: AgentRun, asked: Sequence[Span]) -> list[Span]:
     found = [Span("wait", "Waiting", run.created_at, begun)]
     if asked:
         found.append(Span("wait", "Preparing", begun, asked[0].begin))
-    return [span for span in found if span.end - span.begin > SHORTEST]
+    return [span for span in found if span.end - span.begin > MIN_WAIT]
 
 
-def steps(events: Iterable[RunEvent], end: datetime) -> list[Span]:
+def model_spans(events: Iterable[RunEvent], end: datetime) -> list[Span]:
     """One span for each request to the model: until it had said everything, or called the first tool."""
     found: list[Span] = []
     current: Span | None = None
@@ -73,10 +73,10 @@ def steps(events: Iterable[RunEvent], end: datetime) -> list[Span]:
     return found
 
 
-def place(found: Sequence[Span], begin: datetime, end: datetime) -> None:
+def position_spans(found: Sequence[Span], begin: datetime, end: datetime) -> None:
     """Give each bar its place on a line from the beginning to the end."""
     whole: Any = max(end - begin, timedelta(milliseconds=1))
     for span in found:
         start, stop = (min(max((at - begin) / whole, 0), 1) * WIDTH for at in (span.begin, span.end))
-        span.width = round(max(stop - start, NARROWEST), 1)
+        span.width = round(max(stop - start, MIN_WIDTH), 1)
         span.x = round(min(start, WIDTH - span.width), 1)

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from agents_app.registry import Kind, registry
-from runs_app.display.formats import duration
+from runs_app.display.formats import format_duration
 from runs_app.models import RunEvent
 
 # What a tool's name begins with where it is no tool, with the word for it.
-OTHERS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent", Kind.AGENT)}
-MOST_SHOWN = 20_000  # characters of one value; the event has it whole
+PREFIX_KINDS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent", Kind.AGENT)}
+MAX_DISPLAYED_LENGTH = 20_000  # characters of one value; the event has it whole
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ToolCallPart:
 
     @property
     def prefix(self) -> str:
-        return next((start for start in OTHERS if self.name.startswith(start)), "")
+        return next((start for start in PREFIX_KINDS if self.name.startswith(start)), "")
 
     @property
     def key(self) -> str:
@@ -50,27 +50,27 @@ class ToolCallPart:
 
     @property
     def noun(self) -> str:
-        return OTHERS[self.prefix][0] if self.prefix else "tool"
+        return PREFIX_KINDS[self.prefix][0] if self.prefix else "tool"
 
     @property
     def title(self) -> str:
         """What people call it; its key, where nothing is registered."""
-        entry = registry.get(OTHERS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
+        entry = registry.get(PREFIX_KINDS[self.prefix][1] if self.prefix else Kind.TOOL, self.key)
         return entry.title if entry else self.key
 
     @property
     def duration_text(self) -> str:
-        return duration(self.ended_at - self.began_at) if self.began_at and self.ended_at else ""
+        return format_duration(self.ended_at - self.began_at) if self.began_at and self.ended_at else ""
 
 
-Part = TextPart | ToolCallPart
+AnswerPart = TextPart | ToolCallPart
 
 
 class Transcript:
     """The parts of an answer so far. Feed it the events of one run, in order."""
 
     def __init__(self, events: Iterable[RunEvent] = ()) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[AnswerPart] = []
         self.calls: dict[str, ToolCallPart] = {}
         self.last_number = 0
         for event in events:
@@ -103,7 +103,7 @@ class Transcript:
 
     def call(self, payload: dict[str, Any], at: datetime) -> None:
         call = ToolCallPart(str(payload.get("toolCallId", "")), str(payload.get("toolName", "")), began_at=at)
-        call.arguments = as_text(payload.get("args"))
+        call.arguments = format_value(payload.get("args"))
         self.calls[call.id] = call
         self.parts.append(call)
 
@@ -111,18 +111,22 @@ class Transcript:
         call = self.calls.get(str(payload.get("toolCallId", "")))
         if call is None:
             return
-        call.result = as_text(payload.get("error") if "error" in payload else payload.get("result"))
+        call.result = format_value(payload.get("error") if "error" in payload else payload.get("result"))
         call.state, call.ended_at = "failed" if failed else "done", at
 
     @property
-    def said(self) -> list[Part]:
+    def said(self) -> list[AnswerPart]:
         """The parts that have something to show."""
         return [part for part in self.parts if isinstance(part, ToolCallPart) or part.text]
 
 
-def as_text(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a page shows it: words as they are, everything else as indented JSON."""
     if value is None or value == {}:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters in all)"
+    return (
+        text
+        if len(text) <= MAX_DISPLAYED_LENGTH
+        else f"{text[:MAX_DISPLAYED_LENGTH]}… ({len(text):,} characters in all)"
+    )

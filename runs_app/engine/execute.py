@@ -20,7 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import ExternalToolset
 
 from runs_app import scoring
-from runs_app.building.messages import client_tools, prompt_and_history
+from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
 from runs_app.engine.sub_runs import RunResult, RunTree
@@ -29,7 +29,7 @@ from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
 from runs_app.events.recorder import Recorder, usage_payload
 from runs_app.exceptions import RunError
 from runs_app.models import AgentRun
-from runs_app.requests.options import merge, model_settings, usage_limits
+from runs_app.requests.options import merge_options, model_settings, usage_limits
 from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
 
 def model_run_context(engine: Engine, run: AgentRun, built: BuiltAgent, tree: RunTree) -> Any:
     """Return the run of pydantic-ai as an async context manager."""
-    options = merge(built.options, run.input.get("options") or {})
+    options = merge_options(built.options, run.input.get("options") or {})
     deps = RunDeps(
         run_id=run.pk,
         agent_key=run.agent_key,
@@ -184,7 +184,7 @@ def client_tool_options(run: AgentRun) -> dict[str, Any]:
     if not tools:
         return {}
     return {
-        "toolsets": [ExternalToolset(client_tools(tools), id="client-tools")],
+        "toolsets": [ExternalToolset(client_tool_definitions(tools), id="client-tools")],
         "output_type": [str, DeferredToolRequests],
     }
 

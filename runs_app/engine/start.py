@@ -22,7 +22,7 @@ from runs_app.engine.engine import get_engine
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, Thread
 from runs_app.models.run import LEASE_DURATION
-from runs_app.requests.messages import read_messages
+from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
 IDEMPOTENT_RUN_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # of the ids of runs with an idempotency key
@@ -100,7 +100,7 @@ def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id:
 
 def build_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
     """Return the input of a run as its row stores it. Raise ConfigError if it is invalid or too large."""
-    run_input: RunInput = {"messages": read_messages(messages), "options": dict(options)}
+    run_input: RunInput = {"messages": parse_messages(messages), "options": dict(options)}
     if client_tools:
         run_input["clientTools"] = client_tools
     if len(json.dumps(run_input, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:

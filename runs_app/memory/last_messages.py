@@ -1,6 +1,6 @@
 """Memory of the last messages of a thread, as a capability of an agent.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -30,75 +30,78 @@ from runs_app.memory import threads
 
 @dataclass
 class LastMessages(AbstractCapability[RunDeps]):
-    """Lets the model see the last messages of the thread, and keeps what a run adds to it."""
+    """Memory that sends the last messages of the thread to the model and stores the messages of the run."""
 
-    most: int = 20
+    max_messages: int = 20
 
     async def before_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         if ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
-        kept = ModelMessagesTypeAdapter.validate_python(await run_db(threads.recall, ctx.deps.thread_id, self.most))
-        if brings_results_alone(ctx.messages, kept):
-            del ctx.messages[0]
-        remembered = trim_unpaired_calls(kept, ctx.messages)
+        data = await run_db(threads.load_messages, ctx.deps.thread_id, self.max_messages)
+        stored = ModelMessagesTypeAdapter.validate_python(data)
+        if continues_with_results(ctx.messages, stored):
+            del ctx.messages[0]  # the placeholder call; the stored call replaces it
+        remembered = trim_unpaired_calls(stored, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
         ctx.deps.remembered_count = len(remembered)
         return request_context
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Keep what was said since the last thing that was remembered, once the run is through."""
+        """Store the new messages of a successful run."""
         if ctx.deps.thread_id is not None:
-            said = new(result.all_messages()[ctx.deps.remembered_count :])
-            data = ModelMessagesTypeAdapter.dump_python(said, mode="json")
-            await run_db(threads.remember, ctx.deps.thread_id, data, ctx.deps.run_id)
+            added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
+            data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
+            await run_db(threads.save_messages, ctx.deps.thread_id, data, ctx.deps.run_id)
         return result
 
 
-def brings_results_alone(said: Sequence[ModelMessage], remembered: Iterable[ModelMessage]) -> bool:
-    """Whether the conversation goes on with results of calls that the thread has: what stands for them can go."""
-    return bool(said) and not any(map(is_prompt, said)) and bool(calls(said[:1]) & calls(remembered))
+def continues_with_results(messages: Sequence[ModelMessage], stored: Iterable[ModelMessage]) -> bool:
+    """Return True if a request only contains results of stored tool calls."""
+    has_prompt = any(map(has_user_prompt, messages))
+    return bool(messages) and not has_prompt and bool(call_ids(messages[:1]) & call_ids(stored))
 
 
-def trim_unpaired_calls(remembered: Sequence[ModelMessage], said: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """What can stand before the messages of a run: from a user's words on, and no call without its result.
+def trim_unpaired_calls(stored: Sequence[ModelMessage], messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Return the stored messages that may precede the messages of a run.
 
-    A caller that brings results brings the calls too; those are not remembered twice.
+    They start with a message of the user and contain no call without a result. Calls that the request repeats are
+    left out.
     """
-    brought = calls(said)
-    answered = results(remembered) | results(said)
-    kept = [*remembered]
-    while kept and not is_prompt(kept[0]):
-        kept.pop(0)
-    while kept and (open_calls := calls(kept[-1:])) and (open_calls & brought or open_calls - answered):
-        kept.pop()
-        if open_calls & brought and kept and is_prompt(kept[-1]):
-            kept.pop()  # the words that the calls answered were brought along
-    return kept
+    repeated = call_ids(messages)
+    answered = result_ids(stored) | result_ids(messages)
+    usable = [*stored]
+    while usable and not has_user_prompt(usable[0]):
+        usable.pop(0)
+    while usable and (open_calls := call_ids(usable[-1:])) and (open_calls & repeated or open_calls - answered):
+        usable.pop()
+        if open_calls & repeated and usable and has_user_prompt(usable[-1]):
+            usable.pop()  # the request repeats the prompt of its calls too
+    return usable
 
 
-def new(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """What a run added: from the last words of the user on, whatever history the caller sent before them."""
-    last = max((place for place, message in enumerate(messages) if is_prompt(message)), default=0)
+def new_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Return the messages from the last prompt on. Earlier messages are history that the client sent."""
+    start = max((index for index, message in enumerate(messages) if has_user_prompt(message)), default=0)
     return [
         replace(message, instructions=None) if isinstance(message, ModelRequest) else message
-        for message in messages[last:]
+        for message in messages[start:]
     ]
 
 
-def is_prompt(message: ModelMessage) -> bool:
+def has_user_prompt(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
 
 
-def calls(messages: Iterable[ModelMessage]) -> set[str]:
-    """The ids of the tools that were called."""
+def call_ids(messages: Iterable[ModelMessage]) -> set[str]:
+    """Return the ids of the tool calls in messages."""
     parts = [part for message in messages if isinstance(message, ModelResponse) for part in message.parts]
     return {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
 
 
-def results(messages: Iterable[ModelMessage]) -> set[str]:
-    """The ids of the calls that have a result."""
+def result_ids(messages: Iterable[ModelMessage]) -> set[str]:
+    """Return the ids of the tool calls whose results are in messages."""
     parts = [part for message in messages if isinstance(message, ModelRequest) for part in message.parts]
     return {part.tool_call_id for part in parts if isinstance(part, ToolReturnPart)}

@@ -1,4 +1,4 @@
-"""Conversations that an agent remembers: stored apart from runs, so that runs may be pruned."""
+"""Stored conversations. They are separate from runs, which are deleted earlier."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runs_app.models.message import Message
 from runs_app.models.thread import Thread
 
 
-def recall(thread_id: int, most: int) -> list[Any]:
-    """The data of the last messages of a thread, oldest first."""
-    newest = Message.objects.filter(thread=thread_id).order_by("-number").values_list("data", flat=True)[:most]
+def load_messages(thread_id: int, limit: int) -> list[Any]:
+    """Return the data of the last messages of a thread, oldest first."""
+    newest = Message.objects.filter(thread=thread_id).order_by("-number").values_list("data", flat=True)[:limit]
     return [*newest][::-1]
 
 
-def remember(thread_id: int, messages: Sequence[Any], run_id: UUID) -> None:
-    """Add the messages of a run to its thread, once; runs of one thread take turns. A thread that is gone stays so."""
+def save_messages(thread_id: int, messages: Sequence[Any], run_id: UUID) -> None:
+    """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted."""
     with transaction.atomic():
         thread = Thread.objects.select_for_update().filter(pk=thread_id).first()
         if thread is None or thread.messages.filter(run_id=run_id).exists():

@@ -10,7 +10,7 @@ from django.db import models
 from django.utils import timezone
 
 from agents_app.registry import Kind, registry
-from runs_app.providers.address_policy import check_url
+from runs_app.providers.address_policy import validate_url
 from runs_app.providers.encryption import encrypt
 
 
@@ -61,7 +61,7 @@ class ModelProvider(models.Model):
         errors: dict[str, Any] = {}
         if self.base_url:
             try:
-                check_url(self.base_url)
+                validate_url(self.base_url)
             except ValidationError as error:
                 errors["base_url"] = error
         for name in ("aliases", "names"):

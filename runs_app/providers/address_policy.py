@@ -1,4 +1,4 @@
-"""Where models may listen: never at a private address, unless its network is named in MODEL_NETWORKS."""
+"""Address policy for model providers: private addresses are only allowed in the networks of MODEL_NETWORKS."""
 
 from __future__ import annotations
 
@@ -12,45 +12,49 @@ from runs_app.exceptions import AgentBuildError
 Address = IPv4Address | IPv6Address
 
 NAT64 = IPv6Network("64:ff9b::/96")
-METADATA = {IPv4Address("168.63.129.16")}  # of a cloud, at an address that looks public
+METADATA_ADDRESSES = {IPv4Address("168.63.129.16")}  # metadata service of a cloud at a public address
 
 
-def check_url(url: str) -> None:
-    """Refuse an address that no model may listen at, as far as it says so itself. Raises CannotBuild."""
+def validate_url(url: str) -> None:
+    """Raise AgentBuildError if a base URL is invalid or names a private address.
+
+    Host names are not resolved here but at each connection.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError:  # a port or an address that is none
+    except ValueError:  # the port or the address is invalid
         host = None
     if not host or parts.scheme not in {"http", "https"}:
-        raise AgentBuildError("The base URL must begin with http:// or https:// and name a host.", "base_url")
+        raise AgentBuildError("The base URL must begin with http:// or https:// and contain a host.", "base_url")
     if parts.username or parts.password:
-        raise AgentBuildError("Leave user and password out of the base URL; a key has a field of its own.", "base_url")
+        message = "Remove the user name and password from the base URL. Use the API key field instead."
+        raise AgentBuildError(message, "base_url")
     try:
         address = ip_address(host)
     except ValueError:
-        return  # a name: what it means is asked at each connection
-    if not is_allowed(address):
-        raise AgentBuildError(refusal(host, address), "private_address")
+        return
+    if not is_allowed_address(address):
+        raise AgentBuildError(private_address_message(host, address), "private_address")
 
 
-def refusal(host: str, address: Address) -> str:
-    return f"Models at '{host}' are refused: {address} is private. Name its network in MODEL_NETWORKS to allow it."
+def private_address_message(host: str, address: Address) -> str:
+    return f"'{host}' is not allowed: {address} is a private address. Add its network to MODEL_NETWORKS to allow it."
 
 
-def is_allowed(address: Address) -> bool:
-    """Whether a model may listen there."""
-    address = unwrapped(address)
+def is_allowed_address(address: Address) -> bool:
+    """Return True if connections to an address are allowed."""
+    address = embedded_ipv4(address)
     if any(address in network for network in settings.MODEL_NETWORKS if network.version == address.version):
         return True
-    return address.is_global and not (address.is_multicast or address.is_reserved or address in METADATA)
+    return address.is_global and not (address.is_multicast or address.is_reserved or address in METADATA_ADDRESSES)
 
 
-def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one carries, or itself."""
+def embedded_ipv4(address: Address) -> Address:
+    """Return the IPv4 address that is embedded in an IPv6 address, or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
-    carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
-    return carried or address
+    embedded = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+    return embedded or address

@@ -1,6 +1,6 @@
-"""Which tools the demo model calls, and with what: those that a message names.
+"""Tool calls of the demo model: it calls the tools that a message mentions.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -13,72 +13,76 @@ from typing import Any
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import ToolDefinition
 
-KINDS = ("workflow-", "agent-")  # what people leave out when they name one
+OPTIONAL_PREFIXES = ("workflow-", "agent-")  # users may leave them out of a message
 
 
-def wanted_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
-    """A call of each tool that the message names, in that order; of the first one that must be called otherwise."""
+def requested_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
+    """Return a call of each tool that the message mentions, in that order.
+
+    Without a mention, return a call of the first tool if the tool choice requires one.
+    """
     choice: Any = (info.model_settings or {}).get("tool_choice")
     if choice == "none":
         return {}
-    places = [(found, tool) for tool in info.function_tools if (found := place(message, tool))]
-    wanted = [tool for _, tool in sorted(places, key=lambda each: each[0])]
-    if not wanted and choice in (None, "auto"):
+    mentions = [(span, tool) for tool in info.function_tools if (span := find_mention(message, tool))]
+    mentioned = [tool for _, tool in sorted(mentions, key=lambda mention: mention[0])]
+    if not mentioned and choice in (None, "auto"):
         return {}
-    demanded = [tool for tool in info.function_tools if not isinstance(choice, list) or tool.name in choice]
-    return {number: call(tool, number, message) for number, tool in enumerate(wanted or demanded[:1])}
+    required = [tool for tool in info.function_tools if not isinstance(choice, list) or tool.name in choice]
+    return {number: build_call(tool, number, message) for number, tool in enumerate(mentioned or required[:1])}
 
 
-def place(message: str, tool: ToolDefinition) -> tuple[int, int] | None:
-    """Where a message names a tool, from and to; the longest of its names counts."""
-    for name in names(tool):
-        if found := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message, re.IGNORECASE):
-            return found.span()
+def find_mention(message: str, tool: ToolDefinition) -> tuple[int, int] | None:
+    """Return the span at which a message mentions a tool, or None. The longest name of the tool is tried first."""
+    for name in mentionable_names(tool):
+        if match := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message, re.IGNORECASE):
+            return match.span()
     return None
 
 
-def names(tool: ToolDefinition) -> list[str]:
+def mentionable_names(tool: ToolDefinition) -> list[str]:
     key = str((tool.metadata or {}).get("key", ""))
-    return [each for each in (tool.name, *(tool.name.removeprefix(kind) for kind in KINDS), key) if each]
+    without_prefix = [tool.name.removeprefix(prefix) for prefix in OPTIONAL_PREFIXES]
+    return [name for name in (tool.name, *without_prefix, key) if name]
 
 
-def call(tool: ToolDefinition, number: int, message: str) -> DeltaToolCall:
-    span = place(message, tool)
+def build_call(tool: ToolDefinition, number: int, message: str) -> DeltaToolCall:
+    span = find_mention(message, tool)
     after = message[span[1] :] if span else message
-    arguments = spelled(after)
+    arguments = parse_arguments(after)
     if arguments is None:
-        arguments = guessed(tool.parameters_json_schema, after.strip(" :,.") or message)
+        arguments = guess_arguments(tool.parameters_json_schema, after.strip(" :,.") or message)
     return DeltaToolCall(tool.name, json.dumps(arguments), tool_call_id=f"demo_{number}_{tool.name}")
 
 
-def spelled(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text begins with, where it does."""
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """Return the JSON object at the beginning of a text, or None."""
     start = text.find("{")
     if start < 0 or text[:start].strip(" :,") not in {"", "with", "on"}:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, start)
+        value, _ = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
-def guessed(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """What fits a schema; nothing where it is none, as callers may send with tools of their own."""
+def guess_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return example arguments, or none if the schema is invalid. API clients may send any schema."""
     try:
-        return fitting(schema, text)
+        return example_arguments(schema, text)
     except (AttributeError, LookupError, TypeError, ValueError):
         return {}
 
 
-def fitting(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Arguments for what a schema requires, made of a text."""
+def example_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return arguments for the required properties of a schema, derived from a text."""
     properties = schema.get("properties", {})
-    return {name: value(properties.get(name, {}), text) for name in schema.get("required", ())}
+    return {name: example_value(properties.get(name, {}), text) for name in schema.get("required", ())}
 
 
-def value(schema: Mapping[str, Any], text: str) -> Any:
-    """Something that a schema takes."""
+def example_value(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value that matches a schema, derived from a text if possible."""
     if "enum" in schema:
         return schema["enum"][0]
     number = re.search(r"-?\d{1,15}(\.\d{1,15})?", text)
@@ -90,9 +94,9 @@ def value(schema: Mapping[str, Any], text: str) -> Any:
         case "boolean":
             return True
         case "array":
-            return [value(schema.get("items", {}), text)]
+            return [example_value(schema.get("items", {}), text)]
         case "object":
-            return fitting(schema, text)
+            return example_arguments(schema, text)
         case "null":
             return None
     return text

@@ -1,6 +1,6 @@
-"""The built-in provider `demo`: a model that needs no key, says the same to the same, and calls tools when asked to.
+"""Models of the built-in provider `demo`. They need no API key and answer identical questions identically.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
-from runs_app.providers.demo_calls import wanted_calls
+from runs_app.providers.demo_calls import requested_calls
 
-NAMES = ("echo", "storyteller")
-DELAY = 0.01  # seconds between two words, so that a stream is seen to stream
-LONGEST_DELAY = 2.0
-LONGEST_QUOTE = 120  # characters
+DEMO_MODEL_NAMES = ("echo", "storyteller")
+DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
+MAX_DELAY = 2.0
+MAX_QUOTE_LENGTH = 120  # characters
 
 STORY = (
     "Once, in a house at the edge of a town, somebody asked about {subject}.",
@@ -37,33 +37,33 @@ STORY = (
 
 
 def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
-    """One of the demo's models; `delay` among the settings is the seconds between two words."""
-    delay = settings.get("delay", DELAY)
-    wait = min(max(float(delay), 0.0), LONGEST_DELAY) if isinstance(delay, int | float) else DELAY
+    """Return a demo model. The setting `delay` is the number of seconds between two words."""
+    delay = settings.get("delay", DEFAULT_DELAY)
+    wait = min(max(float(delay), 0.0), MAX_DELAY) if isinstance(delay, int | float) else DEFAULT_DELAY
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
-        told = results(messages)
-        prompts = [*said(messages)]
-        if not told and (calls := wanted_calls(prompts[-1] if prompts else "", info)):
+        results = tool_results(messages)
+        prompts = [*user_prompts(messages)]
+        if not results and (calls := requested_calls(prompts[-1] if prompts else "", info)):
             yield calls
             return
-        for word in words(text(name, prompts, told, info.instructions or "")):
+        for word in split_words(answer_text(name, prompts, results, info.instructions or "")):
             yield word
             await asyncio.sleep(wait)
 
     return FunctionModel(stream_function=answer, model_name=name)
 
 
-def said(messages: Sequence[ModelMessage]) -> Iterator[str]:
-    """What the user wrote, in order."""
+def user_prompts(messages: Sequence[ModelMessage]) -> Iterator[str]:
+    """Yield the texts of the user in order."""
     for message in messages:
         for part in message.parts:
             if isinstance(part, UserPromptPart):
                 yield part.content if isinstance(part.content, str) else " ".join(map(str, part.content))
 
 
-def results(messages: Sequence[ModelMessage]) -> list[str]:
-    """What the tools said that were called last, each in a sentence."""
+def tool_results(messages: Sequence[ModelMessage]) -> list[str]:
+    """Return a sentence for each result of the last tool calls."""
     last = messages[-1]
     if not isinstance(last, ModelRequest):
         return []
@@ -76,26 +76,26 @@ def results(messages: Sequence[ModelMessage]) -> list[str]:
     ]
 
 
-def text(name: str, prompts: Sequence[str], told: Sequence[str], instructions: str) -> str:
-    """The answer. It says whose it is, so that nobody takes it for a model's opinion."""
-    if told:
-        return f"I am the demo model '{name}'. {'; '.join(told)}."
+def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instructions: str) -> str:
+    """Return the answer. It names the demo model, so that nobody mistakes it for the answer of a real one."""
+    if results:
+        return f"I am the demo model '{name}'. {'; '.join(results)}."
     prompt = prompts[-1] if prompts else ""
     if name == "storyteller":
-        story = " ".join(STORY).format(subject=quoted(prompt, 60) or "nothing")
+        story = " ".join(STORY).format(subject=first_line(prompt, 60) or "nothing")
         return f"I am the demo model 'storyteller'. {story}"
-    before = f" Before that: {quoted(prompts[-2])}" if len(prompts) > 1 else ""
-    # Two versions of an agent, side by side, differ in what they were told.
-    known = f"\n\nMy instructions begin: {quoted(instructions)}" if instructions.strip() else ""
-    return f"I am the demo model 'echo'. You said: {prompt}{before}{known}"
+    before = f" Before that: {first_line(prompts[-2])}" if len(prompts) > 1 else ""
+    # Users compare versions side by side, so the answer depends on the instructions.
+    quote = f"\n\nMy instructions begin: {first_line(instructions)}" if instructions.strip() else ""
+    return f"I am the demo model 'echo'. You said: {prompt}{before}{quote}"
 
 
-def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
-    """The first line of a text, shortened."""
+def first_line(text: str, max_length: int = MAX_QUOTE_LENGTH) -> str:
+    """Return the first line of a text, truncated."""
     line = next(iter(text.strip().splitlines()), "")
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
-def words(text: str) -> list[str]:
-    """The text cut after each space."""
+def split_words(text: str) -> list[str]:
+    """Split a text after each space."""
     return text.replace(" ", " \0").split("\0")

@@ -1,4 +1,4 @@
-"""The keys of providers at rest: encrypted with PROVIDER_KEY_SECRET, readable by this installation alone."""
+"""Encryption of stored API keys of providers with PROVIDER_KEY_SECRET."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str | None:
-    """The text, or None where it was encrypted with another secret."""
+    """Return the text, or None if it was encrypted with another secret."""
     from cryptography.fernet import InvalidToken
 
     try:
@@ -24,8 +24,8 @@ def decrypt(token: str) -> str | None:
 
 
 def _cipher() -> Any:
-    from cryptography.fernet import Fernet  # loads slowly; most processes never need it
+    from cryptography.fernet import Fernet  # heavy; most processes never need it
 
-    # The same secret may sign sessions; what is derived from it for keys is good for nothing else.
+    # The setting may be the secret that signs sessions, so a separate key is derived from it.
     digest = hashlib.sha256(b"keys of model providers\0" + settings.PROVIDER_KEY_SECRET.encode()).digest()
     return Fernet(base64.urlsafe_b64encode(digest))

@@ -1,6 +1,6 @@
-"""From `{"provider", "name"}` to a model that answers.
+"""Models of pydantic-ai for the model choice of an agent, `{"provider", "name"}`.
 
-It imports pydantic-ai, which is heavy: import this module where an agent is built, never at start-up.
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from agentcms.wire.names import to_python, to_wire
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
-from runs_app.providers.address_policy import check_url
-from runs_app.providers.table import CODE, DEMO, Provider, table
+from runs_app.providers.address_policy import validate_url
+from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 from runs_app.providers.transport import CheckedTransport
-from runs_app.requests.options import model_settings, read_defaults
+from runs_app.requests.options import model_settings, parse_default_options
 
 Dialect = ModelProvider.Dialect
 
 CONNECT_TIMEOUT = 10  # seconds
-NO_KEY = "none"  # a server of one's own may ask for no key; the clients want some text all the same
-NOT_SETTINGS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
-# Beside the options of a call; how long a request may take and which headers it has is not for an editor to say.
-ALLOWED: Mapping[str, TypeAdapter[Any]] = {
+PLACEHOLDER_KEY = "none"  # the clients require a key, although self-hosted servers may not
+IGNORED_KEYS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
+# Editors may set these in addition to the options of a call, but no timeouts and no headers.
+ALLOWED_SETTINGS: Mapping[str, TypeAdapter[Any]] = {
     "thinking": TypeAdapter(bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"]),
     "parallel_tool_calls": TypeAdapter(bool),
     "service_tier": TypeAdapter(Literal["auto", "default", "flex", "priority"]),
@@ -37,123 +37,121 @@ ALLOWED: Mapping[str, TypeAdapter[Any]] = {
     "citations": TypeAdapter(bool),
     "extra_body": TypeAdapter(dict[str, Any]),
 }
-OF_PROVIDERS = ("openai_", "anthropic_", "google_")
-# What a provider remembers of others is not for an editor to bring up.
-FORBIDDEN = {"openai_previous_response_id", "openai_conversation_id", "openai_conversation"}
+PROVIDER_SETTING_PREFIXES = ("openai_", "anthropic_", "google_")
+# These would read stored conversations of other users of the provider.
+FORBIDDEN_SETTINGS = {"openai_previous_response_id", "openai_conversation_id", "openai_conversation"}
 
 
-def model_for(choice: Mapping[str, Any]) -> Model:
-    """The model that an agent chose. Raises CannotBuild where nobody offers it or it cannot be used."""
-    provider = provider_of(choice)
+def build_model(choice: Mapping[str, Any]) -> Model:
+    """Build the model that an agent names. Raise AgentBuildError if it is unknown or not available."""
+    provider = get_provider(choice)
     name = str(choice["name"])
-    if provider.dialect == DEMO:
-        return demo(name, choice)
-    if provider.dialect == CODE:
+    if provider.dialect == DEMO_DIALECT:
+        return build_demo_model(name, choice)
+    if provider.dialect == CODE_DIALECT:
         model: Model = provider.target(name, choice)
         return model
-    check_url(provider.base_url)
+    validate_url(provider.base_url)
     return MODEL_FACTORIES[provider.dialect](provider, name)
 
 
-def settings_of(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What stands beside provider and name as settings of the model, and the names of what is none.
+def parse_settings(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings of a model choice for pydantic-ai, and the names of invalid settings.
 
-    They are written as in the options of a call, or as pydantic-ai names them, with a provider's own among them:
+    Names are those of the call options or of pydantic-ai, including settings of one provider:
     `topP`, `thinking`, `openai_reasoning_effort`.
     """
-    options, issues = read_defaults(choice)
-    found = model_settings(options)
-    faulty = {issue.field.partition(".")[0].partition("[")[0] for issue in issues}
-    unknown = [*faulty]
+    options, issues = parse_default_options(choice)
+    parsed = model_settings(options)
+    invalid = [*{issue.field.partition(".")[0].partition("[")[0] for issue in issues}]
     for name, value in choice.items():
         setting = to_python(name)
-        if name in NOT_SETTINGS or name in faulty or to_wire(name) in options:
+        if name in IGNORED_KEYS or name in invalid or to_wire(name) in options:
             continue
-        if is_setting(setting, value):
-            found[setting] = value
+        if is_allowed_setting(setting, value):
+            parsed[setting] = value
         else:
-            unknown.append(name)
-    return found, unknown
+            invalid.append(name)
+    return parsed, invalid
 
 
-def is_setting(name: str, value: Any) -> bool:
-    """Whether an editor may say this to a model."""
-    if name not in ALLOWED:
-        return name.startswith(OF_PROVIDERS) and name not in FORBIDDEN
+def is_allowed_setting(name: str, value: Any) -> bool:
+    """Return True if an editor may set this setting to this value."""
+    if name not in ALLOWED_SETTINGS:
+        return name.startswith(PROVIDER_SETTING_PREFIXES) and name not in FORBIDDEN_SETTINGS
     try:
-        ALLOWED[name].validate_python(value, strict=True)
+        ALLOWED_SETTINGS[name].validate_python(value, strict=True)
     except ValidationError:
         return False
-    return name != "extra_body" or not FORBIDDEN & {f"openai_{inner}" for inner in value}
+    return name != "extra_body" or not FORBIDDEN_SETTINGS & {f"openai_{inner}" for inner in value}
 
 
-def provider_of(choice: Mapping[str, Any]) -> Provider:
-    """The provider of a choice, ready to be asked."""
-    named, name = choice.get("provider"), choice.get("name")
-    if not named or not name:
+def get_provider(choice: Mapping[str, Any]) -> Provider:
+    """Return the provider of a model choice. Raise AgentBuildError if it is unknown or not available."""
+    key, name = choice.get("provider"), choice.get("name")
+    if not key or not name:
         raise AgentBuildError("The model needs a provider and a name. Choose both.", "model_missing")
-    providers = table()
-    provider = providers.find(str(named))
+    table = get_table()
+    provider = table.find(str(key))
     if provider is None:
-        known = ", ".join(sorted(providers.providers))
-        raise AgentBuildError(f"No model provider is known as '{named}'. Choose one of {known}.", "provider_unknown")
+        keys = ", ".join(sorted(table.providers))
+        raise AgentBuildError(f"Unknown model provider '{key}'. Choose one of {keys}.", "provider_unknown")
     if not provider.is_available:
-        message = f"The model provider '{named}' cannot be used. {provider.reason}"
-        raise AgentBuildError(message, "provider_unavailable")
+        raise AgentBuildError(provider.reason, "provider_unavailable")
     return provider
 
 
-def demo(name: str, choice: Mapping[str, Any]) -> Model:
-    if name not in demo_model.NAMES:
-        known = " and ".join(demo_model.NAMES)
-        raise AgentBuildError(f"The demo provider has no model '{name}'. It has {known}.", "model_unknown")
+def build_demo_model(name: str, choice: Mapping[str, Any]) -> Model:
+    if name not in demo_model.DEMO_MODEL_NAMES:
+        names = " or ".join(demo_model.DEMO_MODEL_NAMES)
+        raise AgentBuildError(f"The demo provider has no model '{name}'. Choose {names}.", "model_unknown")
     return demo_model.demo_model(name, choice)
 
 
-def openai(provider: Provider, name: str) -> Model:
+def build_openai_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
     return OpenAIResponsesModel(name, provider=openai_client(provider.base_url, provider.secret))
 
 
-def compatible(provider: Provider, name: str) -> Model:
-    """A server that speaks OpenAI's older dialect, which everybody else speaks too."""
+def build_compatible_model(provider: Provider, name: str) -> Model:
+    """Return a model that uses the Chat Completions API of OpenAI, which many servers implement."""
     from pydantic_ai.models.openai import OpenAIChatModel
 
-    access = compatible_client(provider.key, provider.base_url, provider.secret)
-    return OpenAIChatModel(name, provider=access)
+    client = compatible_client(provider.key, provider.base_url, provider.secret)
+    return OpenAIChatModel(name, provider=client)
 
 
-def anthropic(provider: Provider, name: str) -> Model:
+def build_anthropic_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.anthropic import AnthropicModel
 
     return AnthropicModel(name, provider=anthropic_client(provider.base_url, provider.secret))
 
 
-def google(provider: Provider, name: str) -> Model:
+def build_google_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.google import GoogleModel
 
     return GoogleModel(name, provider=google_client(provider.base_url, provider.secret))
 
 
 MODEL_FACTORIES: Mapping[str, Callable[[Provider, str], Model]] = {
-    Dialect.OPENAI: openai,
-    Dialect.COMPATIBLE: compatible,
-    Dialect.ANTHROPIC: anthropic,
-    Dialect.GOOGLE: google,
+    Dialect.OPENAI: build_openai_model,
+    Dialect.COMPATIBLE: build_compatible_model,
+    Dialect.ANTHROPIC: build_anthropic_model,
+    Dialect.GOOGLE: build_google_model,
 }
 
-# Some that speak like OpenAI never say why they stop; what code registers may not either.
-SAY_WHY = {Dialect.OPENAI, Dialect.ANTHROPIC, Dialect.GOOGLE}
+# Some OpenAI-compatible servers and registered models send no finish reason.
+DIALECTS_WITH_FINISH_REASON = {Dialect.OPENAI, Dialect.ANTHROPIC, Dialect.GOOGLE}
 
-# Clients are kept: to make one costs up to 200 ms.
+# The clients are cached because creating one takes up to 200 ms.
 
 
 @lru_cache(maxsize=64)
 def openai_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
+    return OpenAIProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
@@ -161,12 +159,12 @@ def compatible_client(key: str, base_url: str, secret: str) -> Any:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    # What OpenAI added later is refused by servers that are strict about what they do not know.
-    older = OpenAIModelProfile(
+    # Strict servers reject parameters that OpenAI added later.
+    profile = OpenAIModelProfile(
         openai_chat_supports_max_completion_tokens=False, openai_supports_strict_tool_definition=False
     )
     return OpenAICompatibleProvider(
-        key, base_url=base_url, api_key=secret or NO_KEY, http_client=http_client(), profile=older
+        key, base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client(), profile=profile
     )
 
 
@@ -174,18 +172,18 @@ def compatible_client(key: str, base_url: str, secret: str) -> Any:
 def anthropic_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    return AnthropicProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
+    return AnthropicProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
 def google_client(base_url: str, secret: str) -> Any:
     from pydantic_ai.providers.google import GoogleProvider
 
-    return GoogleProvider(base_url=base_url, api_key=secret or NO_KEY, http_client=http_client())
+    return GoogleProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @cache
 def http_client() -> httpx2.AsyncClient:
-    """One client for all models of this process; it follows no redirect to where nobody looked."""
+    """Return the HTTP client of all models. It follows no redirects, whose addresses nobody has checked."""
     timeout = httpx2.Timeout(settings.RUN_TIMEOUT, connect=CONNECT_TIMEOUT)
     return create_async_httpx2_client(timeout=timeout, transport=CheckedTransport())

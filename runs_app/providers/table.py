@@ -1,4 +1,4 @@
-"""Who offers models: the built-in providers, those that code registers, and those that staff keep."""
+"""The table of model providers: built-in ones, those that code registers, and those that staff add in the admin."""
 
 from __future__ import annotations
 
@@ -16,59 +16,50 @@ from agents_app.registry import Entry, Kind, registry
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.encryption import decrypt
 
-DEMO, CODE = "demo", "code"  # dialects that no staff may choose
-CACHE_SECONDS = 1.0  # Changes by staff apply in every process after this time.
+DEMO_DIALECT, CODE_DIALECT = "demo", "code"  # not available to staff
+CACHE_SECONDS = 1.0  # for which a process caches the table
+
+BUILT_IN_DIALECTS = {
+    "demo": DEMO_DIALECT,
+    "openai": ModelProvider.Dialect.OPENAI,
+    "anthropic": ModelProvider.Dialect.ANTHROPIC,
+    "google": ModelProvider.Dialect.GOOGLE,
+    "mistral": ModelProvider.Dialect.COMPATIBLE,
+}
+DEFAULT_URLS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "google": "https://generativelanguage.googleapis.com",
+    "mistral": "https://api.mistral.ai/v1",
+}
+NO_KEY_MESSAGE = "{title} has no API key."
+INVALID_KEY_MESSAGE = "The API key of {title} contains invalid characters."
 
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider, ready to be asked or saying what is missing."""
+    """A provider with its connection data, or with the reason why it is not available."""
 
     key: str
     title: str
-    dialect: str  # of ModelProvider.Dialect, "demo", or "code" for one that code registered
+    dialect: str  # a ModelProvider.Dialect, "demo", or "code" for providers that code registers
     names: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     base_url: str = ""
     secret: str = field(default="", repr=False)
-    missing: str = ""  # the name of the setting that must be set before it can be used, where it is one
-    reason: str = ""  # why it cannot be used, in sentences
+    missing_setting: str = ""  # the name of the environment variable that would make it available
+    reason: str = ""  # a message for users if it is not available
     source: str = "built-in"  # "built-in", "code" or "staff"
-    target: Any = field(default=None, repr=False)  # of one that code registered: (name, settings) → Model
+    target: Any = field(default=None, repr=False)  # of a provider in code: (name, settings) → Model
 
     @property
     def is_available(self) -> bool:
         return not self.reason
 
 
-# The dialects of the built-in ones, and where each dialect's own provider listens.
-DIALECTS = {
-    "demo": DEMO,
-    "openai": ModelProvider.Dialect.OPENAI,
-    "anthropic": ModelProvider.Dialect.ANTHROPIC,
-    "google": ModelProvider.Dialect.GOOGLE,
-    "mistral": ModelProvider.Dialect.COMPATIBLE,
-}
-HOMES = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-    "mistral": "https://api.mistral.ai/v1",
-}
-
-
-NO_KEY = "It has no key."
-NOT_SENDABLE = "Its key has characters that no key has."
-
-
-def is_sendable(secret: str) -> bool:
-    """Whether a key can stand in a header. The error of one that cannot would quote it."""
-    return bool(re.fullmatch(r"[!-~]+", secret))
-
-
 @dataclass(frozen=True)
-class Table:
-    """Every provider by key; `revision` changes with anything in it."""
+class ProviderTable:
+    """All providers by key. `revision` changes whenever any of them changes."""
 
     providers: Mapping[str, Provider]
     revision: str
@@ -77,37 +68,43 @@ class Table:
         return iter(self.providers.values())
 
     def find(self, name: str) -> Provider | None:
-        """By key, then by alias."""
-        return self.providers.get(name) or next((each for each in self if name in each.aliases), None)
+        """Return a provider by key or alias, or None."""
+        return self.providers.get(name) or next((provider for provider in self if name in provider.aliases), None)
 
 
-def built_in(entry: Entry) -> Provider:
-    """A provider that is registered in code; the keys of ours come from the environment."""
+def is_valid_key(secret: str) -> bool:
+    """Return True if a key can be sent in a header. The error for an invalid one would quote it."""
+    return bool(re.fullmatch(r"[!-~]+", secret))
+
+
+def provider_from_entry(entry: Entry) -> Provider:
+    """Return a provider that code registers. API keys of the built-in ones come from the environment."""
     key, title, names = entry.key, entry.title, entry.names
     if entry.target is not None:
-        return Provider(key, title, CODE, names, source="code", target=entry.target)
-    if key not in DIALECTS:
-        return Provider(key, title, CODE, names, reason="Nothing that runs was registered for it.", source="code")
+        return Provider(key, title, CODE_DIALECT, names, source="code", target=entry.target)
+    if key not in BUILT_IN_DIALECTS:
+        reason = f"{title} was registered without a target. Register it with one."
+        return Provider(key, title, CODE_DIALECT, names, reason=reason, source="code")
     secret = settings.MODEL_KEYS.get(key, "").strip()
-    setting = f"{key.upper()}_API_KEY" if key != DEMO and not is_sendable(secret) else ""
-    reason = NO_KEY if not secret else NOT_SENDABLE
+    is_usable = key == DEMO_DIALECT or is_valid_key(secret)
+    setting = "" if is_usable else f"{key.upper()}_API_KEY"
+    problem = (INVALID_KEY_MESSAGE if secret else NO_KEY_MESSAGE).format(title=title)
     return Provider(
         key,
         title,
-        DIALECTS[key],
+        BUILT_IN_DIALECTS[key],
         names,
-        base_url=settings.MODEL_URLS.get(key) or HOMES.get(key, ""),
-        secret="" if setting else secret,
-        missing=setting,
-        reason=f"{reason} Set {setting}, or keep a key for it in the admin." if setting else "",
+        base_url=settings.MODEL_URLS.get(key) or DEFAULT_URLS.get(key, ""),
+        secret=secret if is_usable else "",
+        missing_setting=setting,
+        reason="" if is_usable else f"{problem} Set {setting} or add one under Model providers.",
     )
 
 
 def provider_from_row(row: ModelProvider) -> Provider:
-    """A provider that staff keep."""
+    """Return a provider that staff added in the admin."""
     secret = decrypt(row.encrypted_key) if row.encrypted_key else ""
-    base_url = row.base_url or HOMES.get(row.dialect, "")
-    missing = "PROVIDER_KEY_SECRET" if secret is None else ""
+    base_url = row.base_url or DEFAULT_URLS.get(row.dialect, "")
     return Provider(
         row.key,
         row.title,
@@ -115,62 +112,66 @@ def provider_from_row(row: ModelProvider) -> Provider:
         tuple(row.names),
         tuple(row.aliases),
         base_url,
-        secret if secret and is_sendable(secret) else "",
-        missing,
-        lack(row, secret, base_url),
+        secret if secret and is_valid_key(secret) else "",
+        "PROVIDER_KEY_SECRET" if secret is None else "",
+        unavailable_reason(row, secret, base_url),
         "staff",
     )
 
 
-def lack(row: ModelProvider, secret: str | None, base_url: str) -> str:
-    """Why a provider that staff keep cannot be used; nothing where it can. A server of their own may want no key."""
+def unavailable_reason(row: ModelProvider, secret: str | None, base_url: str) -> str:
+    """Return why a provider of staff is not available, or a blank text. Self-hosted servers may need no key."""
     if not row.is_enabled:
-        return "It is switched off in the admin."
+        return f"{row.title} is disabled. Enable it under Model providers."
     if secret is None:
-        return "Its key was encrypted with another PROVIDER_KEY_SECRET. Enter the key again in the admin."
+        problem = f"The API key of {row.title} was encrypted with another PROVIDER_KEY_SECRET."
+        return f"{problem} Enter the key again under Model providers."
     if not base_url:
-        return "It has no base URL. Enter one in the admin."
-    if secret and not is_sendable(secret):
-        return f"{NOT_SENDABLE} Enter it again in the admin."
-    return f"{NO_KEY} Enter one in the admin." if not secret and not row.base_url else ""
+        return f"{row.title} has no base URL. Enter one under Model providers."
+    if secret and not is_valid_key(secret):
+        return f"{INVALID_KEY_MESSAGE.format(title=row.title)} Enter it again under Model providers."
+    if not secret and not row.base_url:
+        return f"{NO_KEY_MESSAGE.format(title=row.title)} Add one under Model providers."
+    return ""
 
 
-_secrets: set[str] = set()  # every key that this process has known: what answers now may have begun with an older one
+_known_secrets: set[str] = set()  # all keys that this process has read; current runs may use older ones
 
 
 def without_secrets(text: str) -> str:
-    """A text in which no provider's key stands, whatever it looks like."""
-    for secret in _secrets.copy():
+    """Replace the API keys of all providers in a text."""
+    for secret in _known_secrets.copy():
         text = text.replace(secret, "…")
     return text
 
 
-def read() -> Table:
-    """The table as the environment, the registry and the database have it now."""
-    found = {entry.key: built_in(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
+def load_table() -> ProviderTable:
+    """Load the table from the environment, the registry and the database."""
+    providers = {entry.key: provider_from_entry(entry) for entry in registry.entries(Kind.MODEL_PROVIDER)}
     rows = list(ModelProvider.objects.all())
-    found |= {row.key: provider_from_row(row) for row in rows}
-    _secrets.update(each.secret for each in found.values() if each.secret)
-    said = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
-    return Table(found, hashlib.sha256(f"{registry.fingerprint}\n{said}".encode()).hexdigest()[:12])
+    providers |= {row.key: provider_from_row(row) for row in rows}
+    _known_secrets.update(provider.secret for provider in providers.values() if provider.secret)
+    row_versions = "\n".join(f"{row.pk} {row.updated_at.isoformat()}" for row in rows)
+    revision = hashlib.sha256(f"{registry.fingerprint}\n{row_versions}".encode()).hexdigest()[:12]
+    return ProviderTable(providers, revision)
 
 
-def kept_entries() -> dict[str, Entry]:
-    """The providers that staff keep, by key and by alias: no agent that names one is warned of it."""
+def staff_entries() -> dict[str, Entry]:
+    """Return the providers of staff by key and by alias, so that agents that use them get no warning."""
     return {
-        name: Entry(Kind.MODEL_PROVIDER, each.key, each.title, names=each.names, source="staff")
-        for each in table()
-        if each.source == "staff"
-        for name in (each.key, *each.aliases)
+        name: Entry(Kind.MODEL_PROVIDER, provider.key, provider.title, names=provider.names, source="staff")
+        for provider in get_table()
+        if provider.source == "staff"
+        for name in (provider.key, *provider.aliases)
     }
 
 
-_tables: SizeLimitedCache[str, Table] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
+_tables: SizeLimitedCache[str, ProviderTable] = SizeLimitedCache(TTLCache(1, CACHE_SECONDS))
 
 
-def table() -> Table:
-    """Return the providers, from the cache where it is less than a second old."""
-    return _tables.get_or_create("table", read)
+def get_table() -> ProviderTable:
+    """Return the table, which is at most a second old. Every run and every warning reads it."""
+    return _tables.get_or_create("table", load_table)
 
 
 def invalidate() -> None:

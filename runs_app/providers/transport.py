@@ -1,6 +1,6 @@
-"""Connections to models: each address is checked at the moment of the connection.
+"""HTTP transport for models, which checks the address of each connection.
 
-It imports the HTTP client, which is heavy: import this module where an agent is built, never at start-up.
+Imports the HTTP client, which is heavy. Import this module only where an agent is built.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import httpcore2
 import httpx2
 
 from runs_app.exceptions import RunError
-from runs_app.providers.address_policy import Address, is_allowed, refusal
+from runs_app.providers.address_policy import Address, is_allowed_address, private_address_message
 
 
 class CheckedBackend(httpcore2.AnyIOBackend):
-    """Connects to the address that was checked, not to what the name means a moment later."""
+    """Network backend that connects to the checked address, because a second lookup may return another one."""
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> Any:
-        addresses = await resolve(host, port)
+        addresses = await resolve_host(host, port)
         for address in addresses:
-            if not is_allowed(address):
-                raise RunError(refusal(host, address), "private_address")
+            if not is_allowed_address(address):
+                raise RunError(private_address_message(host, address), "private_address")
         for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(str(address), port, *args, **kwargs)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                continue  # the next one may answer
+                continue  # try the next address
         return await super().connect_tcp(str(addresses[-1]), port, *args, **kwargs)
 
     async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        raise RunError("Models behind unix sockets are refused.", "private_address")
+        raise RunError("Connections to Unix sockets are not allowed.", "private_address")
 
 
-async def resolve(host: str, port: int) -> list[Address]:
-    """Every address that a host means, each once."""
+async def resolve_host(host: str, port: int) -> list[Address]:
+    """Return the distinct addresses of a host."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
-        raise httpcore2.ConnectError(f"The host '{host}' is not known.") from None
-    return list(dict.fromkeys(ip_address(str(place[0]).partition("%")[0]) for *_, place in found))
+        raise httpcore2.ConnectError(f"The host '{host}' could not be resolved.") from None
+    return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in results))
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Connections to checked addresses alone, pooled per event loop: a connection belongs to the loop it began in."""
+    """HTTP transport with one connection pool per event loop. A connection only works in its own loop."""
 
     def __init__(self) -> None:
         self._pools: WeakKeyDictionary[Any, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
@@ -55,13 +55,13 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
-            for closed in [each for each in self._pools if each.is_closed()]:
-                del self._pools[closed]
-            self._pools[loop] = checked_pool()
+            for closed_loop in [other for other in self._pools if other.is_closed()]:
+                del self._pools[closed_loop]
+            self._pools[loop] = build_pool()
         return await self._pools[loop].handle_async_request(request)
 
 
-def checked_pool() -> httpx2.AsyncHTTPTransport:
+def build_pool() -> httpx2.AsyncHTTPTransport:
     transport = httpx2.AsyncHTTPTransport()
     transport._pool = httpcore2.AsyncConnectionPool(
         ssl_context=httpx2.create_ssl_context(),

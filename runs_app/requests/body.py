@@ -1,4 +1,4 @@
-"""What the body of a call says: messages, options, which conversation, and the tools that the caller runs itself."""
+"""The request body of `generate` and `stream`: messages, options, memory and client tools."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
-from runs_app.requests.messages import read_messages
-from runs_app.requests.options import read_options
+from runs_app.requests.messages import parse_messages
+from runs_app.requests.options import parse_options
 
-MOST_TOOLS = 128
-LONGEST_KEY = 256
+MAX_CLIENT_TOOLS = 128
+MAX_THREAD_KEY_LENGTH = 256
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-# What would change the answer and is not done here: to ignore it would be to answer another question.
-NOT_DONE = {
-    "instructions": "What the agent is told stands in its instructions, and comes from its version.",
-    "system": "What the agent is told stands in its instructions, and comes from its version.",
-    "context": "Send what was said before as messages.",
-    "model": "The model comes from the agent's version.",
-    "output": "An answer is a text here.",
-    "structuredOutput": "An answer is a text here.",
-    "toolsets": "Send the caller's own tools as clientTools; the server's come from the agent's version.",
-    "requireToolApproval": "A call of a tool cannot be held for approval yet.",
-    "scorers": "The scorers come from the agent's version.",
-    "versions": "Name a version with versionId, versionNumber or status in the address.",
+# Members that would change the answer but are not supported. Ignoring them would give a wrong answer.
+UNSUPPORTED_MESSAGES = {
+    "instructions": "The instructions come from the version of the agent.",
+    "system": "The instructions come from the version of the agent.",
+    "context": "Send earlier messages as messages.",
+    "model": "The model comes from the version of the agent.",
+    "output": "Only text output is supported.",
+    "structuredOutput": "Only text output is supported.",
+    "toolsets": "Send your own tools as clientTools. Other tools come from the version of the agent.",
+    "requireToolApproval": "Tool approval is not supported yet.",
+    "scorers": "The scorers come from the version of the agent.",
+    "versions": "Select a version with the query parameter versionId, versionNumber or status.",
 }
 
 
-class Call(NamedTuple):
-    """A checked body; the messages are read where the run starts."""
+class GenerateCall(NamedTuple):
+    """A validated body. The messages are validated when the run starts."""
 
     messages: Any
     options: dict[str, Any]
@@ -40,29 +40,29 @@ class Call(NamedTuple):
     resource: str
 
 
-def read_call(body: Mapping[str, Any]) -> Call:
-    """Raises ShapeError with the wire paths of all that is wrong."""
-    issues = [Issue(name, f"{said} Leave this out.") for name, said in NOT_DONE.items() if body.get(name)]
+def parse_call(body: Mapping[str, Any]) -> GenerateCall:
+    """Validate a body. Raise ConfigError with all issues."""
+    issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if body.get(name)]
     if "messages" not in body:
         issues.append(Issue("messages", "This is required."))
-    call = Call(body.get("messages"), {}, [], "", "")
+    call = GenerateCall(body.get("messages"), {}, [], "", "")
     with collecting_issues(issues):
-        call = call._replace(options=read_options(body))
+        call = call._replace(options=parse_options(body))
     with collecting_issues(issues):
-        call = call._replace(client_tools=read_client_tools(body.get("clientTools")))
+        call = call._replace(client_tools=parse_client_tools(body.get("clientTools")))
     with collecting_issues(issues):
-        thread, resource = read_memory(body)
+        thread, resource = parse_memory(body)
         call = call._replace(thread=thread, resource=resource)
     if issues and "messages" in body:
         with collecting_issues(issues):
-            read_messages(call.messages)
+            parse_messages(call.messages)
     if issues:
         raise ConfigError(issues)
     return call
 
 
-def read_memory(body: Mapping[str, Any]) -> tuple[str, str]:
-    """The conversation that the messages belong to, and whose it is; the older form names both at the top."""
+def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the keys of the thread and the resource. An older form has both at the top level."""
     memory = body.get("memory")
     if memory is None:
         memory = {"thread": body.get("threadId"), "resource": body.get("resourceId")}
@@ -72,47 +72,49 @@ def read_memory(body: Mapping[str, Any]) -> tuple[str, str]:
     if isinstance(thread, dict):
         thread = thread.get("id")
     issues: list[Issue] = []
-    named = []
+    keys = []
     for path, value in (("memory.thread", thread), ("memory.resource", memory.get("resource"))):
         with collecting_issues(issues):
-            named.append(key(path, value))
+            keys.append(parse_key(path, value))
     if issues:
         raise ConfigError(issues)
-    return named[0], named[1]
+    return keys[0], keys[1]
 
 
-def key(path: str, value: Any) -> str:
+def parse_key(path: str, value: Any) -> str:
     if value is None:
         return ""
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_KEY:
-        raise ConfigError([Issue(path, f"Give a text of at most {LONGEST_KEY} characters.")])
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_THREAD_KEY_LENGTH:
+        raise ConfigError([Issue(path, f"This must be a text of at most {MAX_THREAD_KEY_LENGTH} characters.")])
     return value
 
 
-def read_client_tools(value: Any) -> list[dict[str, Any]]:
-    """The tools that the caller runs itself, by name: `{description?, inputSchema?}`."""
+def parse_client_tools(value: Any) -> list[dict[str, Any]]:
+    """Return the tools that the API client executes. The body has them by name: `{description?, inputSchema?}`."""
     if value is None:
         return []
-    if not isinstance(value, dict) or len(value) > MOST_TOOLS:
-        raise ConfigError([Issue("clientTools", f"This must be an object of at most {MOST_TOOLS} tools by name.")])
+    if not isinstance(value, dict) or len(value) > MAX_CLIENT_TOOLS:
+        raise ConfigError(
+            [Issue("clientTools", f"This must be an object of at most {MAX_CLIENT_TOOLS} tools by name.")]
+        )
     issues: list[Issue] = []
     tools = []
-    for name, said in value.items():
+    for name, definition in value.items():
         with collecting_issues(issues):
-            tools.append(client_tool(name, said))
+            tools.append(parse_client_tool(name, definition))
     if issues:
         raise ConfigError(issues)
     return tools
 
 
-def client_tool(name: str, said: Any) -> dict[str, Any]:
+def parse_client_tool(name: str, definition: Any) -> dict[str, Any]:
     path = join_path("clientTools", name)
     if not TOOL_NAME.fullmatch(name):
-        raise ConfigError([Issue(path, "A tool's name has at most 64 letters, digits, '_' and '-'.")])
-    if not isinstance(said, dict):
+        raise ConfigError([Issue(path, "The name of a tool may have at most 64 letters, digits, '_' and '-'.")])
+    if not isinstance(definition, dict):
         raise ConfigError([Issue(path, "This must be an object.")])
-    schema = said.get("inputSchema") or said.get("parameters") or {"type": "object", "properties": {}}
-    description = said.get("description") or ""
+    schema = definition.get("inputSchema") or definition.get("parameters") or {"type": "object", "properties": {}}
+    description = definition.get("description") or ""
     if not isinstance(schema, dict) or not isinstance(description, str):
-        raise ConfigError([Issue(path, "A tool has a description, which is a text, and an inputSchema, an object.")])
+        raise ConfigError([Issue(path, "The description must be a text and the inputSchema an object.")])
     return {"name": name, "description": description, "schema": schema}

@@ -1,6 +1,6 @@
-"""The options of a call, and those that an agent has by default: temperature, steps, which tools and the like.
+"""Options of a call and default options of an agent: temperature, number of steps, tool choice and others.
 
-They are kept under their wire names, as the caller and the agent's configuration have them.
+Options have their wire names.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, col
 
 Options = dict[str, Any]
 
-MOST_CALLS = 500  # of tools in one run: a model may ask for any number of them in one step
+MAX_TOOL_CALLS = 500  # in one run; a model may make any number of calls in one step
 
-# Our name of a setting of the model → pydantic-ai's.
-SETTINGS = {
+# Wire names of model settings → names of pydantic-ai.
+MODEL_SETTING_NAMES = {
     "temperature": "temperature",
     "topP": "top_p",
     "topK": "top_k",
@@ -31,80 +31,80 @@ SETTINGS = {
     "frequencyPenalty": "frequency_penalty",
 }
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 Count = Annotated[int, Field(ge=1)]
-Word = Annotated[str, Field(min_length=1, max_length=256)]
+ShortText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 def _tool_choice(value: Any) -> Any:
     match value:
         case None | "auto" | "none" | "required" | {"type": "tool", "toolName": str()}:
             return value
-    sentence = 'This must be "auto", "none", "required" or {"type": "tool", "toolName": …}.'
-    raise PydanticCustomError("tool_choice", "{message}", {"message": sentence})
+    message = 'This must be "auto", "none", "required" or {"type": "tool", "toolName": …}.'
+    raise PydanticCustomError("tool_choice", "{message}", {"message": message})
 
 
 class ModelOptions(BaseModel):
-    """What is told to the model with each request."""
+    """Options that are sent to the model with each request."""
 
     model_config = WIRE_CONFIG
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Share | None = None
+    top_p: Fraction | None = None
     top_k: Count | None = None
     max_tokens: Count | None = None
-    max_output_tokens: Count | None = None  # the newer name of the same
-    stop_sequences: Annotated[list[Word], Field(max_length=16)] | None = None
+    max_output_tokens: Count | None = None  # newer name of max_tokens
+    stop_sequences: Annotated[list[ShortText], Field(max_length=16)] | None = None
     seed: int | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
 
 
 class CallOptions(ModelOptions):
-    """What a caller may say beside the messages."""
+    """Options of a call in addition to the messages."""
 
     max_steps: Count | None = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
-    active_tools: Annotated[list[Word], Field(max_length=1000)] | None = None
+    active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
     model_settings: dict[str, Any] | None = None
 
 
-def read_options(body: Mapping[str, Any]) -> Options:
-    """The options that a body names; those in `modelSettings` count too. Raises ShapeError with wire paths."""
-    given, inner = Options(), Options()
+def parse_options(body: Mapping[str, Any]) -> Options:
+    """Return the options in a body, including those in `modelSettings`. Raise ConfigError with wire paths."""
+    outer, inner = Options(), Options()
     issues: list[Issue] = []
     nested: list[Issue] = []
     with collecting_issues(issues):
-        given = validate_fields(CallOptions, dict(body))
+        outer = validate_fields(CallOptions, dict(body))
     with collecting_issues(nested):
-        settings_of_model = body.get("modelSettings")
-        inner = validate_fields(ModelOptions, settings_of_model if isinstance(settings_of_model, dict) else {})
+        nested_body = body.get("modelSettings")
+        inner = validate_fields(ModelOptions, nested_body if isinstance(nested_body, dict) else {})
     issues += [Issue(f"modelSettings.{field}", message) for field, message in nested]
     if issues:
         raise ConfigError(dict.fromkeys(issues))
-    given.pop("model_settings", None)
-    named = {to_wire(name): value for name, value in {**inner, **given}.items() if value is not None}
-    if "maxOutputTokens" in named:
-        named["maxTokens"] = named.pop("maxOutputTokens")
-    return named
+    outer.pop("model_settings", None)
+    options = {to_wire(name): value for name, value in {**inner, **outer}.items() if value is not None}
+    if "maxOutputTokens" in options:
+        options["maxTokens"] = options.pop("maxOutputTokens")
+    return options
 
 
-def read_defaults(stored: Mapping[str, Any]) -> tuple[Options, list[Issue]]:
-    """An agent's own options, and what of them cannot be used: a stored agent answers all the same."""
+def parse_default_options(stored: Mapping[str, Any]) -> tuple[Options, list[Issue]]:
+    """Return the valid default options of an agent and the issues of the others, which are ignored."""
     try:
-        return read_options(stored), []
+        return parse_options(stored), []
     except ConfigError as error:
         issues = error.issues
     rest = _without(stored, (issue.field for issue in issues))
     if rest == stored:
         return {}, issues
-    options, more = read_defaults(rest)  # what is nested is looked at after the rest
-    return options, [*issues, *more]
+    options, nested_issues = parse_default_options(rest)  # validates modelSettings after the outer options
+    return options, [*issues, *nested_issues]
 
 
 def _without(stored: Mapping[str, Any], paths: Iterable[str]) -> Options:
-    """The options without the members at these paths, whose depth is at most two."""
+    """Return the options without the members at these paths, which have at most two levels."""
     rest = {name: dict(value) if isinstance(value, dict) else value for name, value in stored.items()}
     for path in paths:
         head, _, inner = path.partition("[")[0].partition(".")
@@ -115,29 +115,28 @@ def _without(stored: Mapping[str, Any], paths: Iterable[str]) -> Options:
     return rest
 
 
-def merge(defaults: Options, call: Options) -> Options:
-    """The agent's own options with those of a call over them."""
+def merge_options(defaults: Options, call: Options) -> Options:
+    """Return the default options of an agent, overridden by those of a call."""
     return {**defaults, **call}
 
 
 def model_settings(options: Options) -> dict[str, Any]:
-    """What of the options the model is told, as pydantic-ai names it.
+    """Return the model settings under the names of pydantic-ai.
 
-    Which tools it may call is not among them: that changes from step to step, and a capability of the agent reads it
-    from `Running.options`.
+    The tool choice is not included. It depends on the step, so `StepPolicy` reads it from `RunDeps.options`.
     """
-    return {SETTINGS[name]: value for name, value in options.items() if name in SETTINGS}
+    return {MODEL_SETTING_NAMES[name]: value for name, value in options.items() if name in MODEL_SETTING_NAMES}
 
 
-def most_steps(options: Options) -> int:
-    """How many requests to the model a run may make."""
+def max_steps(options: Options) -> int:
+    """Return the maximum number of model requests of a run."""
     return min(int(options.get("maxSteps") or settings.RUN_MAX_STEPS), settings.RUN_MAX_STEPS)
 
 
 def usage_limits(options: Options) -> Any:
-    """How far a run may go: its own bounds, within those of the settings."""
-    from pydantic_ai.usage import UsageLimits
+    """Return the limits of a run, which never exceed those of the settings."""
+    from pydantic_ai.usage import UsageLimits  # heavy
 
     return UsageLimits(
-        request_limit=most_steps(options), tool_calls_limit=MOST_CALLS, total_tokens_limit=settings.RUN_MAX_TOKENS
+        request_limit=max_steps(options), tool_calls_limit=MAX_TOOL_CALLS, total_tokens_limit=settings.RUN_MAX_TOKENS
     )

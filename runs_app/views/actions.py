@@ -13,20 +13,20 @@ from django.views.decorators.http import require_POST, require_safe
 from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
-from runs_app.api.lookups import stream_reply
+from runs_app.api.lookups import stream_response
 from runs_app.engine.start import cancel_run
 from runs_app.events.streams import StreamSlot, TooManyStreams
-from runs_app.views.lookups import find_run
+from runs_app.views.lookups import get_run
 
 
 @require_safe
 @login_required
 def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """The events as they happen, after the one that the browser heard last or that the address names."""
-    run = find_run(request, run_id)
+    run = get_run(request, run_id)
     heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_reply(run.pk, parse_number(heard), StreamSlot(request.user), numbered=True)
+        return stream_response(run.pk, parse_number(heard), StreamSlot(request.user), numbered=True)
     except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 
@@ -35,6 +35,6 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
 @login_required
 def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Ask a run to end where it is; whoever listens hears when it did."""
-    run = find_run(request, run_id)
+    run = get_run(request, run_id)
     cancel_run(run)
     return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)

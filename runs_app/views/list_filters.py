@@ -14,35 +14,35 @@ from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
 from agentcms.web.list_state import Chip, ListState, parse_number
-from runs_app.display.formats import duration, money, tokens
+from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
 
 PER_PAGE = 50
-SNIPPET = 160  # characters of the question
-RECENT = 300  # runs among which agents are offered to filter by
-MOST_OFFERED = 20
+SNIPPET_LENGTH = 160  # characters of the question
+RECENT_RUNS = 300  # runs among which agents are offered to filter by
+MAX_OFFERED = 20
 
 
 @dataclass(frozen=True)
-class Row:
+class RunRow:
     """A run as the list shows it."""
 
     run: Any
 
     @property
     def duration_text(self) -> str:
-        return duration(self.run.duration) if self.run.is_finished else ""
+        return format_duration(self.run.duration) if self.run.is_finished else ""
 
     @property
     def tokens(self) -> int:
-        return tokens(self.run.usage)
+        return total_tokens(self.run.usage)
 
     @property
     def cost(self) -> str:
-        return money(self.run.cost)
+        return format_cost(self.run.cost)
 
 
-class RunListing(ListState):
+class RunListState(ListState):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
     def __init__(self, runs: Any, user: Any, asked: QueryDict) -> None:
@@ -76,12 +76,12 @@ class RunListing(ListState):
         return Paginator(self.found, PER_PAGE).get_page(self.asked.get("page"))
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RunRow]:
         runs: Any = self.page.object_list
         # The first message begins the question; its content is text, or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
-        shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET)).select_related("agent")
-        return [Row(run) for run in shown.without_large_columns()]
+        shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET_LENGTH)).select_related("agent")
+        return [RunRow(run) for run in shown.without_large_columns()]
 
     # --- addresses
 
@@ -112,5 +112,5 @@ class RunListing(ListState):
 
     def _recent(self, column: str, **wanted: Any) -> list[Any]:
         """The values of a column among the newest runs, newest first."""
-        newest = self.runs.filter(parent=None, **wanted).values_list(column, flat=True)[:RECENT]
-        return [*dict.fromkeys(newest)][:MOST_OFFERED]
+        newest = self.runs.filter(parent=None, **wanted).values_list(column, flat=True)[:RECENT_RUNS]
+        return [*dict.fromkeys(newest)][:MAX_OFFERED]

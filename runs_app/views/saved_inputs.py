@@ -14,40 +14,44 @@ from django_htmx.http import trigger_client_event
 from agentcms.web.dialogs import is_htmx
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
-from runs_app.forms import MOST_INPUTS, InputForm
+from runs_app.forms import MAX_SAVED_INPUTS, SavedInputForm
 from runs_app.models import SavedInput
-from runs_app.views.try_agent import as_typed
+from runs_app.views.try_agent import render_as_typed
 
 
 @require_POST
 @login_required
-def save(request: HttpRequest, agent_id: str) -> HttpResponse:
+def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Keep what is typed under a name; one that is there already says the new text from now on."""
     agent = get_agent(request, agent_id)
-    form = InputForm(request.POST)
+    form = SavedInputForm(request.POST)
     kept = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
-        return said(request, agent, " ".join(str(field.errors[0]) for field in form if field.errors), fault=True)
+        return render_result(
+            request, agent, " ".join(str(field.errors[0]) for field in form if field.errors), fault=True
+        )
     name = form.cleaned_data["input_name"]
-    if kept.count() >= MOST_INPUTS and not kept.filter(name=name).exists():
-        return said(request, agent, f"{MOST_INPUTS} inputs are kept already. Remove one first.", fault=True)
+    if kept.count() >= MAX_SAVED_INPUTS and not kept.filter(name=name).exists():
+        return render_result(
+            request, agent, f"{MAX_SAVED_INPUTS} inputs are kept already. Remove one first.", fault=True
+        )
     user_id = cast(int, request.user.pk)
     _, is_new = SavedInput.objects.update_or_create(
         user_id=user_id, agent=agent, name=name, defaults={"text": form.cleaned_data["message"]}
     )
-    return said(request, agent, f"Kept as {name}." if is_new else f"{name} says the new text now.")
+    return render_result(request, agent, f"Kept as {name}." if is_new else f"{name} says the new text now.")
 
 
 @require_POST
 @login_required
-def forget(request: HttpRequest, agent_id: str, input_id: int) -> HttpResponse:
+def delete_input(request: HttpRequest, agent_id: str, input_id: int) -> HttpResponse:
     """Remove an input of one's own; one that is gone already is no fault."""
     agent = get_agent(request, agent_id)
     SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).delete()
-    return said(request, agent, "The input was removed.")
+    return render_result(request, agent, "The input was removed.")
 
 
-def said(request: HttpRequest, agent: Agent, message: str, *, fault: bool = False) -> HttpResponse:
+def render_result(request: HttpRequest, agent: Agent, message: str, *, fault: bool = False) -> HttpResponse:
     """What came of it: beside the inputs as they are now, or on the page with all that is typed there."""
     if is_htmx(request):
         inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
@@ -55,4 +59,4 @@ def said(request: HttpRequest, agent: Agent, message: str, *, fault: bool = Fals
         detail = {"target": "body", "message": message, **({"kind": "fault"} if fault else {})}
         return trigger_client_event(response, "inputs-changed", detail)
     (messages.error if fault else messages.success)(request, message)
-    return as_typed(request, agent)
+    return render_as_typed(request, agent)

@@ -27,18 +27,27 @@ from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
-from runs_app.views.try_columns import MOST, TryColumn, TryPageParams, columns, fill, version_of
+from runs_app.views.try_columns import (
+    MAX_COLUMNS,
+    TryColumn,
+    TryPageParams,
+    build_columns,
+    load_answers,
+    parse_version_choice,
+)
 
 
 @require_safe
 @login_required
-def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
+def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The page, with what was said in each of its columns."""
     agent = get_agent(request, agent_id)
-    asked = TryPageParams.of(request.GET, default(agent))
-    found = columns(agent, request.user, asked)
+    asked = TryPageParams.of(request.GET, default_choices(agent))
+    found = build_columns(agent, request.user, asked)
     engine.preload()
-    return show(request, agent, asked, found, MessageForm(initial={"message": first_message(request, agent, found)}))
+    return render_playground(
+        request, agent, asked, found, MessageForm(initial={"message": initial_message(request, agent, found)})
+    )
 
 
 @require_POST
@@ -46,22 +55,22 @@ def try_it(request: HttpRequest, agent_id: str) -> HttpResponse:
 def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Other columns: one more, one less, another choice, or all of them anew."""
     agent = get_agent(request, agent_id)
-    asked = TryPageParams.of(request.POST, default(agent))
+    asked = TryPageParams.of(request.POST, default_choices(agent))
     act, _, place = request.POST.get("act", "").partition("-")
     if act == "add":
-        asked.add(another(agent, asked))
+        asked.add(next_choice(agent, asked))
     elif act == "drop":
         asked.drop(parse_number(place) - 1)
     elif act == "fresh":
         asked.runs = ["" for _ in asked.runs]
-    return as_typed(request, agent, asked)
+    return render_as_typed(request, agent, asked)
 
 
-def as_typed(request: HttpRequest, agent: Agent, asked: TryPageParams | None = None) -> HttpResponse:
+def render_as_typed(request: HttpRequest, agent: Agent, asked: TryPageParams | None = None) -> HttpResponse:
     """The page with all that was typed there."""
-    asked = asked or TryPageParams.of(request.POST, default(agent))
+    asked = asked or TryPageParams.of(request.POST, default_choices(agent))
     form = MessageForm(initial={"message": request.POST.get("message", "")})
-    return show(request, agent, asked, columns(agent, request.user, asked), form)
+    return render_playground(request, agent, asked, build_columns(agent, request.user, asked), form)
 
 
 @require_POST
@@ -70,27 +79,29 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Ask every column that can answer."""
     agent = get_agent(request, agent_id)
     require_granted_role(request.user, Role.EDITOR, agent)
-    asked = TryPageParams.of(request.POST, default(agent))
-    found = columns(agent, request.user, asked)
+    asked = TryPageParams.of(request.POST, default_choices(agent))
+    found = build_columns(agent, request.user, asked)
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return show(request, agent, asked, found, form, status=422)
+        return render_playground(request, agent, asked, found, form, status=422)
 
-    begun = [begin(request, column, form.cleaned_data["message"]) for column in found]
+    begun = [start_column(request, column, form.cleaned_data["message"]) for column in found]
     asked.runs = [str(new.pk) if new else old for new, old in zip(begun, asked.runs, strict=True)]
     if not is_htmx(request):
         for column in found:
             if column.fault:
                 messages.error(request, f"{column.label.capitalize()}: {column.fault}")
-        return redirect(address(agent, asked))
-    fill(found, agent, request.user, asked)
-    response = show(request, agent, asked, found, form)
-    clear = goes_on(found) and not any(column.fault for column in found)  # what was not asked is not lost
+        return redirect(page_url(agent, asked))
+    load_answers(found, agent, request.user, asked)
+    response = render_playground(request, agent, asked, found, form)
+    clear = continues_conversation(found) and not any(
+        column.fault for column in found
+    )  # what was not asked is not lost
     response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": clear}})
     return response
 
 
-def begin(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None:
+def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None:
     """Start the run of a column; where it cannot, the column says why."""
     if column.why_not or column.stored is None:
         return None
@@ -111,50 +122,50 @@ def begin(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None
     return None
 
 
-def default(agent: Agent) -> Sequence[str]:
+def default_choices(agent: Agent) -> Sequence[str]:
     """What stands side by side when nothing else was asked for."""
     return ("live", "draft") if agent.has_draft else ("live",)
 
 
-def another(agent: Agent, asked: TryPageParams) -> str:
+def next_choice(agent: Agent, asked: TryPageParams) -> str:
     """What one more column shows: the draft, else the newest version that is in none yet."""
     if agent.has_draft and "draft" not in asked.choices:
         return "draft"
-    live, head = numbers(agent)
-    shown = {version_of(choice) for choice in asked.choices}
+    live, head = pointer_numbers(agent)
+    shown = {parse_version_choice(choice) for choice in asked.choices}
     shown |= {number for number, word in ((live, "live"), (head, "draft")) if word in asked.choices}
-    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MOST + 1]
+    newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_COLUMNS + 1]
     return next((f"v{number}" for number in newest if number not in shown), "live")
 
 
-def numbers(agent: Agent) -> tuple[int, int]:
+def pointer_numbers(agent: Agent) -> tuple[int, int]:
     """The numbers of the live and the head version."""
     live, head = cast(Any, (agent.active_version, agent.head_version))
     return live.version_number, head.version_number
 
 
-def first_message(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> str:
+def initial_message(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> str:
     """What stands in the field at first: a saved input, or what was asked last where nothing goes on."""
     if kept := parse_number(request.GET.get("input", "")):
         own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=kept)
         return own.values_list("text", flat=True).first() or ""
-    if goes_on(found):
+    if continues_conversation(found):
         return ""
     return next((column.answers[-1].asked for column in found if column.answers), "")
 
 
-def goes_on(found: Sequence[TryColumn]) -> bool:
+def continues_conversation(found: Sequence[TryColumn]) -> bool:
     """Whether what is asked next goes on with a conversation."""
     return any(column.remembers and column.answers for column in found)
 
 
-def address(agent: Agent, asked: TryPageParams) -> str:
+def page_url(agent: Agent, asked: TryPageParams) -> str:
     return f"{reverse('runs:try_it', args=[agent.pk])}?{asked.query}"
 
 
-def choices(agent: Agent) -> list[tuple[str, str]]:
+def choice_options(agent: Agent) -> list[tuple[str, str]]:
     """What may run in a column, as values and words for a select."""
-    live, head = numbers(agent)
+    live, head = pointer_numbers(agent)
     known = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
     named = agent.versions.order_by("-version_number").values_list("version_number", "name")
     return [
@@ -164,7 +175,7 @@ def choices(agent: Agent) -> list[tuple[str, str]]:
     ]
 
 
-def reasons(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> list[str]:
+def disabled_reasons(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> list[str]:
     """Why nothing can be asked: every reason there is, or nothing where something can."""
     why: list[str] = []
     if not has_role_for(request, agent, Role.EDITOR):
@@ -175,7 +186,7 @@ def reasons(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> l
     return why
 
 
-def show(
+def render_playground(
     request: HttpRequest, agent: Agent, asked: TryPageParams, found: Sequence[TryColumn], form: Any, status: int = 200
 ) -> HttpResponse:
     """The page; for htmx the columns and what depends on them."""
@@ -186,12 +197,12 @@ def show(
         "status": agent_status(agent, warned, find_drafts([agent]).get(agent.pk)),
         "form": form,
         "columns": found,
-        "choices": choices(agent),
+        "choices": choice_options(agent),
         "asked": asked,
-        "address": address(agent, asked),
-        "reasons": reasons(request, agent, found),
-        "goes_on": goes_on(found),
-        "may_add": len(found) < MOST,
+        "address": page_url(agent, asked),
+        "reasons": disabled_reasons(request, agent, found),
+        "goes_on": continues_conversation(found),
+        "may_add": len(found) < MAX_COLUMNS,
         "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
     }
     response = render(request, "runs/_tried.html" if is_htmx(request) else "runs/try_it.html", context, status=status)

@@ -35,7 +35,7 @@ class StandIn:
             self.environment[f"{provider.upper()}_BASE_URL"] = url
             self.environment[f"{provider.upper()}_API_KEY"] = KEY
 
-    def asked(self) -> list[dict[str, Any]]:
+    def received_requests(self) -> list[dict[str, Any]]:
         """Every request so far; their bodies are told as OpenAI would spell them."""
         return httpx.get(f"{self.url}/__aimock/journal", timeout=60).json()
 

@@ -31,7 +31,7 @@ def scoring_left():
 
 
 def do_jobs():
-    for job in Job.objects.filter(kind=scoring.SCORE):
+    for job in Job.objects.filter(kind=scoring.SCORE_RUN):
         runner.run_claimed(str(job.pk))
 
 
@@ -40,7 +40,7 @@ def test_an_answer_is_scored_by_a_job():
     do_jobs()
 
     assert {each.scorer: each.score for each in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
-    assert Job.objects.get(kind=scoring.SCORE).state == Job.State.DONE
+    assert Job.objects.get(kind=scoring.SCORE_RUN).state == Job.State.DONE
 
 
 def test_a_scorer_with_a_count_scores_every_nth_run():
@@ -58,10 +58,10 @@ def test_a_scorer_with_a_ratio_scores_a_stable_share_of_runs(rate, least, most):
     runs = [AgentRun(pk=uuid4()) for _ in range(1000)]
     sampling = {"type": "ratio", "rate": rate}
 
-    chosen = [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
+    chosen = [run for run in runs if scoring.is_sampled(run, "tone", sampling)]
 
     assert least <= len(chosen) <= most
-    assert chosen == [run for run in runs if scoring.is_chosen(run, "tone", sampling)]
+    assert chosen == [run for run in runs if scoring.is_sampled(run, "tone", sampling)]
 
 
 def test_a_failed_or_missing_scorer_stores_an_error():

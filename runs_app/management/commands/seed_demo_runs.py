@@ -13,7 +13,7 @@ from runs_app.events.streams import wait_until_finished
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 
-AGENT = "storyteller"  # it needs no key
+DEMO_AGENT = "storyteller"  # it needs no key
 
 # Who asks, of which status, and what.
 QUESTIONS = [
@@ -29,13 +29,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         people = get_user_model().objects.in_bulk([who for who, *_ in QUESTIONS], field_name="username")
-        if AgentRun.objects.exists() or not people or not Agent.objects.filter(pk=AGENT).exists():
+        if AgentRun.objects.exists() or not people or not Agent.objects.filter(pk=DEMO_AGENT).exists():
             return
-        runs = [ask(people[who], status, text) for who, status, text in QUESTIONS if who in people]
+        runs = [start_demo_run(people[who], status, text) for who, status, text in QUESTIONS if who in people]
         for run in runs:
             wait_until_finished(run.pk)
-        self.stderr.write(f"Asked {AGENT} {len(runs)} questions.")
+        self.stderr.write(f"Asked {DEMO_AGENT} {len(runs)} questions.")
 
 
-def ask(user: Any, status: str, text: str) -> AgentRun:
-    return start_run(stored_agents.get(AGENT, user=user, status=status), user=user, messages=text)
+def start_demo_run(user: Any, status: str, text: str) -> AgentRun:
+    return start_run(stored_agents.get(DEMO_AGENT, user=user, status=status), user=user, messages=text)

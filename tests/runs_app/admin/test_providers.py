@@ -47,7 +47,7 @@ def errors(answer):
 
 def secret_of(key):
     table.invalidate()
-    return table.table().find(key).secret
+    return table.get_table().find(key).secret
 
 
 def test_a_superuser_creates_a_provider_with_its_key(house):
@@ -75,7 +75,7 @@ def test_a_key_can_be_changed_and_deleted(staff, house):
     staff.post(address(house), {**FIELDS, "secret": "another"})
     assert secret_of("house") == "another"
 
-    staff.post(address(house), {**FIELDS, "secret": "", "forget_secret": "on"})
+    staff.post(address(house), {**FIELDS, "secret": "", "delete_secret": "on"})
     assert secret_of("house") == ""
 
 
@@ -84,7 +84,7 @@ def test_a_provider_with_a_new_address_needs_its_key_again(staff, house, moved):
     answer = staff.post(address(house), {**FIELDS, "secret": "", **moved})
 
     assert errors(answer) == {
-        "secret": ["The provider listens elsewhere now. Enter its key again, or forget the stored one."]
+        "secret": ["The base URL or dialect changed. Enter the key again, or delete the stored one."]
     }
     assert staff.post(address(house), {**FIELDS, **moved}).status_code == 302
 
@@ -93,10 +93,10 @@ def test_a_provider_with_a_new_address_needs_its_key_again(staff, house, moved):
     ("fault", "field", "words"),
     [
         ({"key": "No Spaces"}, "key", "Use lowercase letters"),
-        ({"secret": "two words"}, "secret", "letters, digits and signs only"),
+        ({"secret": "two words"}, "secret", "contains invalid characters"),
         ({"base_url": "ftp://models.example.org"}, "base_url", "must begin with http"),
         ({"base_url": "http://[::1"}, "base_url", "must begin with http"),
-        ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Name its network in MODEL_NETWORKS"),
+        ({"base_url": "http://10.0.0.1/v1"}, "base_url", "Add its network to MODEL_NETWORKS"),
         ({"aliases": '"local"'}, "aliases", "Enter a list of texts"),
         ({"aliases": '["openai"]'}, "aliases", "Another provider already uses openai"),
         ({"aliases": '["house"]'}, "aliases", "Another provider already uses house"),
@@ -116,7 +116,7 @@ def test_the_list_shows_which_providers_are_usable(staff, house):
     page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
 
     assert "Ready" in page
-    assert "It is switched off in the admin." in page
+    assert "Attic is disabled. Enable it under Model providers." in page
 
 
 def test_only_superusers_see_providers(client, house):

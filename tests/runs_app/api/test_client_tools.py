@@ -83,7 +83,7 @@ def test_a_call_without_a_result_has_none(editor):
     run = ended(begin(agent, editor, [*ASK, call_of(first), {"role": "user", "content": "Never mind"}]))
 
     assert run.status == "succeeded"
-    assert "The caller sent no result" in run.output
+    assert "The client sent no result" in run.output
 
 
 def test_a_client_tool_cannot_have_the_name_of_an_agent_tool(editor):
@@ -129,8 +129,8 @@ def test_an_unregistered_tool_reserves_no_name(editor):
 )
 def test_invalid_client_tools_are_refused(tools, path):
     if path is None:
-        assert body.read_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
+        assert body.parse_client_tools(tools)[0]["schema"] == {"type": "object", "properties": {}}
         return
     with pytest.raises(ConfigError) as refused:
-        body.read_client_tools(tools)
+        body.parse_client_tools(tools)
     assert refused.value.issues[0].field == path

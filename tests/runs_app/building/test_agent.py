@@ -61,9 +61,7 @@ def test_missing_entries_are_warnings_and_the_agent_answers(field, ask, caplog):
     built = build({"name": "Concierge", "instructions": "", "model": DEMO, field: named})
 
     assert built.warnings == ((field, "gone", sentence),)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"Agent 'Concierge' runs with less than it names. {sentence}"
-    ]
+    assert [record.getMessage() for record in caplog.records] == [f"Agent 'Concierge': {sentence}"]
     assert "Good day" in ask(built, "Good day")
 
 
@@ -88,7 +86,7 @@ def test_an_unusable_option_is_omitted_with_a_warning():
     assert built.warnings[0] == (
         "defaultOptions",
         "temperature",
-        "The option temperature is left out: This must be a number.",
+        "The option temperature is ignored: This must be a number.",
     )
 
 

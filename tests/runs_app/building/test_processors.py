@@ -100,7 +100,7 @@ def test_a_processor_can_be_asynchronous(ask):
     [
         (ValidationError("Speak of this."), "The processor 'guard' stopped the run. Speak of this."),
         (KeyError("sk-secret"), "The processor 'guard' failed, so the run was stopped."),
-        (7, "The processor 'guard' did not make a text, so the run was stopped."),
+        (7, "The processor 'guard' did not return a text, so the run was stopped."),
     ],
     ids=["refusal", "fault", "no text"],
 )  # fmt: skip

@@ -139,8 +139,8 @@ def test_a_tool_that_needs_approval_is_not_called(calling):
     content, outcome = calling('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
 
     assert outcome == "failed"
-    assert "needs the approval of a person" in content
-    assert "Nothing was done" in content
+    assert "requires approval" in content
+    assert "It was not executed" in content
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_tool_with_a_too_large_result_fails(calling):
         return "book " * 100_000
 
     assert calling("Use library", tools=["library"]) == (
-        "The result is larger than 256 kB. Ask for less at once.",
+        "The result is larger than 256 kB. Ask for less data.",
         "failed",
     )
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from runs_app.display.formats import duration, money, tokens
+from runs_app.display.formats import format_cost, format_duration, total_tokens
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from runs_app.display.formats import duration, money, tokens
     ],
 )
 def test_durations_are_formatted(seconds, text):
-    assert duration(timedelta(seconds=seconds)) == text
+    assert format_duration(timedelta(seconds=seconds)) == text
 
 
 def test_a_missing_duration_is_blank():
-    assert duration(None) == ""
+    assert format_duration(None) == ""
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ def test_a_missing_duration_is_blank():
     [("0", "$0.00"), ("0.00012345", "$0.00012"), ("0.0099", "$0.0099"), ("0.014", "$0.01"), ("1234.5", "$1,234.50")],
 )
 def test_prices_are_formatted(cost, text):
-    assert money(Decimal(cost)) == text
+    assert format_cost(Decimal(cost)) == text
 
 
 def test_a_missing_price_is_blank():
-    assert money(None) == ""
+    assert format_cost(None) == ""
 
 
 def test_tokens_are_the_total_or_the_sum():
-    assert tokens({"totalTokens": 9, "inputTokens": 1}) == 9
-    assert tokens({"inputTokens": 3, "outputTokens": 4}) == 7
-    assert tokens({}) == 0
+    assert total_tokens({"totalTokens": 9, "inputTokens": 1}) == 9
+    assert total_tokens({"inputTokens": 3, "outputTokens": 4}) == 7
+    assert total_tokens({}) == 0

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from runs_app.display.spans import spans
+from runs_app.display.spans import build_spans
 from runs_app.display.transcript import TextPart, ToolCallPart, Transcript
 from runs_app.models import AgentRun, RunEvent
 
@@ -90,7 +90,7 @@ def test_time_is_divided_between_queue_model_and_tools():
     )
     run = AgentRun(created_at=NOON, started_at=NOON + timedelta(seconds=1), finished_at=NOON + timedelta(seconds=10))
 
-    found = spans(run, happened, Transcript(happened).calls.values())
+    found = build_spans(run, happened, Transcript(happened).calls.values())
 
     assert [(span.kind, span.label, span.x, span.width, span.duration_text) for span in found] == [
         ("wait", "Waiting", 0, 100, "1.0 s"),
@@ -105,7 +105,7 @@ def test_an_unfinished_span_ends_with_the_run():
     happened = events(("step-start", {}), ("tool-call", {"toolCallId": "a", "toolName": "word-count"}))
     run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(seconds=4))
 
-    tool = spans(run, happened, Transcript(happened).calls.values())[-1]
+    tool = build_spans(run, happened, Transcript(happened).calls.values())[-1]
 
     assert (tool.x, tool.width) == (500, 500)
 
@@ -114,7 +114,7 @@ def test_a_short_bar_is_visible_and_inside_the_chart():
     happened = events(("step-start", {}), ("step-finish", {}))
     run = AgentRun(created_at=NOON, started_at=NOON, finished_at=NOON + timedelta(hours=3))
 
-    bars = spans(run, happened, [])
+    bars = build_spans(run, happened, [])
 
     assert min(bar.width for bar in bars) >= 4
     assert max(bar.x + bar.width for bar in bars) <= 1000

@@ -71,9 +71,9 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     house = ModelProvider(key="house", title="House", base_url="https://models.example.org")
     house.set_secret("sesame")
     house.save()
-    table.read()
+    table.load_table()
     house.delete()  # what answers now may have begun before
-    table.read()
+    table.load_table()
 
     told = failure_message(
         ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"

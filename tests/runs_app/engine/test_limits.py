@@ -81,7 +81,7 @@ def test_the_number_of_steps_is_limited(speaks, settings):
 
 
 def test_the_number_of_tool_calls_is_limited(speaks, monkeypatch):
-    monkeypatch.setattr(options, "MOST_CALLS", 3)
+    monkeypatch.setattr(options, "MAX_TOOL_CALLS", 3)
 
     async def many(messages, info):
         yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}

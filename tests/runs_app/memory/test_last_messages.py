@@ -156,8 +156,8 @@ def test_a_failed_run_stores_no_messages(thread):
 def test_the_messages_of_a_run_are_stored_once(thread):
     run_id = uuid4()
 
-    threads.remember(thread.pk, [{"kind": "request"}], run_id)
-    threads.remember(thread.pk, [{"kind": "request"}], run_id)
+    threads.save_messages(thread.pk, [{"kind": "request"}], run_id)
+    threads.save_messages(thread.pk, [{"kind": "request"}], run_id)
 
     assert thread.messages.count() == 1
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from runs_app.exceptions import AgentBuildError, RunError, find_run_error
-from runs_app.providers.address_policy import check_url, is_allowed
+from runs_app.providers.address_policy import is_allowed_address, validate_url
 from runs_app.providers.transport import CheckedTransport
 
 PRIVATE = [
@@ -38,21 +38,21 @@ PRIVATE = [
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_private_address_is_refused(address):
-    assert not is_allowed(ip_address(address))
+    assert not is_allowed_address(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1"])
 def test_a_public_address_is_allowed(address):
-    assert is_allowed(ip_address(address))
+    assert is_allowed_address(ip_address(address))
 
 
 def test_an_address_in_an_allowed_network_is_allowed(settings):
     settings.MODEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
-    assert is_allowed(ip_address("10.1.2.3"))
-    assert is_allowed(ip_address("::ffff:10.1.2.3"))
-    assert is_allowed(ip_address("fd00::7"))
-    assert not is_allowed(ip_address("192.168.1.1"))
+    assert is_allowed_address(ip_address("10.1.2.3"))
+    assert is_allowed_address(ip_address("::ffff:10.1.2.3"))
+    assert is_allowed_address(ip_address("fd00::7"))
+    assert not is_allowed_address(ip_address("192.168.1.1"))
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_an_address_in_an_allowed_network_is_allowed(settings):
 )
 def test_only_http_urls_are_allowed(url):
     with pytest.raises(AgentBuildError, match="must begin with http"):
-        check_url(url)
+        validate_url(url)
 
 
 def test_a_url_with_a_password_is_refused():
-    with pytest.raises(AgentBuildError, match="Leave user and password out") as refused:
-        check_url("https://ada:sesame@models.example.org")
+    with pytest.raises(AgentBuildError, match="Remove the user name and password") as refused:
+        validate_url("https://ada:sesame@models.example.org")
 
     assert "sesame" not in str(refused.value)
 
@@ -74,7 +74,7 @@ def test_a_url_with_a_password_is_refused():
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
 def test_a_private_ip_address_is_refused_when_stored(url):
     with pytest.raises(AgentBuildError, match="MODEL_NETWORKS"):
-        check_url(url)
+        validate_url(url)
 
 
 @pytest.fixture
@@ -118,12 +118,12 @@ def resolver(answers):
 
 
 def test_a_name_with_a_private_address_is_refused_on_connect(port):
-    with pytest.raises(RunError, match="'localhost' are refused"):
+    with pytest.raises(RunError, match="'localhost' is not allowed"):
         get(f"http://localhost:{port}/")
 
 
 def test_one_private_address_of_several_is_refused():
-    with pytest.raises(RunError, match=r"127\.0\.0\.1 is private"):
+    with pytest.raises(RunError, match=r"127\.0\.0\.1 is a private address"):
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
 
 
@@ -161,7 +161,7 @@ def test_an_unknown_host_is_a_connection_error():
 
 
 def test_the_cause_of_a_wrapped_error_is_found():
-    fault = RunError("Models at 'x' are refused.")
+    fault = RunError("'x' is not allowed.")
     try:
         try:
             raise fault

@@ -7,7 +7,7 @@ import pytest
 from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 
 from runs_app.building.agent import build
-from runs_app.providers.demo_calls import fitting, guessed, spelled
+from runs_app.providers.demo_calls import example_arguments, guess_arguments, parse_arguments
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +109,7 @@ def test_it_does_not_retry_refused_arguments(run):
 def test_generated_arguments_match_the_schema(schema, made):
     wanted = {"type": "object", "properties": {"it": schema, "more": {}}, "required": ["it"]}
 
-    assert fitting(wanted, "about 12.5 of them") == {"it": made}
+    assert example_arguments(wanted, "about 12.5 of them") == {"it": made}
 
 
 @pytest.mark.parametrize(
@@ -123,22 +123,22 @@ def test_generated_arguments_match_the_schema(schema, made):
     ids=["a list", "a number", "nothing to go through", "nothing to choose"],
 )
 def test_an_invalid_schema_gets_arguments(schema):
-    assert guessed(schema, "about 12.5 of them") == {}
+    assert guess_arguments(schema, "about 12.5 of them") == {}
 
 
 def test_a_very_long_number_is_no_error():
     wanted = {"properties": {"it": {"type": "integer"}}, "required": ["it"]}
 
-    assert guessed(wanted, "9" * 400) == {"it": 10**15 - 1}
+    assert guess_arguments(wanted, "9" * 400) == {"it": 10**15 - 1}
 
 
 @pytest.mark.parametrize("text", ['{"a": ', "[1]", 'then {"a": 1}', "nothing"])
 def test_only_a_following_object_is_used_as_arguments(text):
-    assert spelled(text) is None
+    assert parse_arguments(text) is None
 
 
 def test_too_deep_json_is_not_used_as_arguments():
-    assert spelled('{"a":' * 100_000) is None
+    assert parse_arguments('{"a":' * 100_000) is None
 
 
 def test_it_streams_word_by_word():

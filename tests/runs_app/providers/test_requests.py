@@ -54,7 +54,7 @@ def test_each_provider_gets_requests_at_its_own_url(provider, stand_in):
     result = said(stored_agents.get(f"of-{provider}").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.asked()] == [PATHS[provider]]
+    assert [request["path"] for request in stand_in.received_requests()] == [PATHS[provider]]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -65,7 +65,7 @@ def test_a_request_contains_the_configuration_of_the_version(provider, stand_in)
     said(stored_agents.get(agent.pk, version_number=1).build(), "Hello")
     said(stored_agents.get(agent.pk).build(), "Hello")
 
-    first, second = [request["body"] for request in stand_in.asked()]
+    first, second = [request["body"] for request in stand_in.received_requests()]
     assert first["model"] == second["model"] == NAMES[provider]
     assert (told(first, "system"), told(second, "system")) == (["Greet guests."], ["Greet guests by name."])
     assert told(first, "user") == ["Hello"]
@@ -95,7 +95,7 @@ def test_tools_are_called_and_their_results_sent_back(provider, stand_in):
     result = said(stored_agents.get(f"of-{provider}").build(), "How many words?")
 
     assert result.output == "Three words."
-    _, second = [request["body"] for request in stand_in.asked()]
+    _, second = [request["body"] for request in stand_in.received_requests()]
     (came,) = told(second, "tool")
     assert "3" in str(came)
 
@@ -116,7 +116,7 @@ def test_a_rate_limited_request_is_retried(stand_in):
     with pytest.raises(ModelRateLimitError):
         said(stored_agents.get("of-openai").build(), "You are asked too often", settings={})
 
-    assert len(stand_in.asked()) == 3
+    assert len(stand_in.received_requests()) == 3
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -157,10 +157,10 @@ def test_a_key_is_sent_to_its_provider_only(stand_in, settings):
         stored(provider)
         said(stored_agents.get(f"of-{provider}").build(), "Hello")
 
-    headers = [request["headers"] for request in stand_in.asked()]
+    headers = [request["headers"] for request in stand_in.received_requests()]
 
     assert ["x-goog-api-key" in each for each in headers] == [False, False, True]
-    assert "sk-of" not in str([request["body"] for request in stand_in.asked()])
+    assert "sk-of" not in str([request["body"] for request in stand_in.received_requests()])
 
 
 # --- Servers of one's own
@@ -178,7 +178,7 @@ def test_a_custom_server_gets_the_request(house, stand_in):
     result = said(stored_agents.get("of-local").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.asked()] == ["/v1/chat/completions"]
+    assert [request["path"] for request in stand_in.received_requests()] == ["/v1/chat/completions"]
 
 
 def test_a_custom_server_gets_chat_completion_requests(house, stand_in):
@@ -186,7 +186,7 @@ def test_a_custom_server_gets_chat_completion_requests(house, stand_in):
 
     said(stored_agents.get("of-house").build(), "Hello")
 
-    (request,) = stand_in.asked()
+    (request,) = stand_in.received_requests()
     assert request["body"]["max_tokens"] == 5
     assert "max_completion_tokens" not in request["body"]
     assert "strict" not in request["body"]["tools"][0]["function"]
@@ -196,7 +196,7 @@ def test_nothing_is_sent_to_a_private_address(house, stand_in, settings):
     stored("house")
     settings.MODEL_NETWORKS = []
 
-    with pytest.raises(AgentBuildError, match="Name its network in MODEL_NETWORKS"):
+    with pytest.raises(AgentBuildError, match="Add its network to MODEL_NETWORKS"):
         stored_agents.get("of-house").build()
 
 
@@ -206,10 +206,10 @@ def test_nothing_is_sent_to_a_name_with_a_private_address(house, stand_in, setti
     stored("house")
     settings.MODEL_NETWORKS = []
 
-    with pytest.raises(RunError, match="Models at 'localhost' are refused"):
+    with pytest.raises(RunError, match="'localhost' is not allowed"):
         said(stored_agents.get("of-house").build(), "Hello")
 
-    assert stand_in.asked() == []
+    assert stand_in.received_requests() == []
 
 
 def test_an_unreachable_server_is_a_model_error(house):

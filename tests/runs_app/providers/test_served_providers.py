@@ -46,7 +46,7 @@ def test_each_version_sends_its_own_instructions(agent, running_stand_in):
     answers = [ask(agent, "Hello"), ask(agent, "Hello", versionNumber=1)]
 
     assert [answer.json()["text"] for answer in answers] == ["Good evening to you, dear guest."] * 2
-    systems = [request["body"]["messages"][0]["content"] for request in running_stand_in.bind()]
+    systems = [request["body"]["messages"][0]["content"] for request in running_stand_in.received_requests()]
     assert systems == ["Carry two bags.", "Carry bags."]
 
 

@@ -7,7 +7,7 @@ from agents_app.registry import Entry, Kind, registry
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import table
-from runs_app.providers.models import provider_of
+from runs_app.providers.models import get_provider
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def keep(**fields):
 
 
 def found(name):
-    return table.table().find(name)
+    return table.get_table().find(name)
 
 
 def test_the_demo_provider_needs_no_key():
@@ -36,8 +36,8 @@ def test_a_built_in_provider_without_a_key_names_its_setting(key):
     provider = found(key)
 
     assert not provider.is_available
-    assert provider.missing == f"{key.upper()}_API_KEY"
-    assert provider.missing in provider.reason
+    assert provider.missing_setting == f"{key.upper()}_API_KEY"
+    assert provider.missing_setting in provider.reason
 
 
 def test_a_key_in_the_environment_enables_its_provider(settings):
@@ -52,7 +52,7 @@ def test_a_key_in_the_environment_enables_its_provider(settings):
 def test_a_key_invalid_in_a_header_is_not_used(settings):
     settings.MODEL_KEYS = {"openai": f"{SECRET} twice", "anthropic": f" {SECRET}\n"}
 
-    assert found("openai").reason.startswith("Its key has characters that no key has. Set OPENAI_API_KEY")
+    assert found("openai").reason.startswith("The API key of OpenAI contains invalid characters. Set OPENAI_API_KEY")
     assert found("openai").secret == ""
     assert found("anthropic").secret == SECRET
 
@@ -91,9 +91,9 @@ def test_a_stored_provider_replaces_a_built_in_one(settings):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"is_enabled": False}, "It is switched off in the admin."),
-        ({"base_url": ""}, "It has no base URL. Enter one in the admin."),
-        ({"dialect": "anthropic", "base_url": ""}, "It has no key. Enter one in the admin."),
+        ({"is_enabled": False}, "House is disabled. Enable it under Model providers."),
+        ({"base_url": ""}, "House has no base URL. Enter one under Model providers."),
+        ({"dialect": "anthropic", "base_url": ""}, "House has no API key. Add one under Model providers."),
     ],
 )
 def test_a_stored_provider_names_what_is_missing(fields, reason):
@@ -121,19 +121,19 @@ def test_a_key_cannot_be_decrypted_with_another_secret(settings):
     provider = found("house")
 
     assert provider.secret == ""
-    assert provider.missing == "PROVIDER_KEY_SECRET"
+    assert provider.missing_setting == "PROVIDER_KEY_SECRET"
 
 
 def test_every_change_creates_another_revision():
-    revisions = [table.table().revision]
+    revisions = [table.get_table().revision]
 
     row = keep()
-    revisions.append(table.table().revision)
+    revisions.append(table.get_table().revision)
     row.set_secret("another")
     row.save()
-    revisions.append(table.table().revision)
+    revisions.append(table.get_table().revision)
     row.delete()
-    revisions.append(table.table().revision)
+    revisions.append(table.get_table().revision)
 
     assert len(set(revisions)) == 3
     assert revisions[0] == revisions[-1]
@@ -148,7 +148,7 @@ def test_code_can_register_a_provider():
 def test_registering_a_provider_without_models_is_an_error():
     registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
 
-    assert found("attic").reason == "Nothing that runs was registered for it."
+    assert found("attic").reason == "Attic was registered without a target. Register it with one."
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_registering_a_provider_without_models_is_an_error():
 )
 def test_an_unknown_model_is_an_error(choice, code, words):
     with pytest.raises(AgentBuildError) as refused:
-        provider_of(choice)
+        get_provider(choice)
 
     assert refused.value.code == code
     assert words in refused.value.message

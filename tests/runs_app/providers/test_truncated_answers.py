@@ -96,7 +96,7 @@ def test_a_truncated_answer_is_an_error(provider, hanging_up):
     run = asked(provider)
 
     assert (run.status, run.output) == ("failed", HALF)
-    assert run.error == "The model's answer broke off before its end. Ask again."
+    assert run.error == "The answer of the model was cut off. Try again."
     assert chunks(run)[-1]["type"] == "error"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agents_app.configuration.schema import ConfigError
-from runs_app.requests.messages import read_messages
+from runs_app.requests.messages import parse_messages
 
 CALL = {"toolCallId": "c1", "toolName": "add"}
 
@@ -39,21 +39,21 @@ def tool(**more):
     ids=["a text", "texts", "one message", "no role", "parts", "a page's", "a page's beside content", "stored"],
 )
 def test_user_messages_are_parsed_in_every_form(sent, read):
-    assert read_messages(sent) == read
+    assert parse_messages(sent) == read
 
 
 def test_calls_and_results_are_parsed_under_both_names():
     call = {"type": "tool-call", **CALL}
     sent = ["Add", assistant({**call, "input": {"a": 1}}), tool(output={"type": "json", "value": 3})]
 
-    assert read_messages(sent) == [user("Add"), assistant({**call, "args": {"a": 1}}), tool(result=3)]
-    assert read_messages(["Add", assistant({**call, "args": {"a": 1}}), tool(result=3)]) == read_messages(sent)
+    assert parse_messages(sent) == [user("Add"), assistant({**call, "args": {"a": 1}}), tool(result=3)]
+    assert parse_messages(["Add", assistant({**call, "args": {"a": 1}}), tool(result=3)]) == parse_messages(sent)
 
 
 def test_an_error_result_stays_an_error():
     sent = ["Add", tool(output={"type": "error-text", "value": "It broke."})]
 
-    assert read_messages(sent)[-1] == tool(result="It broke.", isError=True)
+    assert parse_messages(sent)[-1] == tool(result="It broke.", isError=True)
 
 
 def test_a_limited_history_keeps_calls_with_their_results():
@@ -72,7 +72,7 @@ def test_a_limited_history_keeps_calls_with_their_results():
         "toolInvocations": [invocation],
     }
 
-    assert read_messages(["Add", page, "Thanks"])[1:] == [
+    assert parse_messages(["Add", page, "Thanks"])[1:] == [
         assistant(text("Let me see."), {"type": "tool-call", **CALL, "args": {"a": 1}}),
         tool(result=3),
         assistant(text("It is 3.")),
@@ -113,13 +113,13 @@ def test_a_limited_history_keeps_calls_with_their_results():
 )
 def test_invalid_messages_are_refused_with_their_path(sent, path):
     with pytest.raises(ConfigError) as refused:
-        read_messages(sent)
+        parse_messages(sent)
 
     assert refused.value.issues[0].field == path
 
 
 def test_a_system_message_is_refused_with_a_hint():
     with pytest.raises(ConfigError) as refused:
-        read_messages([{"role": "system", "content": "Be rude."}, "Hello"])
+        parse_messages([{"role": "system", "content": "Be rude."}, "Hello"])
 
-    assert "its instructions" in refused.value.issues[0].message
+    assert "Edit the instructions of the agent" in refused.value.issues[0].message

@@ -3,17 +3,17 @@
 import pytest
 
 from agents_app.configuration.schema import ConfigError
-from runs_app.requests.options import merge, model_settings, most_steps, read_defaults, read_options
+from runs_app.requests.options import max_steps, merge_options, model_settings, parse_default_options, parse_options
 
 
 def test_options_are_parsed_under_their_wire_names():
-    options = read_options({"temperature": 1, "topP": 0.5, "maxSteps": 3, "seed": None, "messages": []})
+    options = parse_options({"temperature": 1, "topP": 0.5, "maxSteps": 3, "seed": None, "messages": []})
 
     assert options == {"temperature": 1, "topP": 0.5, "maxSteps": 3}
 
 
 def test_options_in_model_settings_are_parsed():
-    options = read_options({"modelSettings": {"temperature": 0.2, "maxOutputTokens": 50}, "temperature": 0.9})
+    options = parse_options({"modelSettings": {"temperature": 0.2, "maxOutputTokens": 50}, "temperature": 0.9})
 
     assert options == {"temperature": 0.9, "maxTokens": 50}
 
@@ -33,20 +33,20 @@ def test_options_in_model_settings_are_parsed():
 )
 def test_an_invalid_option_is_refused_with_its_path(body, field, message):
     with pytest.raises(ConfigError) as refused:
-        read_options(body)
+        parse_options(body)
 
     assert refused.value.issues == [(field, message)]
 
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", {"type": "tool", "toolName": "search"}])
 def test_tool_choice_can_be_auto_none_or_required(choice):
-    assert read_options({"toolChoice": choice}) == {"toolChoice": choice}
+    assert parse_options({"toolChoice": choice}) == {"toolChoice": choice}
 
 
 @pytest.mark.parametrize("choice", ["maybe", {"type": "tool"}, {"type": "tool", "toolName": 3}, 7])
 def test_an_unknown_tool_choice_is_refused(choice):
     with pytest.raises(ConfigError) as refused:
-        read_options({"toolChoice": choice})
+        parse_options({"toolChoice": choice})
 
     assert refused.value.issues == [
         ("toolChoice", 'This must be "auto", "none", "required" or {"type": "tool", "toolName": …}.')
@@ -54,14 +54,14 @@ def test_an_unknown_tool_choice_is_refused(choice):
 
 
 def test_unusable_stored_options_are_omitted_with_a_warning():
-    options, issues = read_defaults({"temperature": "hot", "modelSettings": {"topP": 3, "topK": 4}, "seed": 7})
+    options, issues = parse_default_options({"temperature": "hot", "modelSettings": {"topP": 3, "topK": 4}, "seed": 7})
 
     assert options == {"topK": 4, "seed": 7}
     assert [issue.field for issue in issues] == ["temperature", "modelSettings.topP"]
 
 
 def test_options_of_a_call_override_stored_options():
-    merged = merge({"temperature": 0.2, "seed": 1}, {"temperature": 0.9})
+    merged = merge_options({"temperature": 0.2, "seed": 1}, {"temperature": 0.9})
 
     assert model_settings({**merged, "maxTokens": 5, "toolChoice": "none"}) == {
         "temperature": 0.9,
@@ -73,6 +73,6 @@ def test_options_of_a_call_override_stored_options():
 def test_the_server_limits_the_steps(settings):
     settings.RUN_MAX_STEPS = 4
 
-    assert most_steps({}) == 4
-    assert most_steps({"maxSteps": 2}) == 2
-    assert most_steps({"maxSteps": 100}) == 4
+    assert max_steps({}) == 4
+    assert max_steps({"maxSteps": 2}) == 2
+    assert max_steps({"maxSteps": 100}) == 4

@@ -228,7 +228,7 @@ def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, k
     assert answer.context["reasons"] == []
     assert (
         "The built-in demo model answers here. "
-        "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
+        "OpenAI has no API key. Set OPENAI_API_KEY or add one under Model providers."
     ) in words(answer)
     assert "demo/echo Demo model" in words(answer)
 
@@ -240,7 +240,7 @@ def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
     assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
     assert (run.target, run.version_number) == ("version", 1)
     shown = words(editor.get(reverse("runs:view", args=[run.pk])))
-    assert "It stood in for openai/gpt-6-luna, which could not be asked." in shown
+    assert "It replaced openai/gpt-6-luna, which is not available." in shown
 
 
 def test_without_the_demo_model_nothing_runs(editor, keyless):
@@ -248,7 +248,7 @@ def test_without_the_demo_model_nothing_runs(editor, keyless):
 
     answer = editor.get(address(keyless))
 
-    sentence = "OpenAI cannot be asked. It has no key. Set OPENAI_API_KEY, or keep a key for it in the admin."
+    sentence = "OpenAI has no API key. Set OPENAI_API_KEY or add one under Model providers."
     assert answer.context["reasons"] == [sentence]
     assert f"Cannot run. {sentence}" in words(answer)
 
@@ -268,7 +268,7 @@ def test_each_reason_is_listed_once(db):
 def test_an_unknown_provider_is_reported(editor):
     agent = AgentFactory(model={"provider": "nobody", "name": "a"})
 
-    assert "No provider of models is known as &#x27;nobody&#x27;." in words(editor.get(address(agent)))
+    assert "Unknown model provider &#x27;nobody&#x27;. Choose one in the editor." in words(editor.get(address(agent)))
 
 
 def test_a_column_that_cannot_run_does_not_affect_others(editor):

@@ -62,7 +62,7 @@ def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
 
     assert told(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
     assert told(save(editor, agent)) == "Greeting says the new text now."
-    assert forms.MOST_INPUTS > 1
+    assert forms.MAX_SAVED_INPUTS > 1
 
 
 def test_a_saved_input_is_loaded_by_its_url(editor, agent):
