@@ -1,4 +1,4 @@
-"""A run as the pages show it: what was asked, what came of it, and what it took."""
+"""Runs for display on pages: input, answer and usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runs_app.models import AgentRun, RunEvent
 
 @dataclass
 class RunView:
-    """A run with its events."""
+    """A run with its events and child runs."""
 
     run: AgentRun
     events: Sequence[RunEvent] = ()
@@ -25,18 +25,18 @@ class RunView:
 
     @cached_property
     def transcript(self) -> Transcript:
-        read = Transcript(self.events)
+        transcript = Transcript(self.events)
         for child in self.children:
-            if call := read.calls.get(child.parent_call_id):
+            if call := transcript.calls.get(child.parent_call_id):
                 call.child = child
         if self.run.is_finished:
-            for call in read.calls.values():
+            for call in transcript.calls.values():
                 call.state = "unfinished" if call.state == "running" else call.state
-        return read
+        return transcript
 
     @property
     def parts(self) -> list[AnswerPart]:
-        return self.transcript.said
+        return self.transcript.visible_parts
 
     @property
     def last_number(self) -> int:
@@ -47,18 +47,17 @@ class RunView:
         return build_spans(self.run, self.events, self.transcript.calls.values())
 
     @property
-    def asked(self) -> str:
-        """What the user said last."""
-        said = [message for message in input_messages(self.run) if message["role"] == "user"]
-        return said[-1]["text"] if said else ""
+    def question(self) -> str:
+        """The last message of the user."""
+        texts = [message["text"] for message in input_messages(self.run) if message["role"] == "user"]
+        return texts[-1] if texts else ""
 
     @property
     def model_name(self) -> str:
         return model_name(self.run.configuration["model"])
 
     @property
-    def asks_demo(self) -> bool:
-        """Whether the built-in model answers, or did."""
+    def uses_demo_model(self) -> bool:
         return self.run.is_demo or self.model_name.startswith("demo/")
 
     @property
@@ -66,19 +65,19 @@ class RunView:
         return format_duration(self.run.duration)
 
     @property
-    def whole(self) -> str:
-        """From the question to the end, with what it waited."""
+    def total_duration_text(self) -> str:
+        """The time from creation to the end, including the wait for a process."""
         run = self.run
         return format_duration(run.finished_at - run.created_at) if run.finished_at else ""
 
     @property
-    def seconds(self) -> float:
-        """How long it has been running, for the page that goes on counting."""
+    def elapsed_seconds(self) -> float:
+        """The seconds since the start, from which the page script continues to count."""
         return round(self.run.duration.total_seconds(), 1) if self.run.duration else 0.0
 
     @property
-    def first_text(self) -> str:
-        """How long it took until the first word."""
+    def first_text_delay(self) -> str:
+        """The time from the start to the first text."""
         run = self.run
         return format_duration(run.first_text_at - run.started_at) if run.first_text_at and run.started_at else ""
 
@@ -92,17 +91,20 @@ class RunView:
 
     @property
     def warnings(self) -> list[str]:
-        return [each["message"] if isinstance(each, dict) else str(each) for each in self.run.warnings]
+        return [item["message"] if isinstance(item, dict) else str(item) for item in self.run.warnings]
 
 
 def input_messages(run: AgentRun) -> list[dict[str, str]]:
-    """The messages that were sent, each with its role and its words."""
-    said = run.input.get("messages") if isinstance(run.input, dict) else None
-    return [{"role": str(each.get("role", "user")), "text": message_text(each.get("content"))} for each in said or []]
+    """Return the messages of the input with role and text."""
+    messages = run.input.get("messages") if isinstance(run.input, dict) else None
+    return [
+        {"role": str(message.get("role", "user")), "text": message_text(message.get("content"))}
+        for message in messages or []
+    ]
 
 
 def message_text(content: Any) -> str:
-    """The text of a message: a string, or a list of parts of which some are text."""
+    """Return the text of a message, whose content is a text or a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -110,7 +112,7 @@ def message_text(content: Any) -> str:
 
 
 def build_run_views(runs: Iterable[AgentRun]) -> list[RunView]:
-    """Runs with their events and the runs of their sub-agents: two queries for all of them."""
+    """Return views of runs. Events and child runs of all of them are loaded in two queries."""
     runs = list(runs)
     events, children = defaultdict(list), defaultdict(list)
     for event in RunEvent.objects.filter(run__in=runs).order_by("run_id", "number"):
@@ -121,25 +123,25 @@ def build_run_views(runs: Iterable[AgentRun]) -> list[RunView]:
 
 
 class TotalCost(NamedTuple):
-    """What a run took with those of its sub-agents; no cost where one of them has no known price."""
+    """The usage of a run and all its child runs. The cost is blank if the price of any run is unknown."""
 
     tokens: int
     cost: str
 
 
 def total_cost(run: AgentRun) -> TotalCost | None:
-    """What a run took with all that it asked, however deep; None where it asked nobody."""
+    """Return the usage of a run and its child runs at all depths, or None without child runs."""
     level = child_runs([run])
-    family = [run]
+    tree = [run]
     while level:
-        family += level
+        tree += level
         level = child_runs(level)
-    if len(family) == 1:
+    if len(tree) == 1:
         return None
-    costs = [each.cost for each in family if not each.is_demo]
-    known = [cost for cost in costs if cost is not None]
-    cost = format_cost(sum(known, Decimal())) if len(known) == len(costs) else ""
-    return TotalCost(sum(total_tokens(each.usage) for each in family), cost)
+    costs = [member.cost for member in tree if not member.is_demo]
+    known_costs = [cost for cost in costs if cost is not None]
+    cost = format_cost(sum(known_costs, Decimal())) if len(known_costs) == len(costs) else ""
+    return TotalCost(sum(total_tokens(member.usage) for member in tree), cost)
 
 
 def child_runs(runs: Iterable[AgentRun]) -> list[AgentRun]:

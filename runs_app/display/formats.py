@@ -1,4 +1,4 @@
-"""Figures of a run as people read them."""
+"""Formats of durations, costs and model names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def model_name(model: Mapping[str, Any]) -> str:
-    """A model as it is shown: `provider/name`."""
+    """Return the displayed name of a model: `provider/name`."""
     return f"{model['provider']}/{model['name']}"
 
 
 def format_duration(span: timedelta | None) -> str:
-    """`35 ms`, `2.3 s`, `48 s`, `3 min 05 s`."""
+    """Return a duration such as `35 ms`, `2.3 s`, `48 s` or `3 min 05 s`."""
     if span is None:
         return ""
     seconds = max(span.total_seconds(), 0)
@@ -29,7 +29,7 @@ def format_duration(span: timedelta | None) -> str:
 
 
 def format_cost(cost: Decimal | None) -> str:
-    """US dollars, with two digits of what is below a cent; blank where no price is known."""
+    """Return US dollars, with two significant digits below a cent. The text is blank without a cost."""
     if cost is None:
         return ""
     if not cost or cost >= Decimal("0.01"):
@@ -39,6 +39,6 @@ def format_cost(cost: Decimal | None) -> str:
 
 
 def total_tokens(usage: Mapping[str, Any]) -> int:
-    """All tokens of a run: those it was given, and those it said."""
+    """Return the number of input and output tokens."""
     total = usage.get("totalTokens")
     return int(total if total is not None else (usage.get("inputTokens") or 0) + (usage.get("outputTokens") or 0))

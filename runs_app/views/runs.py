@@ -74,7 +74,7 @@ def find_version(agent: Any, run: AgentRun) -> Any:
 def replaced_model(version: Any, answer: RunView) -> str:
     """The model of the version, where the demo model was asked in its place."""
     model = version.snapshot["model"] if version else {}
-    if not answer.asks_demo or not model or model == answer.run.configuration.get("model"):
+    if not answer.uses_demo_model or not model or model == answer.run.configuration.get("model"):
         return ""
     return model_name(model)
 

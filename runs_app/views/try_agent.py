@@ -151,7 +151,7 @@ def initial_message(request: HttpRequest, agent: Agent, found: Sequence[TryColum
         return own.values_list("text", flat=True).first() or ""
     if continues_conversation(found):
         return ""
-    return next((column.answers[-1].asked for column in found if column.answers), "")
+    return next((column.answers[-1].question for column in found if column.answers), "")
 
 
 def continues_conversation(found: Sequence[TryColumn]) -> bool:

@@ -26,12 +26,12 @@ def test_text_deltas_become_one_part():
         ("text-start", {"id": "1"}), ("text-delta", {"text": "Good "}), ("text-delta", {"text": "day."})
     )
 
-    assert found.said == [TextPart("text", "Good day.")]
+    assert found.visible_parts == [TextPart("text", "Good day.")]
     assert found.last_number == 3
 
 
 def test_text_without_a_start_event_is_a_part():
-    assert transcript(("text-delta", {"text": "Hello"})).said == [TextPart("text", "Hello")]
+    assert transcript(("text-delta", {"text": "Hello"})).visible_parts == [TextPart("text", "Hello")]
 
 
 def test_a_call_is_at_its_position_with_its_result():
@@ -42,11 +42,11 @@ def test_a_call_is_at_its_position_with_its_result():
         ("text-delta", {"text": "Two."}),
     )
 
-    before, call, after = found.said
+    before, call, after = found.visible_parts
     assert (before.text, after.text) == ("Let me count.", "Two.")
     assert (call.title, call.noun, call.state, call.result) == ("Word count", "tool", "done", "2")
     assert call.arguments == '{\n  "text": "one two"\n}'
-    assert call.ended_at - call.began_at == timedelta(seconds=1)
+    assert call.ended_at - call.started_at == timedelta(seconds=1)
 
 
 def test_an_error_result_is_marked():
@@ -66,7 +66,7 @@ def test_workflows_and_sub_agents_have_their_own_labels():
 
 
 def test_a_result_without_its_call_is_omitted():
-    assert transcript(("tool-result", {"toolCallId": "gone", "result": 1})).said == []
+    assert transcript(("tool-result", {"toolCallId": "gone", "result": 1})).visible_parts == []
 
 
 def test_a_huge_value_is_truncated_with_its_length():

@@ -57,7 +57,7 @@ def test_a_saved_input_needs_name_and_text(editor, agent, name, message, sentenc
 
 
 def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
-    monkeypatch.setattr("runs_app.views.saved_inputs.MOST_INPUTS", 1)
+    monkeypatch.setattr("runs_app.views.saved_inputs.MAX_SAVED_INPUTS", 1)
     save(editor, agent)
 
     assert told(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
