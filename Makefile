@@ -1,35 +1,35 @@
-# `make` alone lists the commands. ARGS goes to pytest: make test ARGS="tests/commands -k port"
+# `make` alone lists the commands. ARGS is passed to the command: make test ARGS="tests/commands -k port"
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve worker beat benchmark screenshots test test-postgres drill lint format types lock clean
 SHELL := /bin/sh
-# What Python compiled is kept, whatever the machine says: or each process compiles all of Django anew.
+# Let Python store compiled modules. Otherwise each process compiles all of Django again.
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-# Many tests wait for processes: one worker more than processors keeps those busy.
+# Many tests wait for processes, so one worker more than processors keeps the processors busy.
 PYTEST := $(PY) -m pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile --no-loadscope-reorder
 TEMPLATES = $(shell find templates *_app -name '*.html' -path '*templates*' 2>/dev/null)
 
-help: ## List these commands
+help: ## List all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-run: ## Install what is needed and serve Agent CMS on http://127.0.0.1:8000 (PORT, DATA_DIR)
+run: ## Install the dependencies and serve Agent CMS on http://127.0.0.1:8000 (PORT, DATA_DIR)
 	@scripts/environment runtime && exec $(PY) -m agentcms.server.run --stop-with-parent
 
-serve: ## Serve in production: DATABASE_URL, REDIS_URL, SECRET_KEY, ALLOWED_HOSTS; see docs/operations.md
+serve: ## Migrate and run the web server in production; docs/operations.md lists the variables
 	@scripts/environment runtime && deploy/start prepare && exec deploy/start web
 
-worker: ## Do jobs in production; as many as are wanted
+worker: ## Run a worker in production; one or more
 	@scripts/environment runtime && exec deploy/start worker
 
-beat: ## Keep the schedule in production; exactly one
+beat: ## Run the scheduler in production; exactly one
 	@scripts/environment runtime && exec deploy/start beat
 
-benchmark: ## Measure the API under load into docs/benchmarks (ARGS="--all", "--sqlite", "--growth", "--help")
+benchmark: ## Measure the API under load and update docs/benchmarks (ARGS="--all", "--help")
 	@scripts/environment dev && exec $(PY) -m benchmarks $(ARGS)
 
-screenshots: ## Photograph every page on demo data into screenshots/ (ARGS="--readme" for those of the README)
+screenshots: ## Take screenshots of every page into screenshots/ (ARGS="--readme": those of the README)
 	@scripts/environment dev && exec $(PY) scripts/screenshots.py $(ARGS)
 
 test: ## Run the tests on SQLite
@@ -38,7 +38,7 @@ test: ## Run the tests on SQLite
 test-postgres: ## Run the tests on a temporary PostgreSQL
 	@scripts/environment dev && exec $(PY) -m tests.postgres -- $(PYTEST) $(ARGS)
 
-drill: ## Run the tests with the long figures that `make test` samples
+drill: ## Run the tests, with the large numbers that `make test` reduces
 	@scripts/environment dev && DRILL=1 exec $(PYTEST) $(ARGS)
 
 lint: ## Check style, templates and migrations
@@ -60,10 +60,10 @@ types: ## Check the types
 COMPILE := uv pip compile --python-version 3.11 --universal --constraint constraints.txt --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
-lock: ## Write requirements.txt and requirements-dev.txt anew (needs uv)
+lock: ## Update requirements.txt and requirements-dev.txt (needs uv)
 	$(COMPILE) -o requirements.txt
 	$(COMPILE) --extra dev -o requirements-dev.txt
 
-clean: ## Remove the environment and caches; the data in var/ stays
+clean: ## Remove .venv and caches, but not the data in var/
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
 	find . -name __pycache__ -type d -not -path './node_modules/*' -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line for Agent CMS."""
+"""The command line of Django for Agent CMS."""
 
 import os
 import sys
@@ -16,13 +16,13 @@ def main() -> None:
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")
     except DatabaseError as error:
-        if not lacks_tables(error):
+        if not is_schema_missing(error):
             raise
-        sys.exit("The database has no tables yet, or not all. Run `make run`, or `manage.py migrate`, first.")
+        sys.exit("The database is not migrated. Run `make run` or `manage.py migrate` first.")
 
 
-def lacks_tables(error: Exception) -> bool:
-    """Whether a table or a column is missing, as SQLite or PostgreSQL says it."""
+def is_schema_missing(error: Exception) -> bool:
+    """Return whether a table or a column is missing in SQLite or PostgreSQL."""
     states = ("42P01", "42703")  # undefined_table, undefined_column
     missing = f"{error}".startswith(("no such table", "no such column"))
     return missing or getattr(error.__cause__, "sqlstate", None) in states

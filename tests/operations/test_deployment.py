@@ -51,7 +51,7 @@ def test_a_missing_variable_is_named(missing):
     )
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{missing} is not set. docs/operations.md says what production needs.\n"
+    assert done.stderr == f"{missing} is not set. docs/operations.md lists the variables that production needs.\n"
 
 
 @pytest.mark.parametrize("name", ["PORT", "WEB_WORKERS", "WEB_THREADS", "RUN_STREAMS", "WORKER_THREADS"])

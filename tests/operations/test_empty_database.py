@@ -33,5 +33,5 @@ def test_a_command_without_tables_asks_to_migrate_first(empty, command):
 
     done = subprocess.run(arguments, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=60)
 
-    said = "The database has no tables yet, or not all. Run `make run`, or `manage.py migrate`, first.\n"
+    said = "The database is not migrated. Run `make run` or `manage.py migrate` first.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
