@@ -7,7 +7,7 @@ import hmac
 import logging
 import secrets
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -17,6 +17,9 @@ from django.utils import timezone
 
 from access_app.role import Role
 from agentcms.db.compiled_query import CompiledQuery, model_columns
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class Membership(models.Model):
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def issue(
-        self, user: object, name: str = "", role: Role | str = "", expires_at: datetime | None = None
+        self, user: User, name: str = "", role: Role | str = "", expires_at: datetime | None = None
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its secret text, which is not stored and cannot be shown again."""
         prefix = f"acms_{secrets.token_hex(4)}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.db.models import QuerySet
@@ -58,7 +59,7 @@ def keys(request: HttpRequest) -> HttpResponse:
     token, status = "", 200
     if request.method == "POST":
         if form.is_valid():
-            _, token = ApiKey.objects.issue(request.user, **form.cleaned_data)
+            _, token = ApiKey.objects.issue(cast(User, request.user), **form.cleaned_data)
             form = KeyForm()
         else:
             status = 422

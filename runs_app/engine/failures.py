@@ -63,7 +63,7 @@ def _body_message(body: Any) -> str:
         try:
             body = json.loads(body)
         except ValueError:
-            return body
+            return str(body)
     if isinstance(body, list) and body:
         body = body[0]
     if isinstance(body, dict):

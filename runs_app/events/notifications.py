@@ -116,7 +116,7 @@ class RunNotifier:
                 time.sleep(RECONNECT_DELAY)
 
     def _receive(self) -> None:
-        with self._connect().pubsub(ignore_subscribe_messages=False) as subscription:
+        with self._connect().pubsub(ignore_subscribe_messages=False) as subscription:  # type: ignore[no-untyped-call]
             subscription.psubscribe(CHANNEL_PREFIX + "*")
             for message in subscription.listen():
                 if message["type"] == "psubscribe":

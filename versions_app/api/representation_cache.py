@@ -109,8 +109,8 @@ def _head(kind: CallerKind, agent_id: str, **caller: Any) -> Any:
     mine = AgentVersion.objects.order_by().filter(agent=OuterRef("pk"))
     total = mine.values("agent").annotate(total=Count("pk")).values("total")
     agents = Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(pk=agent_id).order_by()
-    agents = agents.annotate(total=Subquery(total, IntegerField()))
-    return agents.values_list("pk", "active_version_id", "head_version_id", "total")
+    counted = agents.annotate(total=Subquery(total, IntegerField()))
+    return counted.values_list("pk", "active_version_id", "head_version_id", "total")
 
 
 def _page(columns: tuple[str, ...], agent_id: str) -> Any:

@@ -27,6 +27,7 @@ from agents_app.configuration.schema import (
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
+from versions_app.models import AgentVersion
 
 ACTIONS = ("create", "update", "same", "refuse")
 MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -178,8 +179,8 @@ def missing_publisher_message(owner_id: str) -> str:
     return f"Publishing needs the Publisher role in {owner_id or 'Shared'}."
 
 
-def equals_version(fields: dict[str, Any], version: Any) -> bool:
-    return canonical(to_wire_dict(fields)) == version.snapshot_text
+def equals_version(fields: dict[str, Any], version: AgentVersion | None) -> bool:
+    return version is not None and canonical(to_wire_dict(fields)) == version.snapshot_text
 
 
 # --- Missing references
