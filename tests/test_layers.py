@@ -159,6 +159,30 @@ def test_an_app_is_layered_into_domain_background_and_web(app):
     assert upwards == []
 
 
+def find_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """A cycle of imports, or nothing."""
+    done: set[str] = set()
+
+    def visit(module: str, trail: list[str]) -> list[str]:
+        if module in trail:
+            return [*trail[trail.index(module) :], module]
+        if module in done:
+            return []
+        for imported in sorted(graph.get(module, ())):
+            if cycle := visit(imported, [*trail, module]):
+                return cycle
+        done.add(module)
+        return []
+
+    return next((cycle for module in sorted(graph) if (cycle := visit(module, []))), [])
+
+
+def test_modules_import_each_other_in_no_cycle():
+    files = [path for app in ("agentcms", *APPS) for path in module_files(app)]
+
+    assert find_cycle({module_name(path): set(our_imports(path)) for path in files}) == []
+
+
 def is_heavy(name: str) -> bool:
     """Whether loading a module loads one of the heavy libraries."""
     if name.startswith(HEAVY):
