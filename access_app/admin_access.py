@@ -1,4 +1,4 @@
-"""Which pages of the admin are open to all staff, and which of those are for reading alone."""
+"""Base classes for admin pages that are open to all staff."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 
 
 class StaffAccessMixin:
-    """Whoever may open the admin sees the page; what is on it depends on roles, not on Django's permissions."""
+    """A mixin that shows the page to all staff. Roles decide on the rows; Django's permissions are not used."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -20,15 +20,15 @@ class StaffAccessMixin:
 
 
 def confirmation_page(
-    page: admin.ModelAdmin[Any], request: HttpRequest, template: str, title: str, **said: Any
+    page: admin.ModelAdmin[Any], request: HttpRequest, template: str, title: str, **context: Any
 ) -> HttpResponse:
-    """A page of the admin that asks before something is done."""
-    context = {**page.admin_site.each_context(request), "title": title, "opts": page.opts, **said}
-    return TemplateResponse(request, f"admin/{template}.html", context)
+    """Return an admin page that asks for confirmation before an action."""
+    common = {**page.admin_site.each_context(request), "title": title, "opts": page.opts}
+    return TemplateResponse(request, f"admin/{template}.html", {**common, **context})
 
 
 class ReadOnlyAdmin(StaffAccessMixin, admin.ModelAdmin):
-    """Rows that nobody adds, changes or deletes in the admin; `get_queryset` chooses which of them staff see."""
+    """An admin page without adding, changing and deleting. `get_queryset` limits the rows that staff see."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class AccessConfig(AppConfig):
-    """Who may do what."""
+    """The application for users, roles and API keys."""
 
     name = "access_app"
     verbose_name = "Access"

@@ -1,4 +1,4 @@
-"""The forms of an account: signing in, keys, members."""
+"""Forms of accounts and teams: sign-in, API keys, members."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from access_app.models import Membership
 from access_app.role import Role
 from access_app.throttling.sign_in import SignInThrottle
 
+UNKNOWN_USERNAME_MESSAGE = "There is no user with this username."
 KEY_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Never"}
 
 
 class SignInForm(AuthenticationForm):
-    """Signing in, with the throttle asked before the password is hashed: that is what costs."""
+    """A sign-in form that checks the throttle before it hashes the password, which is expensive."""
 
-    wait = 0  # seconds, where there were too many tries
+    wait = 0  # seconds until the next attempt, if throttled
 
     def clean(self) -> dict[str, Any]:
         username = self.cleaned_data.get("username")
@@ -31,7 +32,7 @@ class SignInForm(AuthenticationForm):
         self.wait = throttle.hit()
         if self.wait:
             raise ValidationError(
-                "Too many tries to sign in. Wait %(wait)s and try again.",
+                "Too many sign-in attempts. Wait %(wait)s and try again.",
                 code="throttled",
                 params={"wait": format_wait(self.wait)},
             )
@@ -41,7 +42,7 @@ class SignInForm(AuthenticationForm):
 
 
 def format_wait(seconds: int) -> str:
-    """A wait, rounded up: "40 seconds", "3 minutes"."""
+    """Return a number of seconds as text, rounded up: "40 seconds", "3 minutes"."""
     if seconds < 60:
         return f"{seconds} second{'' if seconds == 1 else 's'}"
     minutes = -(-seconds // 60)
@@ -49,14 +50,14 @@ def format_wait(seconds: int) -> str:
 
 
 class KeyForm(forms.Form):
-    """A new API key: what for, how far it may go and for how long."""
+    """A form for a new API key."""
 
-    name = forms.CharField(max_length=100, label="What it is for", help_text="For example “Nightly export”.")
+    name = forms.CharField(max_length=100, label="Name", help_text="For example “Nightly export”.")
     role = forms.ChoiceField(
         required=False,
-        choices=[("", "The same as mine"), *Role.choices],
-        label="May act as",
-        help_text="Never above your own role.",
+        choices=[("", "Same as my role"), *Role.choices],
+        label="Role",
+        help_text="The key never has more permissions than you.",
     )
     expires_at = forms.ChoiceField(required=False, choices=list(KEY_LIFETIMES.items()), initial="90", label="Expires")
 
@@ -66,7 +67,7 @@ class KeyForm(forms.Form):
 
 
 class MemberForm(forms.ModelForm):
-    """A new member of a team, by username."""
+    """A form for a new member of a team, by username."""
 
     username = forms.CharField(max_length=150, label="Username")
     role = forms.ChoiceField(choices=Role.choices, initial=Role.EDITOR)
@@ -83,15 +84,15 @@ class MemberForm(forms.ModelForm):
         username: str = self.cleaned_data["username"]
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
-            raise ValidationError("Nobody has this username.")
+            raise ValidationError(UNKNOWN_USERNAME_MESSAGE)
         if Membership.objects.filter(user=user, owner_id=self.instance.owner_id).exists():
-            raise ValidationError("This person is a member already. Change the role in the list.")
+            raise ValidationError("This user is already a member. Change the role in the list.")
         self.instance.user = user
         return username
 
 
 class RoleForm(forms.ModelForm):
-    """Another role for a member."""
+    """A form for the role of a member."""
 
     class Meta:
         model = Membership

@@ -1,4 +1,4 @@
-"""Let pages of the origins in CORS_ORIGINS call the API with a key. Cookies are never allowed."""
+"""CORS headers: pages of CORS_ORIGINS may call the API with an API key. Cookies are never allowed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ EXPOSED_HEADERS = "ETag, Retry-After, Idempotent-Replayed, X-Run-ID"
 
 
 class CorsMiddleware:
+    """Middleware that adds CORS headers below /api and answers preflight requests."""
+
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not settings.CORS_ORIGINS or not request.path_info.startswith("/api/"):
             return self.get_response(request)
-        asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.META
-        response = HttpResponse(status=204) if asks else self.get_response(request)
+        is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.META
+        response = HttpResponse(status=204) if is_preflight else self.get_response(request)
         patch_vary_headers(response, ["Origin"])
         origin = request.META.get("HTTP_ORIGIN", "")
         if origin in settings.CORS_ORIGINS or "*" in settings.CORS_ORIGINS:
             response.headers["Access-Control-Allow-Origin"] = origin or "*"
             response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
-            if asks:
+            if is_preflight:
                 response.headers["Access-Control-Allow-Methods"] = ALLOWED_METHODS
                 response.headers["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
                 response.headers["Access-Control-Max-Age"] = "600"

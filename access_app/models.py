@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, OperationalError, models
 from django.utils import timezone
 
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from agentcms.db.compiled_query import CompiledQuery, model_columns
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ log = logging.getLogger(__name__)
 
 KEY_PREFIX_LENGTH = 13
 LAST_USED_RESOLUTION = timedelta(minutes=1)
-KNOWN_ROLES = {"", *Role.values}
+KEY_ROLES = {"", *Role.values}
 
 
 def printable_id(value: str) -> None:
-    """An id is any printable text that can stand in a path: not blank, no slash, not `.` or `..`."""
+    """Raise ValidationError unless the id is printable and can be part of a URL: not blank, no slash, no dots only."""
     if not value.isprintable() or not value.strip() or "/" in value or value in {".", ".."}:
         raise ValidationError(
-            "Use printable characters other than a slash; '.', '..' and spaces alone are not ids.", code="invalid"
+            "Use printable characters other than a slash. '.', '..' and spaces only are not allowed.", code="invalid"
         )
 
 
 class Membership(models.Model):
-    """A user's role for one owner; the blank owner is the shared space."""
+    """The role of a user for one owner. The blank owner is Shared."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     owner_id = models.CharField(
@@ -54,14 +54,14 @@ class Membership(models.Model):
         indexes: ClassVar = [models.Index(fields=["owner_id"], name="membership_owner")]
 
     def __str__(self) -> str:
-        return f"{self.user} is {self.role} of {self.owner_id or 'the shared space'}"
+        return f"{self.user}: {self.get_role_display()} in {self.owner_id or SHARED_LABEL}"
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def issue(
         self, user: User, name: str = "", role: Role | str = "", expires_at: datetime | None = None
     ) -> tuple[ApiKey, str]:
-        """Make a key and return it with its secret text, which is not stored and cannot be shown again."""
+        """Create a key and return it with its token. The token is not stored and cannot be shown again."""
         prefix = f"acms_{secrets.token_hex(4)}"
         token = f"{prefix}_{secrets.token_urlsafe(32)}"
         key = self.create(
@@ -75,8 +75,8 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return key, token
 
     def find(self, token: str) -> ApiKey | None:
-        """The valid key that this secret text belongs to, with its user, or None; one query."""
-        if not (token.isascii() and token.isprintable()):  # PostgreSQL refuses a NUL even in a comparison
+        """Return the valid key of a token, with its user, or None; one query."""
+        if not (token.isascii() and token.isprintable()):  # PostgreSQL rejects a NUL even in a comparison
             return None
         key = find_by_prefix(token[:KEY_PREFIX_LENGTH])
         expected = key.secret_hash if key else "0" * 64
@@ -86,7 +86,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """A secret with which a program acts as a user, never above the role it is cut to."""
+    """An API key. A program acts as its user, with no role above the key's own."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=100)
@@ -114,24 +114,25 @@ class ApiKey(models.Model):
 
     @property
     def is_valid(self) -> bool:
-        expired = self.expires_at is not None and self.expires_at <= timezone.now()
-        cut_to_known_role = self.role in KNOWN_ROLES
-        return self.revoked_at is None and not expired and cut_to_known_role and self.user.is_active
+        """True unless the key is expired or revoked, its user inactive or its role unknown."""
+        is_expired = self.expires_at is not None and self.expires_at <= timezone.now()
+        has_known_role = self.role in KEY_ROLES
+        return self.revoked_at is None and not is_expired and has_known_role and self.user.is_active
 
     def revoke(self) -> None:
-        """End the key at once; revoking it again changes nothing."""
+        """Revoke the key at once; a second call changes nothing."""
         ApiKey.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
         self.refresh_from_db(fields=["revoked_at"])
 
     @property
     def used_recently(self) -> bool:
-        """Whether what is noted of the key's last use is less than a minute old."""
+        """True if the stored last use is less than a minute ago."""
         return self.last_used_at is not None and timezone.now() - self.last_used_at <= LAST_USED_RESOLUTION
 
     def touch(self) -> None:
-        """Note that the key was used, at most once a minute, so that reads stay reads.
+        """Store the time of use, at most once a minute, so that read requests rarely write.
 
-        Where nothing can be written, as on a full disk, nothing is noted: it is no reason to refuse a read.
+        A database that cannot write, as on a full disk, must not fail a read request.
         """
         if self.used_recently:
             return
@@ -139,12 +140,12 @@ class ApiKey(models.Model):
         try:
             ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
         except OperationalError as reason:
-            log.warning("The use of a key could not be noted: %s", reason)
+            log.warning("The last use of an API key could not be stored: %s", reason)
         else:
             self.last_used_at = now
 
 
-# Every request with a key asks this.
+# Compiled once: every request with a key runs it.
 _PREFIX_QUERY = CompiledQuery(
     lambda variant, prefix: (
         ApiKey.objects.order_by()
@@ -156,26 +157,26 @@ _PREFIX_QUERY = CompiledQuery(
 
 
 def find_by_prefix(prefix: str) -> ApiKey | None:
-    """The key that begins so, with its user; one query."""
+    """Return the key with this prefix, with its user, or None; one query."""
     rows = _PREFIX_QUERY(prefix=prefix)
     return api_key_from_columns(rows[0]) if rows else None
 
 
 def api_key_from_columns(values: tuple[Any, ...]) -> ApiKey:
-    """The key and its user whose columns these are."""
-    own, users = model_columns(ApiKey), model_columns(get_user_model())
-    key = ApiKey.from_db(DEFAULT_DB_ALIAS, own, values[: len(own)])
-    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, users, values[len(own) :])
+    """Return the key and its user from the columns of `_PREFIX_QUERY`."""
+    key_columns, user_columns = model_columns(ApiKey), model_columns(get_user_model())
+    key = ApiKey.from_db(DEFAULT_DB_ALIAS, key_columns, values[: len(key_columns)])
+    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, user_columns, values[len(key_columns) :])
     return key
 
 
 def hash_token(token: str) -> str:
-    """SHA-256 of a 256-bit random secret: a slow hash would protect nothing that is not safe already."""
+    """Return the SHA-256 of a token. A slow hash is not needed for 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class SignInAttempt(models.Model):
-    """Tries to sign in within a window of time, counted here while the cache is away."""
+    """The number of sign-in attempts within a window, stored here while the cache is unavailable."""
 
     key = models.CharField(primary_key=True, max_length=64)
     count = models.PositiveIntegerField(default=0)

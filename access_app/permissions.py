@@ -1,7 +1,7 @@
-"""The questions every door asks: which owners may this caller see, edit, publish for?
+"""Permissions: the role of a user for an owner.
 
-A caller is a Django user. One who came with an API key carries it as `user.api_key`, and every role is cut to the
-key's. Where nothing grants, nothing is allowed.
+A request with an API key has it as `user.api_key`; no role is higher than that of the key. Without a membership
+nothing is allowed.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from django.db import models
 from access_app.models import ApiKey, Membership
 from access_app.role import Role, RoleRequired
 
-SHARED_OWNER = ""  # the blank owner id: the space that everybody's memberships may name
+SHARED_OWNER = ""  # the blank owner id; its agents can be used as sub-agents by every owner
 
 
 def max_role(user: Any) -> Role:
-    """The highest role the caller may act with: a key may be cut below its user."""
+    """Return the highest role that the request may have: the role of its API key limits it."""
     key: ApiKey | None = getattr(user, "api_key", None)
     return Role(key.role) if key and key.role else Role.MANAGER
 
 
 def has_role_everywhere(user: Any, role: Role) -> bool:
-    """Whether the caller has the role for every owner there is."""
+    """Return True if the user has the role for every owner."""
     return bool(user.is_active and user.is_superuser and max_role(user).covers(role))
 
 
 def can_have_role(user: Any, role: Role) -> bool:
-    """Whether the caller could have the role anywhere at all."""
+    """Return True if the user could have the role for some owner."""
     return bool(user.is_authenticated and user.is_active and max_role(user).covers(role))
 
 
 def owner_ids_for(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, str]:
-    """The owner ids for which the caller has at least the role, as a subquery. Superusers are asked by `may_all`."""
+    """Return the owner ids for which the user has at least the role, as a subquery.
+
+    The memberships decide alone; `has_role_everywhere` covers superusers.
+    """
     if not can_have_role(user, role):
         return Membership.objects.none().values_list("owner_id", flat=True)
     granted = Membership.objects.filter(user_id=user.pk, role__in=Role.at_least(role))
@@ -41,13 +44,16 @@ def owner_ids_for(user: Any, role: Role = Role.VIEWER) -> models.QuerySet[Any, s
 
 
 def granted_role(user: Any, owner_column: str) -> models.Subquery:
-    """The role that a row's owner granted the caller, for `annotate`; superusers and keys are asked afterwards."""
+    """Return the role that the owner of a row granted the user, for `annotate`.
+
+    It ignores superusers and API keys; `effective_role` applies them.
+    """
     granted = Membership.objects.filter(user_id=user.pk, owner_id=models.OuterRef(owner_column))
     return models.Subquery(granted.values("role")[:1])
 
 
 def effective_role(user: Any, granted: str | None) -> Role | None:
-    """The role a caller acts with where this was granted: cut to its key, and a superuser's everywhere."""
+    """Return the role that results from a granted one: limited by the API key, and the highest for a superuser."""
     if not can_have_role(user, Role.VIEWER):
         return None
     if user.is_superuser:
@@ -56,19 +62,19 @@ def effective_role(user: Any, granted: str | None) -> Role | None:
 
 
 def granted_covers(user: Any, role: Role, granted: str | None) -> bool:
-    """Whether a caller may do what needs the role where this was granted."""
+    """Return True if a granted role is enough for an action that needs the role."""
     effective = effective_role(user, granted)
     return effective is not None and effective.covers(role)
 
 
 def require_granted_role(user: Any, role: Role, row: Any, hint: str = "") -> None:
-    """`require_role` for a row that carries what its owner granted, as `granted`, so that nothing is asked again."""
+    """Raise RoleRequired unless the annotation `granted` of a row is enough; no query."""
     if not granted_covers(user, role, row.granted):
         raise RoleRequired(role, row.owner_id, hint)
 
 
 def role_for(user: Any, owner_id: str) -> Role | None:
-    """The caller's role for an owner, cut to its key, or None."""
+    """Return the role of the user for an owner, limited by the API key, or None."""
     if not can_have_role(user, Role.VIEWER) or user.is_superuser:
         return effective_role(user, None)
     granted = Membership.objects.filter(user_id=user.pk, owner_id=owner_id).values_list("role", flat=True).first()
@@ -76,12 +82,12 @@ def role_for(user: Any, owner_id: str) -> Role | None:
 
 
 def has_role(user: Any, role: Role, owner_id: str) -> bool:
-    """Whether the caller has at least the role for an owner."""
+    """Return True if the user has at least the role for an owner."""
     granted = role_for(user, owner_id)
     return granted is not None and granted.covers(role)
 
 
 def require_role(user: Any, role: Role, owner_id: str, hint: str = "") -> None:
-    """Refuse a caller who lacks the role for an owner; `hint` names another way to get there."""
+    """Raise RoleRequired unless the user has the role for an owner; `hint` is added to the message."""
     if not has_role(user, role, owner_id):
         raise RoleRequired(role, owner_id, hint)

@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Role(models.TextChoices):
-    """What a member may do for an owner; each role may also do what stands before it."""
+    """The role of a member in a team. Each role includes the permissions of the roles before it."""
 
     VIEWER = "viewer", "Viewer"
     EDITOR = "editor", "Editor"
@@ -16,24 +16,27 @@ class Role(models.TextChoices):
 
     @property
     def rank(self) -> int:
+        """The position of the role, from the lowest."""
         return RANKS[self]
 
     def covers(self, other: Role) -> bool:
-        """Whether this role may do what the other may."""
+        """Return True if this role is the other one or higher."""
         return self.rank >= other.rank
 
     @classmethod
     def at_least(cls, role: Role) -> list[Role]:
-        return [each for each in cls if each.covers(role)]
+        """Return the role and all higher ones."""
+        return [candidate for candidate in cls if candidate.covers(role)]
 
 
 RANKS = {role: rank for rank, role in enumerate(Role)}
+SHARED_LABEL = "Shared"  # the name of the blank owner on pages
 
 
 class RoleRequired(PermissionDenied):
-    """The caller may see the thing but not do this to it."""
+    """The user may see the agent but has not the role for this action. `hint` names an alternative."""
 
     def __init__(self, role: Role, owner_id: str, hint: str = "") -> None:
         self.role = role
-        where = f"owner {owner_id}" if owner_id else "the shared space"
-        super().__init__(f"This needs the role {role.value} for {where}.{' ' + hint if hint else ''}")
+        message = f"This needs the {role.label} role in {owner_id or SHARED_LABEL}."
+        super().__init__(f"{message} {hint}" if hint else message)

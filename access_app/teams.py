@@ -1,4 +1,4 @@
-"""The teams that a person manages."""
+"""Teams: owners and their members."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from access_app.role import Role
 
 
 def known_owners(user: Any, role: Role) -> list[str]:
-    """The owners for which the person has the role, in order; the shared space, which is blank, comes first.
+    """Return the owners for which the user has the role, sorted; the blank owner (Shared) comes first.
 
-    For superusers these are all that have members.
+    Superusers get all owners that have members.
     """
     if has_role_everywhere(user, role):
         return sorted(
@@ -24,7 +24,7 @@ def known_owners(user: Any, role: Role) -> list[str]:
 
 
 def highest_role(user: Any) -> Role | None:
-    """The highest role that the person has for any owner at all."""
+    """Return the highest role of the user for any owner, or None."""
     if has_role_everywhere(user, Role.VIEWER):
         return effective_role(user, None)
     granted = Membership.objects.filter(user=user.pk).values_list("role", flat=True)
@@ -32,12 +32,12 @@ def highest_role(user: Any) -> Role | None:
 
 
 def managed_owners(user: Any) -> list[str]:
-    """The owners whose members the person keeps."""
+    """Return the owners whose members the user manages."""
     return known_owners(user, Role.MANAGER)
 
 
 def can_be_owner(owner_id: str) -> bool:
-    """Whether there could be a team of this name: the field of a membership decides."""
+    """Return True if a membership accepts this owner id."""
     field = Membership._meta.get_field("owner_id")
     try:
         field.run_validators(owner_id)
@@ -47,7 +47,7 @@ def can_be_owner(owner_id: str) -> bool:
 
 
 def leaves_team_without_manager(membership: Membership, role: str) -> bool:
-    """Whether a change of this membership, to a role or to none, would leave the team without any manager."""
+    """Return True if the team has no manager after this membership changes to the role, or is deleted for ""."""
     if membership.role != Role.MANAGER or role == Role.MANAGER:
         return False
     others = Membership.objects.filter(owner_id=membership.owner_id, role=Role.MANAGER).exclude(pk=membership.pk)

@@ -1,4 +1,4 @@
-"""The addresses of an account."""
+"""The URLs of accounts and teams."""
 
 from django.urls import path
 

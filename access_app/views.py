@@ -1,4 +1,4 @@
-"""Signing in, one's own password and keys, and the members of a team."""
+"""Views of sign-in, password, API keys and teams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from access_app.teams import can_be_owner, leaves_team_without_manager, managed_
 
 
 class SignInView(LoginView):
-    """Django's own: it rotates the session and follows only safe addresses."""
+    """The sign-in page. It answers 422 for wrong credentials and 429 if throttled."""
 
     authentication_form = SignInForm
     template_name = "registration/login.html"
@@ -39,6 +39,8 @@ class SignInView(LoginView):
 
 
 class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
+    """The page for a new password of the signed-in user."""
+
     template_name = "account/password.html"
     success_url = reverse_lazy("account:password")
     success_message = "Your password was changed. Other browsers were signed out."
@@ -54,7 +56,10 @@ class ChangePasswordView(SuccessMessageMixin, PasswordChangeView):
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def keys(request: HttpRequest) -> HttpResponse:
-    """One's own keys. A new one is shown in this answer and never again, so it is not behind a redirect."""
+    """List the user's API keys and create new ones.
+
+    The response of the POST shows the token: a redirect could not show it, because it is not stored.
+    """
     form = KeyForm(request.POST or None)
     token, status = "", 200
     if request.method == "POST":
@@ -116,22 +121,22 @@ def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: l
 
 
 def other_memberships(request: HttpRequest, managed: list[str]) -> QuerySet[Membership]:
-    """The person's own roles for owners whose members somebody else keeps."""
-    mine = Membership.objects.filter(user=request.user.pk)
-    return mine.exclude(owner_id__in=managed).order_by("owner_id")
+    """Return the user's memberships in teams that the user does not manage."""
+    memberships = Membership.objects.filter(user=request.user.pk)
+    return memberships.exclude(owner_id__in=managed).order_by("owner_id")
 
 
 @login_required
 @require_POST
 def member(request: HttpRequest, membership_id: int) -> HttpResponse:
-    """Give a member another role, or none."""
-    mine = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
-    membership = get_object_or_404(mine, pk=membership_id)
+    """Change the role of a member, or remove the member."""
+    memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
+    membership = get_object_or_404(memberships, pk=membership_id)
     form = RoleForm(request.POST, instance=membership)
     role = "" if "remove" in request.POST else request.POST.get("role", "")
 
     if not has_role_everywhere(request.user, Role.MANAGER) and leaves_team_without_manager(membership, role):
-        messages.error(request, "A team keeps at least one manager. Make somebody else one first.")
+        messages.error(request, "A team needs at least one manager. Add another manager first.")
     elif not role:
         membership.delete()
         messages.success(request, f"{membership.user} is no longer a member.")
@@ -142,4 +147,5 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
 
 
 def team_url(owner_id: str) -> str:
+    """Return the URL of the page of a team."""
     return f"{reverse('account:team')}?{urlencode({'owner': owner_id})}"

@@ -1,1 +1,1 @@
-"""The top of the house, which wires the apps together."""
+"""The Django project of Agent CMS."""

@@ -2,15 +2,15 @@ from django.apps import AppConfig
 
 
 class AgentCMSConfig(AppConfig):
-    """The top of the house."""
+    """The application that registers checks, Celery and metrics."""
 
     name = "agentcms"
     verbose_name = "Agent CMS"
 
     def ready(self) -> None:
-        # Tasks that a web request sends must know the broker. Not in the package itself: the supervisor and the
-        # watchdog import that, and have no use for 20 MB of Celery.
-        from agentcms import celery, checks  # noqa: F401  importing checks registers them
+        # A web process sends tasks, so it needs Celery too. An import in the package itself would load Celery into
+        # the supervisor and the watchdog, which do not need it.
+        from agentcms import celery, checks  # noqa: F401  the import registers the checks
         from agentcms.observability import metrics
 
         metrics.connect_signals()

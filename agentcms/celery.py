@@ -1,4 +1,4 @@
-"""The Celery application, its tasks and its schedule."""
+"""The Celery application."""
 
 import os
 from typing import Any
@@ -12,7 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
 
 class ChangeTask(Task):
-    """A task whose changes say that a task made them."""
+    """A task that records `task` as the source of its changes."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with change(source=Source.TASK):
@@ -21,12 +21,13 @@ class ChangeTask(Task):
 
 @setup_logging.connect(weak=False)
 def keep_django_logging(**kwargs: Any) -> None:
-    """Somebody who listens is all that Celery needs to leave Django's logging alone."""
+    """Do nothing: with a receiver of this signal, Celery does not replace Django's logging."""
 
 
 @worker_init.connect(weak=False)
 def reserve_metrics_files(**kwargs: Any) -> None:
-    from agentcms.observability import metrics  # the applications load after this module
+    """Allocate the metrics files of the worker before they are used."""
+    from agentcms.observability import metrics  # applications load after this module
 
     metrics.reserve_files()
 

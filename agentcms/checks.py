@@ -1,4 +1,7 @@
-"""What `manage.py check` says about the environment. A value that nothing can be made of stops the start itself."""
+"""System checks of the environment.
+
+Values that the settings cannot parse raise ImproperlyConfigured before the checks run.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 
 is_origin = re.compile(r"https?://[^/\s]+").fullmatch
 
-# Read by the commands that serve, and not by the settings.
+# Variables that the server commands read and the settings do not.
 SERVER_VARIABLES: dict[str, Callable[[], Any]] = {
     "PORT": lambda: environment.read_int("PORT", 8000, minimum=1, maximum=65535),
     "WEB_WORKERS": lambda: environment.read_int("WEB_WORKERS", 2, minimum=1),
@@ -27,23 +31,23 @@ SERVER_VARIABLES: dict[str, Callable[[], Any]] = {
 
 @register("environment")
 def check_server_variables(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The variables of the command that serves."""
-    found: list[CheckMessage] = []
+    """Return an error for each invalid variable of the server commands."""
+    errors: list[CheckMessage] = []
     for read in SERVER_VARIABLES.values():
         try:
             read()
         except ImproperlyConfigured as error:
-            found.append(Error(str(error), id="agentcms.E001"))
-    return found
+            errors.append(Error(str(error), id="agentcms.E001"))
+    return errors
 
 
 @register("environment")
 def check_hosts(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
-    """A host with a scheme or a port in it never matches, and every request is a 400."""
+    """Return an error for each host with a scheme or a port: it matches no request, so each gets a 400."""
     return [
         Error(
-            f"ALLOWED_HOSTS names {host!r}, which matches no request.",
-            hint="Write the name alone, without scheme, port or path: cms.example.org",
+            f"ALLOWED_HOSTS contains {host!r}, which matches no request.",
+            hint="Write the host name only, without scheme, port or path: cms.example.org",
             id="agentcms.E002",
         )
         for host in settings.ALLOWED_HOSTS
@@ -53,11 +57,11 @@ def check_hosts(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckM
 
 @register("environment")
 def check_origins(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
-    """Browsers send an origin with its scheme and without a path: any other text never matches."""
+    """Return an error for each text that is not an origin: browsers send the scheme and no path."""
     return [
         Error(
-            f"CORS_ORIGINS names {origin!r}, which is the origin of no page.",
-            hint="Write scheme and name, and a port where there is one: https://app.example.org",
+            f"CORS_ORIGINS contains {origin!r}, which is not an origin.",
+            hint="Write the scheme, the host name and an optional port: https://app.example.org",
             id="agentcms.E004",
         )
         for origin in settings.CORS_ORIGINS
@@ -67,6 +71,7 @@ def check_origins(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Chec
 
 @register("environment")
 def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error if the data folder cannot be created or written to."""
     folder = settings.DATA_DIR
     while not folder.exists():
         folder = folder.parent
@@ -77,20 +82,23 @@ def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[
 
 @register(Tags.database, deploy=True)
 def check_deployment(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return warnings for settings that do not suit production."""
     return list(deployment_warnings())
 
 
 def deployment_warnings() -> Iterator[CheckMessage]:
+    """Yield a warning for each setting that does not suit production."""
     threads = environment.read_int("WEB_THREADS", 16, minimum=1)
     if settings.DATABASE_URL and threads > settings.DATABASE_POOL_SIZE:
-        yield Warning(
-            f"DATABASE_POOL_SIZE is {settings.DATABASE_POOL_SIZE} for {threads} WEB_THREADS: requests wait in line.",
+        yield CheckWarning(
+            f"DATABASE_POOL_SIZE is {settings.DATABASE_POOL_SIZE} for {threads} WEB_THREADS: requests will wait for "
+            "a connection.",
             id="agentcms.W001",
         )
     if str(settings.CACHES["default"]["BACKEND"]).endswith("LocMemCache"):
-        yield Warning(
-            "There is no REDIS_URL: each process counts throttles for itself, and there is no broker for jobs.",
+        yield CheckWarning(
+            "REDIS_URL is not set: each process counts throttled calls alone, and jobs have no broker.",
             id="agentcms.W002",
         )
     if "*" in settings.ALLOWED_HOSTS:
-        yield Warning("ALLOWED_HOSTS answers to any name.", hint="Name your own hosts.", id="agentcms.W003")
+        yield CheckWarning("ALLOWED_HOSTS accepts any host.", hint="List your own host names.", id="agentcms.W003")

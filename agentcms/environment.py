@@ -1,4 +1,4 @@
-"""Read settings from environment variables, with errors that name the variable."""
+"""Readers of environment variables. Their errors name the variable."""
 
 import os
 import secrets
@@ -15,12 +15,12 @@ FALSE = {"0", "false", "no", "off", ""}
 
 
 def read_text(name: str, default: str = "") -> str:
-    """The variable as it stands, or the default where it is unset or empty."""
+    """Return the variable, or the default where it is unset or empty."""
     return os.environ.get(name) or default
 
 
 def read_bool(name: str, default: bool) -> bool:
-    """The variable as a yes or a no."""
+    """Return the variable as a bool. Raises ImproperlyConfigured unless it is yes or no."""
     value = os.environ.get(name, "yes" if default else "no").strip().lower()
     if value in TRUE:
         return True
@@ -30,7 +30,7 @@ def read_bool(name: str, default: bool) -> bool:
 
 
 def read_int(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
-    """The variable as a whole number between two others."""
+    """Return the variable as a whole number. Raises ImproperlyConfigured if it is none or out of range."""
     value = os.environ.get(name) or str(default)
     try:
         result = int(value)
@@ -44,7 +44,7 @@ def read_int(name: str, default: int, minimum: int = 0, maximum: int = 2**31 - 1
 
 
 def read_choice(name: str, *choices: str) -> str:
-    """The variable as one of these words, the first where it is unset."""
+    """Return the variable if it is one of the choices; the first choice is the default."""
     value = read_text(name, choices[0]).lower()
     if value not in choices:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
@@ -52,50 +52,50 @@ def read_choice(name: str, *choices: str) -> str:
 
 
 def read_url(name: str, *schemes: str) -> str:
-    """The variable as an address of one of these schemes, or nothing; its errors do not quote the password in it."""
+    """Return the variable as a URL of one of these schemes, or "". Errors do not quote it: it may have a password."""
     value = read_text(name)
     scheme, separator, rest = value.partition("://")
     if value and (not separator or not rest or scheme not in schemes):
-        raise ImproperlyConfigured(f"{name} must begin with one of {', '.join(f'{each}://' for each in schemes)}.")
+        raise ImproperlyConfigured(f"{name} must begin with one of {', '.join(f'{name}://' for name in schemes)}.")
     return value
 
 
 def read_networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """The variable as a list of addresses and networks, split at commas."""
+    """Return the variable as IP networks, separated by commas."""
     try:
         return [ip_network(word) for word in read_list(name)]
     except ValueError as error:
-        raise ImproperlyConfigured(f"{name} must be addresses or networks, such as 10.0.0.0/8: {error}.") from None
+        raise ImproperlyConfigured(f"{name} must be IP addresses or networks, such as 10.0.0.0/8: {error}.") from None
 
 
 def read_rate(name: str, default: str) -> Rate | None:
-    """The variable as so many calls in a time, or None for `off`."""
+    """Return the variable as a rate, or None for `off`."""
     try:
-        return Rate.read(read_text(name, default))
+        return Rate.parse(read_text(name, default))
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
 def read_list(name: str, default: str = "") -> list[str]:
-    """The variable as a list, split at commas."""
+    """Return the variable as a list of texts, separated by commas."""
     return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
 
 
 def load_or_create_secret(path: Path) -> str:
-    """A random secret that is made once and then read from its file."""
+    """Return the secret in the file. Create the file with a random secret where it does not exist."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
-        with suppress(FileExistsError):  # another process may be first; nobody reads half a secret
-            os.link(draft, path)
-        draft.unlink()
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        temporary.touch(mode=0o600)
+        temporary.write_text(secrets.token_urlsafe(48))
+        with suppress(FileExistsError):  # link is atomic: the first process wins, and none reads half a secret
+            os.link(temporary, path)
+        temporary.unlink()
     return path.read_text().strip()
 
 
 def read_address_file(path: Path) -> str:
-    """The address that a running embedded server left in its file, if any."""
+    """Return the address that the embedded Valkey wrote to its file, or "" without a file."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the API can refuse, each as the one error body. No HTTP library here, so that any layer may raise them."""
+"""Errors of the API. They depend on no HTTP library, so that every layer may raise them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_ISSUES = 100
 
 
 class ApiError(Exception):
-    """An answer other than success: status, a sentence, a stable code word, and issues as (wire path, message)."""
+    """An error response: a status, a message, a stable code, and issues as (wire path, message)."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class ApiError(Exception):
         self.status = status
         self.error = error
         self.code = code
-        # A hostile body can hold a fault per byte; the answer stays small.
+        # A hostile body can have a fault in every byte; the response stays small.
         self.issues = None if issues is None else list(islice(issues, MAX_ISSUES))
         self.headers = dict(headers or {})
 
@@ -45,70 +45,70 @@ _PART_CODES = {
 
 
 class BadRequest(ApiError):
-    """400: a part of the request is wrong, and the issues say where."""
+    """400: a part of the request is invalid; the issues have the paths."""
 
     def __init__(self, part: RequestPart, issues: Iterable[tuple[str, str]]) -> None:
         super().__init__(400, f"Invalid {part}", _PART_CODES[part], issues)
 
 
 class Unauthorized(ApiError):
-    """401: no credentials, or wrong ones; the same answer for both."""
+    """401: no credentials or wrong ones; the response is the same."""
 
     def __init__(self, challenge: str = 'Bearer realm="agentcms"') -> None:
         super().__init__(401, "Invalid or expired token", "unauthorized", headers={"WWW-Authenticate": challenge})
 
 
 class Forbidden(ApiError):
-    """403: the caller may see it but not do it; the sentence names the role that may."""
+    """403: the user may see the resource but not do this; the message names the role that may."""
 
     def __init__(self, error: str, code: str = "forbidden") -> None:
         super().__init__(403, error, code)
 
 
 class NotFound(ApiError):
-    """404: it is not there, or not the caller's, which must look the same."""
+    """404: the resource does not exist or the user may not see it; the response is the same."""
 
     def __init__(self, error: str = "There is nothing at this address.") -> None:
         super().__init__(404, error, "not_found")
 
 
 class Conflict(ApiError):
-    """409: the request is right, the present state is against it."""
+    """409: the request conflicts with the current state."""
 
     def __init__(self, error: str, code: str = "conflict", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(409, error, code, headers=headers)
 
 
 class PreconditionFailed(ApiError):
-    """412: `If-Match` is stale; the answer carries the tag of now."""
+    """412: `If-Match` is stale; the response has the current ETag."""
 
     def __init__(self, error: str, etag: str = "") -> None:
         super().__init__(412, error, "precondition_failed", headers={"ETag": etag} if etag else None)
 
 
 class TooLarge(ApiError):
-    """413: the body passes the limit."""
+    """413: the body is larger than the limit."""
 
     def __init__(self) -> None:
         super().__init__(413, "Request body too large", "too_large")
 
 
 class UnsupportedMediaType(ApiError):
-    """415: a body that is not plain JSON."""
+    """415: the body is not plain JSON in UTF-8."""
 
     def __init__(self, error: str = "Send the request body as application/json in UTF-8.") -> None:
         super().__init__(415, error, "unsupported_media_type")
 
 
 class Unprocessable(ApiError):
-    """422: each part is right, together they are not, such as another body under a used `Idempotency-Key`."""
+    """422: the parts do not match, such as another body with a used `Idempotency-Key`."""
 
     def __init__(self, error: str, code: str = "unprocessable") -> None:
         super().__init__(422, error, code)
 
 
 class TooManyRequests(ApiError):
-    """429: a throttle; `seconds` until the next try may pass."""
+    """429: too many requests; the next one may succeed after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         unit = "second" if seconds == 1 else "seconds"
@@ -121,7 +121,7 @@ class TooManyRequests(ApiError):
 
 
 class Unavailable(ApiError):
-    """503: a lock or a dependency could not be had in time."""
+    """503: a lock or a dependency was not available in time."""
 
     def __init__(self, error: str = "The server is busy. Try again shortly.", seconds: int = 1) -> None:
         super().__init__(503, error, "unavailable", headers={"Retry-After": str(seconds)})

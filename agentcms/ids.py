@@ -1,4 +1,4 @@
-"""Identifiers that sort by the time they were made."""
+"""Identifiers."""
 
 import secrets
 import time
@@ -6,7 +6,7 @@ import uuid
 
 
 def uuid7() -> uuid.UUID:
-    """A version 7 UUID of RFC 9562: milliseconds, then random bits, so that new rows land at the end of an index."""
+    """Return a version 7 UUID of RFC 9562. It begins with the time, so new rows are added at the end of an index."""
     milliseconds = time.time_ns() // 1_000_000
     value = (milliseconds << 80) | secrets.randbits(80)
     value = value & ~(0xF << 76) | (0x7 << 76)
@@ -15,14 +15,14 @@ def uuid7() -> uuid.UUID:
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:
-    """An id as it is written on the wire, or None for anything else: `uuid.UUID` takes braces and the like too."""
+    """Return a UUID written in its standard form, or None for anything else."""
     try:
-        found = uuid.UUID(text)
+        value = uuid.UUID(text)
     except ValueError:
         return None
-    return found if str(found) == text.lower() else None
+    return value if str(value) == text.lower() else None  # `uuid.UUID` accepts braces and other forms too
 
 
 def random_key() -> str:
-    """A short random text that tells two rows apart which held one id after another."""
+    """Return a short random text. It tells two rows apart that have the same id one after the other."""
     return secrets.token_hex(6)

@@ -1,4 +1,4 @@
-"""Log lines that carry the id of their request, and never what a caller wrote: no instruction text, no secret."""
+"""Log formatters. Lines have the id of their request and never contain user data or secrets."""
 
 from __future__ import annotations
 
@@ -18,54 +18,54 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 is_valid_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
 SECRET_PATTERN = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
-# What these say is about the machine. The text of any other error may quote a caller.
+# The messages of these errors describe the system. The message of any other error may quote user data.
 INFRASTRUCTURE_ERRORS = (OperationalError, InterfaceError, RedisConnectionError, OSError, ImproperlyConfigured)
 MAX_FRAMES = 12
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people; where an exception is logged, the places it went through below it."""
+    """A formatter for people: one line, followed by the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = f"{record.levelname} {record.name}: {masked_message(record)}"
-        if number := request_id.get():
-            said += f" [{number}]"
+        text = f"{record.levelname} {record.name}: {masked_message(record)}"
+        if current_id := request_id.get():
+            text += f" [{current_id}]"
         if record.exc_info and (error := record.exc_info[1]):
-            said = "\n  ".join([said, describe_exception(error), *traceback_lines(error)])
-        return said
+            text = "\n  ".join([text, describe_exception(error), *traceback_lines(error)])
+        return text
 
 
 class JSONFormatter(logging.Formatter):
-    """A JSON object on a line, for machines."""
+    """A formatter for machines: one JSON object on each line."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {"time": time, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = masked_message(record)
-        if number := request_id.get():
-            line["requestId"] = number
-        line |= getattr(record, "facts", {})
+        if current_id := request_id.get():
+            line["requestId"] = current_id
+        line |= getattr(record, "fields", {})
         if record.exc_info and (error := record.exc_info[1]):
-            line |= {"error": describe_exception(error), "places": traceback_lines(error)}
+            line |= {"error": describe_exception(error), "traceback": traceback_lines(error)}
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
 def masked_message(record: logging.LogRecord) -> str:
-    """What the record says, with secrets masked."""
-    if record.name == "celery.app.trace" and record.exc_info:  # it would put the exception's text into the message
+    """Return the message of a record with secrets masked."""
+    if record.name == "celery.app.trace" and record.exc_info:  # Celery adds the message of the exception
         task = getattr(record, "data", {})
         return f"Task {task.get('name', '')}[{task.get('id', '')}] failed."
     return SECRET_PATTERN.sub("***", record.getMessage())
 
 
 def describe_exception(error: BaseException) -> str:
-    """The kind of an error, and what it says where that can only be about the machine."""
+    """Return the class of an error, with its message only if that cannot contain user data."""
     if isinstance(error, INFRASTRUCTURE_ERRORS):
         return SECRET_PATTERN.sub("***", f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}")
     return type(error).__name__
 
 
 def traceback_lines(error: BaseException) -> list[str]:
-    """The last places that the error went through, without their source lines."""
+    """Return the last frames of the traceback, without source lines."""
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

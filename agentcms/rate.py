@@ -1,4 +1,4 @@
-"""A rate as settings write it."""
+"""Rates in settings, such as `200/s`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 class Rate(NamedTuple):
-    """So many calls in so many seconds."""
+    """A number of calls in a number of seconds."""
 
     calls: int
     seconds: int
 
     @classmethod
-    def read(cls, text: str) -> Rate | None:
-        """`200/s`, `5000/min`, `100/10s`; None for `off`. Raises ValueError."""
+    def parse(cls, text: str) -> Rate | None:
+        """Return the rate of a text such as `200/s`, `5000/min` or `100/10s`, or None for `off`. Raises ValueError."""
         if text.strip().lower() == "off":
             return None
         parts = re.fullmatch(r"\s*([1-9][0-9]{0,8})\s*/\s*([1-9][0-9]{0,4})?\s*(s|m|min|h)\s*", text)

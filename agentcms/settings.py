@@ -1,20 +1,20 @@
-"""Every setting, read from the environment once.
+"""Django settings, read from environment variables.
 
-The defaults serve one machine: SQLite and an embedded Valkey in a data folder. README.md lists the variables.
+The defaults suit one machine: SQLite and an embedded Valkey in a data folder. README.md lists the variables.
 """
 
 from pathlib import Path
 from typing import Any
 
-import dj_database_url
 from celery.schedules import crontab
 
 from agentcms import environment
+from agentcms.db.configuration import database_config
 from agentcms.middleware.csp import NONCE, NONE, SELF
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
-MAX_DAYS = 36_500  # days; the calendar does not go back much further than some would keep things
+MAX_DAYS = 36_500  # 100 years: dates before the year 1 are an error, so longer periods cannot be subtracted
 
 # --- Security
 
@@ -26,7 +26,7 @@ HTTPS = environment.read_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read from inside, where there is no certificate
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # Prometheus reads it over plain HTTP from the internal network
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
@@ -44,7 +44,7 @@ SECURE_CSP = {
     "base-uri": [NONE],
     "frame-ancestors": [NONE],
 }
-# Django's admin writes no nonce into its script tags; its scripts are files of our own all the same.
+# The script tags of Django's admin have no nonce.
 SECURE_CSP_BELOW = {"/admin/": {"script-src": [SELF, NONCE]}}
 SESSION_COOKIE_SAMESITE = "Lax"
 
@@ -74,7 +74,7 @@ MIDDLEWARE = [
     "access_app.middleware.CorsMiddleware",
     "agents_app.middleware.ChangeContextMiddleware",
     "agentcms.middleware.api_fast_path.ApiFastPathMiddleware",
-    # What stands below is for pages.
+    # The API fast path skips the middleware below, which only pages need.
     "agentcms.middleware.compression.PageGZipMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -113,44 +113,15 @@ DATABASE_URL = environment.read_url("DATABASE_URL", "postgres", "postgresql", "s
 DATABASE_POOL_SIZE = environment.read_int("DATABASE_POOL_SIZE", 16, minimum=1)
 DATABASE_PREPARE = environment.read_bool("DATABASE_PREPARE", default=True)
 DATABASE_LOCK_TIMEOUT = environment.read_int("DATABASE_LOCK_TIMEOUT", 20, minimum=1, maximum=86_400)
-
-
-def database_config() -> dict[str, Any]:
-    """PostgreSQL with a pool where DATABASE_URL names it, else SQLite in the data folder."""
-    if not DATABASE_URL:
-        return sqlite_config(str(DATA_DIR / "agentcms.sqlite3"))
-    config: dict[str, Any] = dict(dj_database_url.parse(DATABASE_URL))
-    if config["ENGINE"].endswith("sqlite3"):
-        return sqlite_config(config["NAME"])
-    config["ENGINE"] = "agentcms.db.backends.postgresql"
-    config["DISABLE_SERVER_SIDE_CURSORS"] = not DATABASE_PREPARE  # such a pooler loses them between two fetches
-    config["OPTIONS"] = {
-        **config.get("OPTIONS", {}),
-        # Statements are planned once per connection; a pooler between here and the server may not know them.
-        "server_side_binding": DATABASE_PREPARE,
-        "prepare_threshold": 3 if DATABASE_PREPARE else None,
-        "pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10},
-        "options": f"-c lock_timeout={DATABASE_LOCK_TIMEOUT}s",
-    }
-    return config
-
-
-def sqlite_config(name: str) -> dict[str, Any]:
-    return {
-        "ENGINE": "agentcms.db.backends.sqlite3",
-        "NAME": name,
-        "CONN_MAX_AGE": None,
-        "OPTIONS": {
-            "timeout": DATABASE_LOCK_TIMEOUT,
-            # A transaction that reads and then writes waits its turn at BEGIN instead of failing at the write.
-            "transaction_mode": "IMMEDIATE",
-            # FULL: an acknowledged edit survives a power cut.
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
-        },
-    }
-
-
-DATABASES = {"default": database_config()}
+DATABASES = {
+    "default": database_config(
+        DATABASE_URL,
+        DATA_DIR,
+        pool_size=DATABASE_POOL_SIZE,
+        use_prepared_statements=DATABASE_PREPARE,
+        lock_timeout=DATABASE_LOCK_TIMEOUT,
+    )
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Broker and cache
@@ -161,7 +132,7 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},  # one that hangs must not hang us
+        "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},  # a hanging cache must not block requests
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
@@ -173,7 +144,7 @@ NIGHTLY_HOUR = environment.read_int("NIGHTLY_HOUR", 3, maximum=23)
 IDEMPOTENCY_DAYS = environment.read_int("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=MAX_DAYS)
 ADMIN_LOG_DAYS = environment.read_int("ADMIN_LOG_DAYS", 730, minimum=1, maximum=MAX_DAYS)
 
-# kombu spells a unix socket in its own way.
+# kombu has its own URL scheme for unix sockets.
 BROKERS = ("redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory")
 CELERY_BROKER_URL = environment.read_url("CELERY_BROKER_URL", *BROKERS) or REDIS_URL.replace(
     "unix://", "redis+socket://"
@@ -182,7 +153,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A broker that is away must not hold up a web request: beat re-sends what is due.
+# Do not retry: an unavailable broker must not delay a web request, and beat sends due jobs again.
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TIMEZONE = "UTC"
@@ -193,7 +164,7 @@ CELERY_BEAT_SCHEDULE = {
     "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=NIGHTLY_HOUR, minute=0)},
     "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=NIGHTLY_HOUR, minute=30)},
     "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=(NIGHTLY_HOUR + 1) % 24, minute=0)},
-    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within twenty seconds
+    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds
 }
 
 # --- Sign-in
@@ -207,9 +178,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-SESSION_COOKIE_AGE = (
-    environment.read_int("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400
-)  # browsers keep no longer
+# Browsers limit cookies to 400 days.
+SESSION_COOKIE_AGE = environment.read_int("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "agents:list"
 LOGOUT_REDIRECT_URL = "login"
@@ -228,9 +198,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
-FILE_UPLOAD_HANDLERS: list[str] = []  # no page takes a file but those that say so; see agentcms/uploads.py
+FILE_UPLOAD_HANDLERS: list[str] = []  # only views with `accepts_upload` receive files
 
-# --- Logs and figures
+# --- Logs and metrics
 
 LOG_REQUESTS = environment.read_bool("LOG_REQUESTS", default=False)
 LOGGING: dict[str, Any] = {
@@ -249,11 +219,11 @@ LOGGING: dict[str, Any] = {
     },
     "loggers": {
         "django": {"handlers": [], "level": "INFO"},
-        "django.request": {"level": "ERROR"},  # a 404 is the caller's matter
+        "django.request": {"level": "ERROR"},  # no line for each 404
         "httpx": {"level": "WARNING"},
-        # The clients of models tell of every request.
+        # The clients of model providers log each request.
         **{name: {"level": "WARNING"} for name in ("httpx2", "openai", "anthropic", "google_genai")},
-        "django.db.backends": {"level": "INFO"},  # its parameters are what callers wrote
+        "django.db.backends": {"level": "INFO"},  # DEBUG would log query parameters, which are user data
     },
 }
 METRICS_ALLOW = environment.read_networks("METRICS_ALLOW")
@@ -276,7 +246,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "URL_FORMAT_OVERRIDE": None,
 }
 
-# Calls per key, or per address without one; wrong keys per address, whose first few are a plain 401.
+# API_THROTTLE limits the calls of an API key, or of an address without one. API_WRONG_KEYS limits the wrong keys of an
+# address.
 API_THROTTLE = environment.read_rate("API_THROTTLE", "5000/s")
 API_WRONG_KEYS = environment.read_rate("API_WRONG_KEYS", "60/min")
 IMPORT_MAX_BYTES = environment.read_int("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
@@ -297,12 +268,12 @@ RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
 RUNS_PER_USER = environment.read_int("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
-# Streams that a web process serves at once; each has a thread of its own beside those of WEB_THREADS.
+# Open streams of a web process. Each uses one thread, in addition to WEB_THREADS.
 RUN_STREAMS = environment.read_int("RUN_STREAMS", 48, minimum=1)
 RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=1)
 RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 THREAD_DAYS = environment.read_int("THREAD_DAYS", 365, minimum=1, maximum=MAX_DAYS)
-# The keys of the built-in providers of models, and where each listens if not at home.
+# API keys of the built-in model providers, and base URLs that replace their defaults.
 MODEL_KEYS = {
     "openai": environment.read_text("OPENAI_API_KEY"),
     "anthropic": environment.read_text("ANTHROPIC_API_KEY"),
@@ -315,7 +286,7 @@ MODEL_URLS = {
     "google": environment.read_url("GOOGLE_BASE_URL", "http", "https"),
     "mistral": environment.read_url("MISTRAL_BASE_URL", "http", "https"),
 }
-# Models behind private addresses are refused unless their network is named here.
+# Model providers at private addresses are rejected unless their network is listed here.
 MODEL_NETWORKS = environment.read_networks("MODEL_NETWORKS")
-# Encrypts the keys of providers; with another one they cannot be read any more.
+# Encrypts the stored API keys of model providers. Changing it makes them unreadable.
 PROVIDER_KEY_SECRET = environment.read_text("PROVIDER_KEY_SECRET") or SECRET_KEY

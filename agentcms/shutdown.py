@@ -1,6 +1,7 @@
-"""What a web process does when it is asked to stop, before its server ends it.
+"""Shutdown callbacks of a web process.
 
-The server waits for open answers first, and a stream may be open for long: whoever keeps one registers here.
+The server waits for open responses before it stops. Code that keeps long streams open registers a callback here
+that ends them.
 """
 
 from __future__ import annotations
@@ -18,28 +19,30 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 _callbacks: list[Callable[[], None]] = []
 
 
-def on_shutdown(act: Callable[[], None]) -> Callable[[], None]:
-    """Register what is to be done, in the order of registration."""
-    _callbacks.append(act)
-    return act
+def on_shutdown(callback: Callable[[], None]) -> Callable[[], None]:
+    """Register a function to call at shutdown. Functions run in the order of registration."""
+    _callbacks.append(callback)
+    return callback
 
 
 def install_signal_listener() -> None:
-    """Notice the signals beside whoever handles them; once in a process."""
+    """Start a thread that runs the callbacks at a stop signal. Signal handlers of the server keep working."""
     if threading.current_thread() is not threading.main_thread():
-        return  # there it is a guest, who has no say in signals
-    told, telling = socket.socketpair()
-    telling.setblocking(False)
-    signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=run_callbacks_on_signal, args=(told, telling), name="stopping", daemon=True).start()
+        return  # only the main thread may set a wakeup file descriptor
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=run_callbacks_on_signal, args=(receiver, sender), name="shutdown", daemon=True).start()
 
 
-def run_callbacks_on_signal(told: socket.socket, telling: socket.socket) -> None:
-    # `telling` is held here: closed, it would lose its number to another file, which the signals were written to.
-    while not STOP_SIGNALS & set(told.recv(64)):
+def run_callbacks_on_signal(receiver: socket.socket, sender: socket.socket) -> None:
+    """Wait for a stop signal and run the callbacks."""
+    # The thread refers to `sender`: a closed socket would free its file descriptor for another file, and Python
+    # would write the signals to that file.
+    while not STOP_SIGNALS & set(receiver.recv(64)):
         pass
-    for act in _callbacks:
+    for callback in _callbacks:
         try:
-            act()
+            callback()
         except Exception:
-            log.exception("Something could not be stopped in good order.")
+            log.exception("A shutdown callback failed.")

@@ -1,4 +1,4 @@
-"""Every address of the application."""
+"""The URLs of the application."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from agentcms.api.views import ApiNotFoundView
 from agentcms.observability.metrics_view import MetricsView
 from agentcms.openapi.views import AgentSchemaView, DocsView, SchemaView
 
-handler400 = "agentcms.web.error_handlers.handler400"
-handler403 = "agentcms.web.error_handlers.handler403"
-handler404 = "agentcms.web.error_handlers.handler404"
-handler500 = "agentcms.web.error_handlers.handler500"
+handler400 = "agentcms.web.error_handlers.bad_request"
+handler403 = "agentcms.web.error_handlers.permission_denied"
+handler404 = "agentcms.web.error_handlers.page_not_found"
+handler500 = "agentcms.web.error_handlers.server_error"
 
 api_urlpatterns: list[Any] = [
-    # First what is asked for most.
+    # Ordered by the number of requests: Django tries the patterns in turn.
     path("", include("agents_app.api.urls")),
     path("", include("versions_app.api.urls")),
     path("schema", SchemaView.as_view(), name="api-schema"),
@@ -34,7 +34,9 @@ urlpatterns = [
     path("metrics", MetricsView.as_view(), name="metrics"),
     path("sign-in", SignInView.as_view(), name="login"),
     path("sign-out", LogoutView.as_view(), name="logout"),
-    path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),  # one door, one throttle
+    path(
+        "admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)
+    ),  # one sign-in page, one throttle
     path("admin/", admin.site.urls),
     path("", include("access_app.urls")),
     path("", include("agents_app.urls")),

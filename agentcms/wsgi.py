@@ -1,4 +1,4 @@
-"""The application that the web server serves."""
+"""The WSGI application."""
 
 import gc
 import os
@@ -18,17 +18,18 @@ from agentcms.middleware.wsgi_chunked import with_content_length
 
 application = require_utf8(with_content_length(get_wsgi_application()))
 
-from agentcms.observability import metrics  # noqa: E402  its models are there now
+from agentcms.observability import metrics  # noqa: E402  the models are loaded now
 
 if settings.TRUSTED_PROXIES:
-    # Or everybody behind a proxy would be one address, and one of them could use up the tries to sign in of all.
+    # Otherwise all users behind a proxy share one address, and one of them could use up the sign-in attempts of all.
     application = wrap_wsgi_with_proxy_headers(application, [str(network) for network in settings.TRUSTED_PROXIES])
 
 if connection.vendor == "postgresql":
-    _ = get_resolver().url_patterns  # or the first request would wait for the views; embedded, memory counts more
+    # Load the views now, or the first request would wait for them. A small SQLite installation saves the memory.
+    _ = get_resolver().url_patterns
 
-# What was loaded stays: the garbage collector need not walk it again and again, nor after every few hundred objects.
-# Calls leave it little; it must not become so much that its turn takes long, for nobody is answered meanwhile.
+# Modules stay loaded, so the garbage collector must not scan them. Requests leave few reference cycles, so it runs
+# rarely; the thresholds must stay low enough for short pauses, because all threads wait for a collection.
 gc.collect()
 gc.freeze()
 gc.set_threshold(10_000, 20, 20)

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from agentcms.server.processes import Watchdog, end_with_parent
+from agentcms.server.processes import Watchdog, stop_with_parent
 
 # Nothing here outlives a test run, so nothing waits for a disk.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "shared_buffers=128MB")
@@ -104,7 +104,7 @@ def start(programs: Path, folder: Path) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             cwd="/",
             process_group=0,
-            preexec_fn=end_with_parent(os.getpid(), signal.SIGQUIT),
+            preexec_fn=stop_with_parent(os.getpid(), signal.SIGQUIT),
             **unprivileged(),
         )
 
@@ -137,13 +137,13 @@ def postgres() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="agentcms-pg-", dir="/tmp"))
     try:
         with Watchdog() as guard:
-            guard.remove(folder)
+            guard.remove_at_end(folder)
             programs = binaries(folder)
             if owner := unprivileged():
                 os.chown(folder, int(owner["user"]), int(owner["group"]))
             initialize(programs, folder / "data")
             server = start(programs, folder)
-            guard.started(server.pid)
+            guard.add_group(server.pid)
             try:
                 wait_until_it_answers(
                     server, f"postgresql://postgres@/postgres?host={folder}", folder / "postgres.log"
@@ -151,7 +151,7 @@ def postgres() -> Iterator[str]:
                 yield f"postgresql://postgres@{quote(str(folder), safe='')}/postgres"
             finally:
                 stop(server)
-                guard.ended(server.pid)
+                guard.forget_group(server.pid)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The API's throttles."""
+"""Throttles of the API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.throttling import BaseThrottle
 from access_app.models import ApiKey
 from access_app.throttling.limiter import Limiter
 
-if TYPE_CHECKING:  # the module of DRF's views looks up this one while it loads
+if TYPE_CHECKING:  # rest_framework.views loads this module, so an import would be circular
     from rest_framework.views import APIView
 
 calls = Limiter("calls", lambda: settings.API_THROTTLE)
@@ -19,7 +19,7 @@ wrong_keys = Limiter("wrong-keys", lambda: settings.API_THROTTLE and settings.AP
 
 
 class CallThrottle(BaseThrottle):
-    """So many calls per key, or per address where somebody came without one."""
+    """A throttle of calls by API key, or by IP address without a key."""
 
     seconds = 0
 

@@ -1,4 +1,4 @@
-"""How often a program may call: counted in each process, and shared through the cache a few times in a window."""
+"""Rate limits. Each process counts calls and adds its count to the cache a few times in a window."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from agentcms.rate import Rate
 
 log = logging.getLogger(__name__)
 
-SHARES_PER_WINDOW = 20  # how often in a window a process tells the others
-MAX_CALLERS = 10_000  # kept in mind by one process
+SHARES_PER_WINDOW = 20  # how often a process adds its count to the cache in a window
+MAX_CALLERS = 10_000  # windows in the memory of one process
 
-counting_alone = Signal()  # throttle: what this process counted could not be told to the others
+counting_alone = Signal()  # argument `throttle`: the process could not share its count through the cache
 
 
 @dataclass
 class _Window:
-    ends: float
-    everybody: int = 0  # as the cache last said, this process included
-    untold: int = 0
+    ends_at: float
+    shared: int = 0  # calls of all processes, as last read from the cache
+    unshared: int = 0  # calls of this process that are not in the cache yet
 
 
 @dataclass
 class Limiter:
-    """Counts callers against a rate. Where the cache is away each process counts alone: it fails open."""
+    """A counter of calls against a rate. Without the cache, each process counts alone and so allows more calls."""
 
     name: str
     rate: Callable[[], Rate | None]
@@ -39,34 +39,40 @@ class Limiter:
     lock: Lock = field(default_factory=Lock)
 
     def hit(self, caller: str) -> int:
-        """Count a call; the seconds to wait where there were too many, else 0."""
+        """Count a call. Return the seconds to wait if there were too many, else 0."""
         rate = self.rate()
         if rate is None:
             return 0
         now = time.time()
-        start = now // rate.seconds * rate.seconds
+        starts_at = now // rate.seconds * rate.seconds
         with self.lock:
-            window = self.windows.get(caller)
-            if window is None or window.ends <= now:
-                if len(self.windows) >= MAX_CALLERS:
-                    self.windows.clear()
-                window = self.windows[caller] = _Window(start + rate.seconds)
-            window.untold += 1
-            count = window.everybody + window.untold
-            tell = window.untold if window.untold >= max(1, rate.calls // SHARES_PER_WINDOW) else 0
-            window.untold -= tell
-            window.everybody += tell
-        if tell:
-            self.share(f"rate:{self.name}:{caller}:{start:.0f}", window, tell, rate)
-            count = max(count, window.everybody)
-        return max(1, int(window.ends - now) + 1) if count > rate.calls else 0
+            window = self._current_window(caller, now, starts_at + rate.seconds)
+            window.unshared += 1
+            count = window.shared + window.unshared
+            is_due = window.unshared >= max(1, rate.calls // SHARES_PER_WINDOW)
+            to_share = window.unshared if is_due else 0
+            window.unshared -= to_share
+            window.shared += to_share
+        if to_share:
+            self.share(f"rate:{self.name}:{caller}:{starts_at:.0f}", window, to_share, rate)
+            count = max(count, window.shared)
+        return max(1, int(window.ends_at - now) + 1) if count > rate.calls else 0
+
+    def _current_window(self, caller: str, now: float, ends_at: float) -> _Window:
+        window = self.windows.get(caller)
+        if window is None or window.ends_at <= now:
+            if len(self.windows) >= MAX_CALLERS:
+                self.windows.clear()
+            window = self.windows[caller] = _Window(ends_at)
+        return window
 
     def share(self, key: str, window: _Window, calls: int, rate: Rate) -> None:
+        """Add calls to the count in the cache and read the count of all processes."""
         try:
             cache.add(key, 0, rate.seconds + 1)
-            window.everybody = max(window.everybody, cache.incr(key, calls))
-        except ValueError:  # the window ended in between
+            window.shared = max(window.shared, cache.incr(key, calls))
+        except ValueError:  # the window ended between the two calls
             pass
         except CACHE_ERRORS:
-            log.warning("The cache is away: each process counts calls alone.")
+            log.warning("The cache is unavailable: each process counts calls alone.")
             counting_alone.send(None, throttle=self.name)

@@ -1,7 +1,7 @@
-"""How often somebody may try to sign in: counted in the cache, else in the database.
+"""The throttle of sign-in attempts, counted in the cache or, without one, in the database.
 
-Guessing one person's password from one place ends soon, without keeping that person out elsewhere. The bound on a
-username from everywhere is far higher: it stops many places that guess together, and takes many places to reach.
+The limit for a username from one address is low: it stops guessing without locking the user out elsewhere. The limit
+for a username from all addresses is much higher: it stops many addresses that guess together.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from agentcms.cache import CACHE_ERRORS
 log = logging.getLogger(__name__)
 
 WINDOW = 300  # seconds
+# Attempts in a window.
 MAX_PER_PAIR = 10  # for one username from one address
 MAX_PER_ADDRESS = 50
 MAX_PER_USERNAME = 500
@@ -30,79 +31,81 @@ MAX_PER_USERNAME = 500
 
 @dataclass(frozen=True)
 class SignInThrottle:
-    """The tries from one address for one username."""
+    """The throttle of attempts from one address for one username."""
 
     address: str
     username: str
 
     def hit(self) -> int:
-        """Count a try; the seconds to wait where there were too many, else 0.
+        """Count an attempt. Return the seconds to wait if there were too many, else 0.
 
-        A try that is refused by one bound does not count for the next: nobody locks a name for others by going on.
+        An attempt above one limit does not count for the next ones. Otherwise one address could lock a user out.
         """
-        bounds = (
+        limits = (
             (self.pair, MAX_PER_PAIR),
             (throttle_key("address", network(self.address)), MAX_PER_ADDRESS),
             (throttle_key("username", self.username), MAX_PER_USERNAME),
         )
-        return next((wait for name, most in bounds if (wait := seconds_over_limit(name, most))), 0)
+        return next((wait for key, limit in limits if (wait := seconds_over_limit(key, limit))), 0)
 
     @property
     def pair(self) -> str:
+        """The key of the username and address together."""
         return throttle_key("pair", f"{network(self.address)} {self.username}")
 
     def reset(self) -> None:
-        """Forget the tries of this address for a username whose password was right; the other bounds still count."""
-        name = self.pair
+        """Delete the count of this address and username, after a correct password. The other counts stay."""
         try:
-            cache.delete(name)
+            cache.delete(self.pair)
         except CACHE_ERRORS:
-            SignInAttempt.objects.filter(key=name).delete()
+            SignInAttempt.objects.filter(key=self.pair).delete()
 
 
 def network(address: str) -> str:
-    """An address as one place: of IPv6, a subscriber has a whole /64."""
+    """Return the network that counts as one address: for IPv6 a /64, because a subscriber has all of it."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv4Address):
+    if isinstance(parsed, ipaddress.IPv4Address):
         return address
-    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
 def throttle_key(kind: str, value: str) -> str:
-    """A key of fixed length: a cache takes no spaces and not every length."""
+    """Return a key of fixed length: cache keys may not have spaces or be very long."""
     return f"sign-in:{kind}:{hashlib.sha256(value.casefold().encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def seconds_over_limit(name: str, most: int) -> int:
+def seconds_over_limit(key: str, limit: int) -> int:
+    """Count an attempt. Return the seconds until the window ends if there were too many, else 0."""
     try:
-        count, ends = count_in_cache(name)
+        count, ends_at = count_in_cache(key)
     except CACHE_ERRORS:
-        log.warning("The cache is away: tries to sign in are counted in the database.")
-        count, ends = count_in_database(name)
-    return max(1, int(ends - time.time()) + 1) if count > most else 0
+        log.warning("The cache is unavailable: sign-in attempts are counted in the database.")
+        count, ends_at = count_in_database(key)
+    return max(1, int(ends_at - time.time()) + 1) if count > limit else 0
 
 
-def count_in_cache(name: str) -> tuple[int, float]:
-    """How many tries there were in this window, and when it ends."""
-    ends = time.time() + WINDOW
-    if cache.add(name, 1, WINDOW):
-        cache.set(f"{name}:ends", ends, WINDOW)
-        return 1, ends
+def count_in_cache(key: str) -> tuple[int, float]:
+    """Count an attempt. Return the number of attempts in the window and the time of its end."""
+    ends_at = time.time() + WINDOW
+    if cache.add(key, 1, WINDOW):
+        cache.set(f"{key}:ends", ends_at, WINDOW)
+        return 1, ends_at
     try:
-        return cache.incr(name), cache.get(f"{name}:ends", ends)
-    except ValueError:  # it ended in between
-        return 1, ends
+        return cache.incr(key), cache.get(f"{key}:ends", ends_at)
+    except ValueError:  # the window ended between the two calls
+        return 1, ends_at
 
 
-def count_in_database(name: str) -> tuple[int, float]:
+def count_in_database(key: str) -> tuple[int, float]:
+    """Count an attempt. Return the number of attempts in the window and the time of its end."""
     now = timezone.now()
     with transaction.atomic():
         SignInAttempt.objects.filter(ends_at__lte=now).delete()
         ends_at = now + timedelta(seconds=WINDOW)
-        tries, _ = SignInAttempt.objects.select_for_update().get_or_create(key=name, defaults={"ends_at": ends_at})
-        tries.count += 1
-        tries.save(update_fields=["count"])
-    return tries.count, tries.ends_at.timestamp()
+        attempts, _ = SignInAttempt.objects.select_for_update().get_or_create(key=key, defaults={"ends_at": ends_at})
+        attempts.count += 1
+        attempts.save(update_fields=["count"])
+    return attempts.count, attempts.ends_at.timestamp()

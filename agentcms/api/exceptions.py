@@ -1,4 +1,4 @@
-"""JSON in, JSON out, and every exception as the one error body."""
+"""Conversion of exceptions to API errors."""
 
 from __future__ import annotations
 
@@ -22,21 +22,12 @@ from agentcms.wire.names import join_path, to_wire, wire_path
 log = logging.getLogger(__name__)
 
 
-# --- In
-
-
-# --- Out
-
-
-# --- Errors
-
-
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's hook: the error body of an exception, or None for a bug, which rises."""
+    """Return the error response of an exception, or None for a bug, which DRF raises again. DRF calls this."""
     error = api_error(exception)
     if error is None:
         return None
-    # Imported late: the module of DRF's views looks up this module's parser and renderer while it loads.
+    # An import at the top would be circular: rest_framework.views loads the parsers and renderers of the settings.
     from rest_framework.views import set_rollback
 
     set_rollback()
@@ -45,7 +36,7 @@ def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Respo
 
 @singledispatch
 def api_error(exception: BaseException) -> ApiError | None:
-    """What the caller is told of an exception; None for a bug."""
+    """Return the API error for an exception, or None for a bug."""
     return None
 
 
@@ -62,7 +53,7 @@ def _from_drf_exception(exception: drf.APIException) -> ApiError:
 @api_error.register(drf.NotAuthenticated)
 @api_error.register(drf.AuthenticationFailed)
 def _from_authentication_failure(exception: drf.APIException) -> ApiError:
-    # Always 401: DRF turns it into 403 where the first authenticator has no challenge.
+    # Always 401: DRF answers 403 if the first authenticator sends no WWW-Authenticate header.
     challenge = getattr(exception, "auth_header", None)
     return errors.Unauthorized(challenge) if challenge else errors.Unauthorized()
 
@@ -73,7 +64,7 @@ def _from_drf_validation_error(exception: drf.ValidationError) -> ApiError:
 
 
 def _flatten_details(detail: Any, path: str) -> Iterator[tuple[str, str]]:
-    """DRF's nested details as issues with wire paths."""
+    """Yield the nested error details of DRF as issues with wire paths."""
     if isinstance(detail, dict):
         for key, value in detail.items():
             yield from _flatten_details(
@@ -98,7 +89,7 @@ def _from_method_not_allowed(exception: drf.MethodNotAllowed) -> ApiError:
 
 @api_error.register
 def _from_not_acceptable(exception: drf.NotAcceptable) -> ApiError:
-    return ApiError(406, "This address answers in application/json only.", "not_acceptable")
+    return ApiError(406, "This URL returns application/json only.", "not_acceptable")
 
 
 @api_error.register
@@ -126,13 +117,13 @@ def _from_not_found(exception: drf.NotFound) -> ApiError:
 @api_error.register(Http404)
 @api_error.register(django.ObjectDoesNotExist)
 def _from_missing_object(exception: Exception) -> ApiError:
-    # Django's own text names the model, or lists every route.
+    # The message of Django names the model or lists all routes.
     return errors.NotFound()
 
 
 @api_error.register
 def _from_validation_error(exception: django.ValidationError) -> ApiError:
-    """A broken rule: about fields it is a list of issues, a single one about the whole is the sentence itself."""
+    """Convert a ValidationError. Errors of fields become issues; a single error without a field is the message."""
     if hasattr(exception, "error_dict"):
         by_field = exception.message_dict.items()
         paths = {name: "" if name == django.NON_FIELD_ERRORS else wire_path(name) for name, _ in by_field}
@@ -159,37 +150,37 @@ def _from_disallowed_host(exception: django.DisallowedHost) -> ApiError:
     return ApiError(400, "This host name is not served here.", "bad_host")
 
 
-# What SQLite says where the admin is asked for a regular expression that is none; PostgreSQL has a DataError for it.
+# SQLite raises this for an invalid regular expression in a lookup of the admin. PostgreSQL raises a DataError.
 SQLITE_BAD_PATTERN = "user-defined function raised exception"
 
 
 @api_error.register(OperationalError)
 @api_error.register(InterfaceError)
 def _from_database_error(exception: Exception) -> ApiError | None:
-    """A lock or connection not to be had in time is a wait; a missing table is a bug."""
+    """Convert a database error: 503 for a lock or connection timeout, None for a bug such as a missing table."""
     if str(exception) == SQLITE_BAD_PATTERN:
         return _from_rejected_value(exception)
     if not _is_transient(exception):
         return None
-    log.warning("The database could not be had in time: %s", describe_exception(exception))
+    log.warning("The database was not available in time: %s", describe_exception(exception))
     return errors.Unavailable()
 
 
 @api_error.register(DataError)
-@api_error.register(OverflowError)  # SQLite's word for a number beyond its own
+@api_error.register(OverflowError)  # SQLite raises it for a number beyond 64 bits
 def _from_rejected_value(exception: Exception) -> ApiError:
-    """A value that the database does not take, such as a NUL, where nobody looked before it was asked."""
-    log.warning("The database refused a value.", exc_info=exception)
+    """Convert the error for a value that the database rejects, such as a NUL character that was not validated."""
+    log.warning("The database rejected a value.", exc_info=exception)
     return ApiError(400, "The request cannot be read.", "bad_request")
 
 
 def _is_transient(exception: Exception) -> bool:
-    # SQLite calls a missing table operational too, so it is asked for its own word; PostgreSQL does not.
-    word: str | None = getattr(exception.__cause__, "sqlite_errorname", None)
-    passing = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL")
-    return word is None or word.startswith(passing)
+    # SQLite raises OperationalError for a missing table too, so its error name decides. PostgreSQL does not.
+    error_name: str | None = getattr(exception.__cause__, "sqlite_errorname", None)
+    transient = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_PROTOCOL")
+    return error_name is None or error_name.startswith(transient)
 
 
 def with_full_stop(text: str) -> str:
-    """A message with its full stop."""
+    """Return a message that ends with a full stop or another closing mark."""
     return text if text.endswith((".", "!", "?")) else f"{text}."

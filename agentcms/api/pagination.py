@@ -1,4 +1,4 @@
-"""Pages of rows."""
+"""Pagination by page number and by cursor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which rows a caller asked for: `rows[paging.start:paging.stop]`."""
+    """The page that a request asks for: `rows[paging.start:paging.stop]`."""
 
     page: int
     per_page: int
@@ -24,7 +24,7 @@ class Paging:
 
 
 def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page: int) -> dict[str, Any]:
-    """The answer of every list."""
+    """Return the response body of a page of rows."""
     return {
         key: rows,
         "total": total,
@@ -34,13 +34,14 @@ def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page:
     }
 
 
-def cursor_page_json(key: str, rows: Iterable[str], per_page: int, following: str | None) -> str:
-    """The answer of a list that is walked by cursor."""
-    tail = f'"nextCursor":"{following}"' if following else '"nextCursor":null'
-    return f'{{"{key}":[{",".join(rows)}],"perPage":{per_page},"hasMore":{"true" if following else "false"},{tail}}}'
+def cursor_page_json(key: str, rows: Iterable[str], per_page: int, next_cursor: str | None) -> str:
+    """Return the response body of a cursor page, for rows that are JSON texts already."""
+    cursor = f'"{next_cursor}"' if next_cursor else "null"
+    has_more = "true" if next_cursor else "false"
+    return f'{{"{key}":[{",".join(rows)}],"perPage":{per_page},"hasMore":{has_more},"nextCursor":{cursor}}}'
 
 
 def page_json(key: str, rows: Iterable[str], total: int, page: int, per_page: int) -> str:
-    """`page_body` for rows that are JSON texts already."""
-    more = "true" if (page + 1) * per_page < total else "false"
-    return f'{{"{key}":[{",".join(rows)}],"total":{total},"page":{page},"perPage":{per_page},"hasMore":{more}}}'
+    """Return the response body of a page of rows that are JSON texts already."""
+    has_more = "true" if (page + 1) * per_page < total else "false"
+    return f'{{"{key}":[{",".join(rows)}],"total":{total},"page":{page},"perPage":{per_page},"hasMore":{has_more}}}'

@@ -1,4 +1,4 @@
-"""Parse request bodies."""
+"""Parsers of request bodies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRUNCATED_BODY_MESSAGE = "The body ended before its declared length."
 
 
 class StrictJSONParser(BaseParser):
-    """A body in plain JSON, read as `strict_json.parse` reads it and never past the size limit."""
+    """A parser of JSON bodies up to the size limit; `agentcms.wire.parser` has its rules."""
 
     media_type = "application/json"
 
@@ -34,16 +34,17 @@ class StrictJSONParser(BaseParser):
 
 
 def reject_other_encodings(request: Request) -> None:
-    """Take `application/json` in UTF-8 alone: DRF's own match lets `*/*` and any charset pass."""
-    kind, *parameters = (part.strip().lower() for part in request.content_type.split(";"))
+    """Raise UnsupportedMediaType unless the body is uncompressed JSON in UTF-8."""
+    # The match of DRF accepts `*/*` and any charset.
+    media_type, *parameters = (part.strip().lower() for part in request.content_type.split(";"))
     charsets = [part.partition("=")[2].strip('" ') for part in parameters if part.startswith("charset")]
-    packing = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
-    if kind != "application/json" or set(charsets) - {"utf-8", "utf8"} or packing not in ("", "identity"):
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if media_type != "application/json" or set(charsets) - {"utf-8", "utf8"} or encoding not in ("", "identity"):
         raise errors.UnsupportedMediaType()
 
 
 def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
-    """The body, refused by its declared length, or after one byte too many where that lied."""
+    """Return the body. Raises TooLarge by the declared length, or as soon as more than the limit was read."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
     if declared > limit:
@@ -59,7 +60,7 @@ def read_limited_body(request: Request, stream: IO[bytes]) -> bytes:
 
 
 def json_object_body(request: Request) -> dict[str, Any]:
-    """The members of the request's JSON object; an empty body has none."""
+    """Return the JSON object of the request body; empty for an empty body. Raises BadRequest for other values."""
     if not isinstance(request.data, dict):
         raise BadRequest("request body", [("", "The body must be a JSON object.")])
     return dict(request.data.items())

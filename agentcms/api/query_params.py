@@ -1,4 +1,4 @@
-"""Read a query string strictly, and page through rows."""
+"""Strict parsing of query strings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import JSONFault, find_faults
 
 MAX_PER_PAGE = 1000
-MAX_NUMBER = 2**31 - 1  # a page of this number still begins within 64 bits
-IGNORED_PARAMETERS = {"requestContext"}  # the client sends it on every route; nothing reads it
+MAX_NUMBER = 2**31 - 1  # the offset of this page still fits 64 bits
+IGNORED_PARAMETERS = {"requestContext"}  # the client sends it with every request
 
+REPEATED_MESSAGE = "Give this parameter once."
 ONE_FORM_MESSAGE = "Give this parameter in one form, as brackets or as a text."
 
 Direction = Literal["ASC", "DESC"]
@@ -28,7 +29,7 @@ _BRACKETS = re.compile(r"(?:\[[^\[\]]*\])+")
 
 
 class HasMeta(Protocol):
-    """A Django or a DRF request."""
+    """A request of Django or DRF."""
 
     @property
     def META(self) -> dict[str, Any]: ...
@@ -36,26 +37,27 @@ class HasMeta(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """A wire field name and a direction."""
+    """A sort order: the wire name of a field and a direction."""
 
     field: str
     direction: Direction = "DESC"
 
 
 class QueryParams:
-    """The parameters of one request; each method reads one, and leaving the block refuses every fault at once.
+    """The query parameters of a request.
 
-    `with Query(request) as query: paging = query.paging(100)`. Parameters that nobody reads are ignored; one that is
-    read may stand only once.
+    A context manager: `with QueryParams(request) as query: paging = query.paging(100)`. Each method reads one
+    parameter; leaving the block raises BadRequest with all faults. Parameters that are not read are ignored, and
+    a repeated one that is read is a fault.
     """
 
     def __init__(self, request: HasMeta) -> None:
         self.faults: list[JSONFault] = []
         self.values: dict[str, list[str]] = {}
-        # Not request.GET: it turns broken UTF-8 into other characters without a word.
+        # request.GET would replace invalid UTF-8 silently.
         raw: bytes = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
         for pair in filter(None, raw.split(b"&")):
-            self._keep(*pair.replace(b"+", b" ").partition(b"=")[::2])
+            self._add_pair(*pair.replace(b"+", b" ").partition(b"=")[::2])
 
     def __enter__(self) -> QueryParams:
         return self
@@ -66,7 +68,7 @@ class QueryParams:
         if error is None and self.faults:
             raise BadRequest("query parameters", self.faults)
 
-    def _keep(self, raw_name: bytes, raw_value: bytes) -> None:
+    def _add_pair(self, raw_name: bytes, raw_value: bytes) -> None:
         name = unquote_to_bytes(raw_name).decode("utf-8", "backslashreplace")
         if name in IGNORED_PARAMETERS:
             return
@@ -80,35 +82,35 @@ class QueryParams:
         self.values.setdefault(name, []).append(value)
 
     def add_fault(self, field: str, message: str) -> None:
-        """Note a fault; the block's end raises it."""
+        """Add a fault; leaving the block raises it."""
         self.faults.append(JSONFault(field, message))
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """The parameter as it stands, or the default where it is absent."""
-        given = self.values.get(name)
-        if not given:
+        """Return the parameter unchanged, or the default where it is absent."""
+        values = self.values.get(name)
+        if not values:
             return default
-        if len(given) > 1:
-            self.add_fault(name, "Give this parameter once.")
-        return given[-1]
+        if len(values) > 1:
+            self.add_fault(name, REPEATED_MESSAGE)
+        return values[-1]
 
     def integer(self, name: str, default: int, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
-        """A whole number in plain digits within bounds."""
+        """Return a whole number within bounds, written in plain digits."""
         text = self.text(name)
         if text is None:
             return default
-        # By length first: Python takes its time over thousands of digits.
+        # The pattern limits the length: Python is slow to convert thousands of digits.
         if re.fullmatch(r"[0-9]{1,10}", text) and minimum <= int(text) <= maximum:
             return int(text)
         self.add_fault(name, f"Give a whole number from {minimum} to {maximum}.")
         return default
 
     def boolean(self, name: str, default: bool = False) -> bool:
-        """`true` or `false`."""
+        """Return True or False for `true` or `false`."""
         return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
-        """One of several words."""
+        """Return the parameter if it is one of the choices."""
         text = self.text(name, default)
         if text in choices:
             return str(text)
@@ -116,7 +118,7 @@ class QueryParams:
         return default
 
     def timestamp(self, name: str) -> datetime | None:
-        """A wire time, or None where it is absent."""
+        """Return an ISO 8601 time, or None where it is absent."""
         text = self.text(name)
         try:
             return None if text is None else parse_timestamp(text)
@@ -125,14 +127,14 @@ class QueryParams:
             return None
 
     def paging(self, per_page: int) -> Paging:
-        """`page` from 0 and `perPage` from 1 to 1000; `per_page` is the route's default."""
+        """Return the page: `page` from 0 and `perPage` from 1 to 1000. `per_page` is the default of the route."""
         return Paging(self.integer("page", 0), self.integer("perPage", per_page, 1, MAX_PER_PAGE))
 
     def order_by(self, fields: Sequence[str], default: OrderBy) -> OrderBy:
-        """`orderBy` as brackets, as a JSON text, or flat with `sortDirection`."""
-        given = self._order_by_parts()
-        field = given.get("field", default.field)
-        direction = given.get("direction", default.direction)
+        """Return the order of `orderBy`, written with brackets, as JSON text, or plain with `sortDirection`."""
+        parts = self._order_by_parts()
+        field = parts.get("field", default.field)
+        direction = parts.get("direction", default.direction)
         if field not in fields:
             self.add_fault("orderBy.field", f"Give one of {', '.join(fields)}.")
             return default
@@ -142,7 +144,7 @@ class QueryParams:
         return OrderBy(field, direction)
 
     def _order_by_parts(self) -> dict[str, Any]:
-        """`field` and `direction` as far as any of the three forms gives them, unchecked."""
+        """Return `field` and `direction` from any of the three forms, not validated."""
         flat_direction = self.text("sortDirection")
         flat = {} if flat_direction is None else {"direction": flat_direction}
         text = self.values.get("orderBy", [""])[-1]
@@ -153,7 +155,7 @@ class QueryParams:
         return {**flat, **(self.json_object("orderBy") or {})}
 
     def json_object(self, name: str) -> dict[str, Any] | None:
-        """A JSON object, as brackets `name[a][b]=text` or as a JSON text; None where it is absent."""
+        """Return an object written with brackets, `name[a][b]=text`, or as JSON text; None where it is absent."""
         brackets = [(key, texts) for key, texts in self.values.items() if key.startswith(f"{name}[")]
         text = self.text(name)
         if text is None:
@@ -180,14 +182,14 @@ class QueryParams:
             if not _BRACKETS.fullmatch(key, len(name)):
                 self.add_fault(printable_key(key), f"Write brackets as {name}[key] or {name}[key][key].")
             elif len(texts) > 1 or not _insert_at_path(result, key[len(name) + 1 : -1].split("]["), texts[0]):
-                self.add_fault(printable_key(key), "Give this parameter once.")
+                self.add_fault(printable_key(key), REPEATED_MESSAGE)
         for fault in find_faults(result, name):
             self.add_fault(*fault)
         return result
 
 
 def _insert_at_path(tree: dict[str, Any], keys: list[str], text: str) -> bool:
-    """Put a text at its path; False where something else stands there."""
+    """Set the text at its path. Return False if the path has another value already."""
     *parents, last = keys
     for key in parents:
         tree = tree.setdefault(key, {})

@@ -1,4 +1,4 @@
-"""Render responses as JSON."""
+"""Renderers of JSON responses."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from agentcms.wire.timestamps import format_timestamp
 
 @dataclass(frozen=True, slots=True)
 class PreEncodedJSON:
-    """Response data that is JSON text already, in UTF-8: `Response(RawJSON(text.encode()))`."""
+    """Response data that is JSON text already, in UTF-8: `Response(PreEncodedJSON(text.encode()))`."""
 
     content: bytes
 
 
 def encode_json(data: Any) -> bytes:
-    """Compact JSON in UTF-8; half of a surrogate pair, which only an error can quote, is written as its escape."""
+    """Return compact JSON in UTF-8. A lone surrogate, which only an error can quote, is written as an escape."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_encode_value)
     return text.encode("utf-8", "backslashreplace")
 
@@ -35,11 +35,11 @@ def _encode_value(value: object) -> str:
         return format_timestamp(value)
     if isinstance(value, UUID | Promise):
         return str(value)
-    raise TypeError(f"A {type(value).__name__} has no form in JSON.")
+    raise TypeError(f"A {type(value).__name__} cannot be encoded as JSON.")
 
 
 class JSONRenderer(BaseRenderer):
-    """The data as JSON, or the very bytes of a RawJSON; no data is no body, as for a 304."""
+    """A renderer of JSON. It sends `PreEncodedJSON` unchanged and no body where there is no data, as for a 304."""
 
     media_type = "application/json"
     format = "json"
@@ -54,7 +54,7 @@ class JSONRenderer(BaseRenderer):
 
 
 class Negotiation(DefaultContentNegotiation):
-    """DRF's own; who takes anything, or what a view answers anyway, needs no reading of the `Accept` header."""
+    """The content negotiation of DRF, with a fast path for requests that accept anything or the first renderer."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
         first = renderers[0]

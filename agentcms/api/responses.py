@@ -1,4 +1,4 @@
-"""Responses whose body is JSON."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentcms.api.renderers import encode_json
 
 
 def json_text_response(text: str, status: int = 200, etag: str = "") -> HttpResponse:
-    """An answer that is JSON text already."""
+    """Return a response for JSON text, with cache headers where an ETag is given."""
     response = HttpResponse(text.encode(), "application/json", status)
     if etag:
         response.headers["ETag"] = etag

@@ -1,6 +1,6 @@
 """The base class of API views.
 
-Only views and URLs may import it: loading DRF's views imports the parsers and renderers that the settings name.
+Import it only from views and URLs: `rest_framework.views` loads the parsers and renderers of the settings.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from agentcms.wire.validation import find_faults
 
 
 class JSONView(APIView):
-    """An API view whose path holds nothing that a database would choke on.
+    """A base class of API views that validates its path parameters.
 
-    A request that was answered leaves nothing in a circle, so all of it is freed at once: left to the garbage
-    collector, the views and requests of a thousand calls stopped everybody for 70 ms.
+    It breaks the reference cycles of a finished request, so that its memory is freed at once. The garbage collector
+    would stop all threads to free them.
     """
 
-    http_method_names = ["get", "post", "patch", "delete", "head"]  # what `Allow` names
+    http_method_names = ["get", "post", "patch", "delete", "head"]  # the header `Allow` lists these
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "get" in vars(cls) and "head" not in vars(cls):  # or Django gives each view its own, bound to itself
+        # Django would add a `head` bound to the view to each view: a reference cycle.
+        if "get" in vars(cls) and "head" not in vars(cls):
             cls.head = cls.get  # type: ignore[attr-defined]
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().dispatch(request, *args, **kwargs)
-        self.request.parser_context.clear()  # it names the view, and the view the request
-        del self.response  # that of an error names the view too
+        self.request.parser_context.clear()  # it refers to the view, and the view to the request
+        del self.response  # the response of an error refers to the view too
         return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -44,16 +45,16 @@ class JSONView(APIView):
 
 
 def validate_path_params(arguments: Mapping[str, Any]) -> None:
-    """Refuse a NUL or half of a surrogate pair in what the path captured."""
-    found = [
+    """Raise BadRequest if a parameter of the path has a NUL or a lone surrogate: a database rejects them."""
+    faults = [
         fault for name, value in arguments.items() if isinstance(value, str) for fault in find_faults(value, name)
     ]
-    if found:
-        raise BadRequest("path parameters", [(to_wire(name), message) for name, message in found])
+    if faults:
+        raise BadRequest("path parameters", [(to_wire(name), message) for name, message in faults])
 
 
 class ApiNotFoundView(JSONView):
-    """The last route below /api: a JSON 404 for any method, with DEBUG too, where Django skips its handlers."""
+    """A JSON 404 for every unknown URL below /api. With DEBUG, Django would not call its 404 handler."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)

@@ -1,4 +1,4 @@
-"""Pages travel compressed; what programs read is left as it is."""
+"""Compression of HTML pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.middleware.gzip import GZipMiddleware
 
 
 class PageGZipMiddleware(GZipMiddleware):
-    """Compresses HTML. Django adds a random length, so that sizes tell nothing about secrets in a page."""
+    """Middleware that compresses HTML only. Django adds random bytes, so that sizes reveal no secret of a page."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if not response.headers.get("Content-Type", "").startswith("text/html"):

@@ -1,4 +1,4 @@
-"""A Content-Security-Policy with a nonce for each answer, under the setting names of Django 6."""
+"""Content-Security-Policy with a nonce for each response. The settings have the names of Django 6."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 
-if TYPE_CHECKING:  # the settings import this module, before there are any
+if TYPE_CHECKING:  # the settings import this module, so django.http cannot be loaded here
     from django.http import HttpRequest, HttpResponse
 
 NONE, SELF, NONCE = "'none'", "'self'", "<CSP_NONCE>"
 
-# What is no page runs nothing, and needs no nonce.
+# JSON runs no script and needs no nonce.
 JSON_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 Policy = Mapping[str, Iterable[str]]
 
 
 class ContentSecurityPolicyMiddleware:
-    """Sends `SECURE_CSP`; below a prefix of `SECURE_CSP_BELOW`, with the directives named there in their place."""
+    """Middleware that sends `SECURE_CSP`. `SECURE_CSP_BELOW` replaces directives below a prefix of the path."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,12 +36,14 @@ class ContentSecurityPolicyMiddleware:
 
 
 def policy_for(path: str) -> Policy:
-    below: Mapping[str, Policy] = settings.SECURE_CSP_BELOW
-    special = next((directives for prefix, directives in below.items() if path.startswith(prefix)), {})
-    return {**settings.SECURE_CSP, **special}
+    """Return the policy of a path."""
+    by_prefix: Mapping[str, Policy] = settings.SECURE_CSP_BELOW
+    replaced = next((directives for prefix, directives in by_prefix.items() if path.startswith(prefix)), {})
+    return {**settings.SECURE_CSP, **replaced}
 
 
 def format_policy(policy: Policy, request: HttpRequest) -> str:
+    """Return the header value of a policy with the nonce of the request."""
     nonce = f"'nonce-{request.csp_nonce}'"  # type: ignore[attr-defined]
     return "; ".join(
         " ".join([directive, *(nonce if source == NONCE else source for source in sources)])
@@ -50,5 +52,5 @@ def format_policy(policy: Policy, request: HttpRequest) -> str:
 
 
 def csp(request: HttpRequest) -> dict[str, object]:
-    """For templates: `csp_nonce`."""
+    """Return the context of templates: `csp_nonce`."""
     return {"csp_nonce": getattr(request, "csp_nonce", "")}

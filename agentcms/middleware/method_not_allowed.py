@@ -1,4 +1,4 @@
-"""Addresses that a button posts to, when somebody opens them: after signing in again, or from the history."""
+"""The page for a GET of a URL that only accepts POST, for example after signing in again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 
 class MethodNotAllowedPageMiddleware:
-    """Shows a page that says so, where Django answers a person with an empty 405."""
+    """Middleware that renders a page in place of Django's empty 405 response."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Everything here is UTF-8. Python knows encodings that decode to what is no text, or that cannot decode at all."""
+"""Protection against request bodies in other charsets than UTF-8."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ NOT_UTF8_MESSAGE = b"Send forms in UTF-8.\n"
 
 
 def require_utf8(application: Application) -> Application:
-    """Wrap a WSGI application so that it never meets another charset: Django would fail as it reads the address.
+    """Wrap a WSGI application so that it gets no other charset than UTF-8.
 
-    A form in one is refused, any other body is bytes of no known kind.
+    A form in another charset is rejected; any other body becomes `application/octet-stream`. Django would use the
+    charset to decode the query string as well and fail: some of Python's codecs do not decode to text.
     """
 
     def wrapper(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         header = environ.get("CONTENT_TYPE", "")
         if "charset" not in header.lower():
             return application(environ, start_response)
-        kind, parameters = parse_header_parameters(header)
+        media_type, parameters = parse_header_parameters(header)
         if str(parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8"):
-            if kind in FORM_TYPES:
+            if media_type in FORM_TYPES:
                 start_response("415 Unsupported Media Type", [("Content-Type", "text/plain; charset=utf-8")])
                 return [NOT_UTF8_MESSAGE]
             environ["CONTENT_TYPE"] = "application/octet-stream"

@@ -1,4 +1,7 @@
-"""Give a chunked request a length: Django and DRF take a body without one for empty, and an edit would be lost."""
+"""Content length of chunked requests.
+
+Django and DRF treat a body without a length as empty, so an edit would be lost.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-# In the environ of a body longer than fits in memory: its CONTENT_LENGTH is a bound, not a length.
+# A key in the environ of a chunked body that is too long to buffer: its CONTENT_LENGTH is an upper bound.
 LENGTH_IS_UPPER_BOUND = "agentcms.unmeasured"
 
 Environ = dict[str, Any]
@@ -17,7 +20,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def with_content_length(application: Application) -> Application:
-    """Wrap a WSGI application so that a chunked body reaches it as one with a length."""
+    """Wrap a WSGI application so that it gets chunked bodies with a content length."""
 
     def wrapper(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ.get("HTTP_TRANSFER_ENCODING") and environ.get("wsgi.input_terminated"):
@@ -28,7 +31,7 @@ def with_content_length(application: Application) -> Application:
 
 
 def set_content_length(environ: Environ) -> None:
-    """Read a body that fits in memory and note its length; a longer one keeps streaming behind what was read."""
+    """Set the content length of a chunked body. Buffer a body within the memory limit; stream a longer one."""
     limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     source = environ["wsgi.input"]
     head = bytearray()
@@ -42,7 +45,7 @@ def set_content_length(environ: Environ) -> None:
 
 
 class _PrefixedStream(RawIOBase):
-    """What was read, then what follows it."""
+    """A stream of the bytes already read, followed by the rest."""
 
     def __init__(self, head: bytes, source: Any) -> None:
         self.head = BytesIO(head)

@@ -1,4 +1,4 @@
-"""Whether this copy is alive, and whether it is ready: for load balancers, containers and whoever is on call."""
+"""The health probes `/healthz` and `/readyz`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jobs_app.models import Heartbeat
 
 log = logging.getLogger(__name__)
 
-CACHE_SECONDS = 1.0  # seconds for which an answer is given again: anybody may ask, and asking must stay cheap
+CACHE_SECONDS = 1.0  # /readyz is public, so frequent requests must be cheap
 OK = "ok"
 FAILING = "failing"
 
 
 def alive(request: HttpRequest) -> HttpResponse:
-    """The process answers; nothing else is asked."""
+    """Return 200: the process responds. Nothing else is checked."""
     return JsonResponse({"status": "alive"})
 
 
 def ready(request: HttpRequest) -> HttpResponse:
-    """200 where everything works, else 503 with what does not; `?exclude=beat` leaves a check out of the verdict."""
+    """Return 200 if all checks pass, else 503. Checks named in `?exclude=` do not affect the status."""
     checks = cached_checks()
     failing = failing_checks(checks, request.GET.getlist("exclude"))
     body = {"status": "not ready" if failing else "ready", "checks": checks}
@@ -38,8 +38,9 @@ def ready(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def failing_checks(checks: dict[str, str], excused: Collection[str]) -> list[str]:
-    return [name for name, said in checks.items() if said != OK and name not in excused]
+def failing_checks(checks: dict[str, str], excluded: Collection[str]) -> list[str]:
+    """Return the names of the checks that fail and are not excluded."""
+    return [name for name, status in checks.items() if status != OK and name not in excluded]
 
 
 # The condition lets one thread run the checks while others wait for its results.
@@ -50,16 +51,16 @@ def cached_checks() -> dict[str, str]:
 
 
 def run_checks() -> dict[str, str]:
-    """What every check says. A database that is away is waited for once: a probe has not much time."""
-    found: dict[str, str] = {}
+    """Run all checks. Skip those that need the database if it is down: a probe has little time to wait."""
+    results: dict[str, str] = {}
     for name, check in CHECKS.items():
-        is_hopeless = name in DATABASE_CHECKS and found.get("database") != OK
-        found[name] = FAILING if is_hopeless else check_status(check)
-    return found
+        is_skipped = name in DATABASE_CHECKS and results.get("database") != OK
+        results[name] = FAILING if is_skipped else check_status(check)
+    return results
 
 
 def check_status(check: Callable[[], str]) -> str:
-    """What a check says; one that raises says no more than that, because anybody may ask."""
+    """Return the status of a check. The probe is public, so an exception is logged and not quoted."""
     try:
         return check()
     except Exception:
@@ -74,7 +75,7 @@ def check_database() -> str:
 
 
 def check_migrations() -> str:
-    """Applied ones stay applied, so that a good answer is remembered."""
+    """Check for unapplied migrations until there are none; applied migrations stay applied."""
     if "migrations" not in _passed_once:
         executor = MigrationExecutor(connection)
         if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -84,8 +85,8 @@ def check_migrations() -> str:
 
 
 def check_broker() -> str:
-    with app.connection_for_write() as line:
-        line.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
+    with app.connection_for_write() as connection_to_broker:
+        connection_to_broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
     return OK
 
 

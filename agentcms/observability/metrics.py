@@ -1,6 +1,6 @@
-"""What is counted for Prometheus, in every process of this machine.
+"""Prometheus counters of all processes of this machine.
 
-Each process counts in files of its own below DATA_DIR/metrics; `agentcms.figures` reads them together.
+Each process counts in its own files below DATA_DIR/metrics; `metrics_view` adds them up.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from django.db import transaction
 from django.db.models.signals import post_save
 
 METRICS_DIR: Path = settings.DATA_DIR / "metrics"
-with suppress(OSError):  # `manage.py check` says what is wrong with a folder that cannot be written to
+with suppress(OSError):  # `manage.py check` reports a folder that is not writable
     METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 
-from prometheus_client import Counter, Histogram  # noqa: E402  it reads the folder as it loads
+from prometheus_client import Counter, Histogram  # noqa: E402  reads the variable when it is imported
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
 from runs_app.engine.leases import run_ended  # noqa: E402
@@ -31,20 +31,20 @@ from versions_app.retention import pruned  # noqa: E402
 
 log = logging.getLogger(__name__)
 
-FILE_SIZE = 1 << 20  # bytes of each file, as prometheus_client maps it
+FILE_SIZE = 1 << 20  # the size that prometheus_client maps for each file
 MEMORY_DIR = "/dev/shm"  # noqa: S108
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
-REQUESTS = Counter("agentcms_requests", "Requests answered.", ["method", "route", "status"])
-REQUEST_SECONDS = Histogram("agentcms_request_seconds", "Time to answer.", ["method", "route"], buckets=BUCKETS)
-CONFLICTS = Counter("agentcms_conflicts", "Requests refused because somebody else was there first.", ["status"])
-THROTTLED = Counter("agentcms_throttled", "Requests refused because there were too many.", ["route"])
+REQUESTS = Counter("agentcms_requests", "HTTP requests.", ["method", "route", "status"])
+REQUEST_SECONDS = Histogram("agentcms_request_seconds", "Response time.", ["method", "route"], buckets=BUCKETS)
+CONFLICTS = Counter("agentcms_conflicts", "Requests rejected because of a concurrent change.", ["status"])
+THROTTLED = Counter("agentcms_throttled", "Requests rejected by a throttle.", ["route"])
 UNSHARED_THROTTLES = Counter(
-    "agentcms_throttles_alone", "Counts of calls that one process keeps to itself.", ["throttle"]
+    "agentcms_throttles_alone", "Failures to share throttle counts between processes.", ["throttle"]
 )
-VERSIONS = Counter("agentcms_versions", "Versions made.", ["source"])
-ACTIVATIONS = Counter("agentcms_activations", "Moves of what is live.", ["source"])
-RUNS = Counter("agentcms_runs_ended", "Runs that are over.", ["status"])
+VERSIONS = Counter("agentcms_versions", "Versions created.", ["source"])
+ACTIVATIONS = Counter("agentcms_activations", "Versions published.", ["source"])
+RUNS = Counter("agentcms_runs_ended", "Runs that ended.", ["status"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -67,7 +67,7 @@ def count_run(status: str, **kwargs: Any) -> None:
 
 
 def connect_signals() -> None:
-    """Count what the history makes and removes, how runs end, and throttles that do without the cache."""
+    """Count versions, activations, ended runs and throttles without the cache from their signals."""
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
@@ -76,21 +76,21 @@ def connect_signals() -> None:
 
 
 def reserve_files() -> None:
-    """Take the room for this process's files before they are mapped; without any, count in memory, for nobody.
+    """Allocate the files of this process before they are mapped. On a full disk, count in memory instead.
 
-    A mapped page that a full disk has no room for would kill the process.
+    Writing to a mapped page kills the process if the disk has no space for it.
     """
     try:
         for kind in ("counter", "histogram"):
             with (METRICS_DIR / f"{kind}_{os.getpid()}.db").open("ab") as file:
                 os.posix_fallocate(file.fileno(), 0, FILE_SIZE)
     except OSError as reason:
-        log.warning("This process counts in memory, unseen by /metrics: %s.", reason)
+        log.warning("This process counts in memory; /metrics does not include it: %s.", reason)
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = mkdtemp(dir=MEMORY_DIR if Path(MEMORY_DIR).is_dir() else None)
 
 
 def remove_files_of_dead_processes() -> None:
-    """Remove the files of processes that are gone, at a start."""
+    """Remove the files of processes that no longer run. Called at start-up."""
     for path in METRICS_DIR.glob("*.db"):
         if not Path("/proc", path.stem.rpartition("_")[2]).exists():
             with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""`/metrics`: what all processes counted, and what the database knows, in Prometheus' text format."""
+"""The Prometheus endpoint: counters of all processes and gauges from the database."""
 
 from __future__ import annotations
 
@@ -26,21 +26,19 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class DatabaseCollector:
-    """What the database knows."""
+    """A collector of gauges from the database."""
 
     def collect(self) -> Iterator[Metric]:
         yield self.jobs()
         yield self.oldest()
         yield self.runs()
-        yield gauge(
-            "agentcms_jobs_late", "Jobs that wait too long, or whose worker has died.", Job.objects.late().count()
-        )
+        yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
-            yield gauge("agentcms_beat_age_seconds", "Since the schedule was seen alive.", age.total_seconds())
-        checked: Any = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at").first()
-        if checked is not None:
-            left = checked.result["found"] - checked.result["repaired"]
-            yield gauge("agentcms_history_faults", "Faults that the last check of the history left.", left)
+            yield gauge("agentcms_beat_age_seconds", "Time since the last heartbeat of beat.", age.total_seconds())
+        last_check: Any = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at").first()
+        if last_check is not None:
+            unrepaired = last_check.result["found"] - last_check.result["repaired"]
+            yield gauge("agentcms_history_faults", "Unrepaired faults of the last history check.", unrepaired)
 
     def jobs(self) -> Metric:
         family = GaugeMetricFamily("agentcms_jobs", "Jobs by kind and state.", labels=["kind", "state"])
@@ -49,7 +47,7 @@ class DatabaseCollector:
         return family
 
     def runs(self) -> Metric:
-        family = GaugeMetricFamily("agentcms_runs_open", "Runs that are not over.", labels=["status"])
+        family = GaugeMetricFamily("agentcms_runs_open", "Runs that have not ended.", labels=["status"])
         for status, count in AgentRun.objects.unfinished().order_by().values_list("status").annotate(Count("pk")):
             family.add_metric([status], count)
         return family
@@ -62,13 +60,15 @@ class DatabaseCollector:
         return family
 
 
-def gauge(name: str, text: str, value: float) -> Metric:
-    family = GaugeMetricFamily(name, text)
+def gauge(name: str, documentation: str, value: float) -> Metric:
+    """Return a gauge without labels."""
+    family = GaugeMetricFamily(name, documentation)
     family.add_metric([], value)
     return family
 
 
 def render_metrics() -> bytes:
+    """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(METRICS_DIR))
     registry.register(DatabaseCollector())
@@ -76,7 +76,7 @@ def render_metrics() -> bytes:
 
 
 class CanReadMetrics(BasePermission):
-    """Staff, and the addresses that METRICS_ALLOW names where no proxy stands between."""
+    """Permission for staff and for direct connections from METRICS_ALLOW."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         return bool(
@@ -85,6 +85,7 @@ class CanReadMetrics(BasePermission):
 
 
 def is_from_network(request: Request, networks: Iterable[Any]) -> bool:
+    """Return True if the request comes from one of the networks and not through a proxy."""
     if request.headers.get("X-Forwarded-For") or request.headers.get("Forwarded"):
         return False
     try:
@@ -95,7 +96,7 @@ def is_from_network(request: Request, networks: Iterable[Any]) -> bool:
 
 
 class MetricsView(APIView):
-    """`GET /metrics`."""
+    """The view of `GET /metrics`."""
 
     permission_classes = (CanReadMetrics,)
     schema = None

@@ -1,4 +1,4 @@
-"""What surrounds every request: its id, its figures, and the two probes that must answer whatever else is wrong."""
+"""Middleware for request ids, request metrics, the access log and the health probes."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from agentcms.observability import health, metrics
 log = logging.getLogger("agentcms.requests")
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-# Before hosts are checked, sessions read and plain HTTP redirected: a probe knows neither names nor certificates.
+# Answered before the checks of hosts and HTTPS: a probe uses neither host names nor certificates.
 PROBES = {"/healthz": health.alive, "/readyz": health.ready}
 
 Key = tuple[str, str, int]
 
 
 class RequestLogMiddleware:
-    """The outermost middleware; measured at about a hundredth of a millisecond per request."""
+    """The outermost middleware: it sets the request id, answers probes, counts and logs requests."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
         self.counters: dict[Key, tuple[Callable[[], None], Callable[[float], None]]] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began = perf_counter()
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        number = given if is_valid_request_id(given) else token_hex(8)
-        request_id.set(number)
+        started_at = perf_counter()
+        client_id = request.META.get("HTTP_X_REQUEST_ID", "")
+        current_id = client_id if is_valid_request_id(client_id) else token_hex(8)
+        request_id.set(current_id)
         probe = PROBES.get(request.path_info)
         response = probe(request) if probe else self.get_response(request)
-        response.headers["X-Request-ID"] = number
-        seconds = perf_counter() - began
+        response.headers["X-Request-ID"] = current_id
+        seconds = perf_counter() - started_at
         self.count(request, response.status_code, seconds)
         if settings.LOG_REQUESTS:
             log_request(request, response.status_code, seconds)
         return response
 
     def count(self, request: HttpRequest, status: int, seconds: float) -> None:
-        method = request.method if request.method in METHODS else "other"  # anybody may invent more
+        """Add a request to the metrics."""
+        # Clients may send any method; each would be a new label.
+        method = request.method if request.method in METHODS else "other"
         key = (method, route(request), status)
-        # Looking a counter up by its labels costs more than counting.
+        # To find a counter by its labels costs more than to increment it.
         if (counters := self.counters.get(key)) is None:
             counters = self.counters[key] = counters_for(*key)
         add, observe = counters
@@ -56,32 +58,33 @@ class RequestLogMiddleware:
 
 
 def route(request: HttpRequest) -> str:
-    """The pattern of the address, so that there are as many figures as routes and not as many as agents."""
+    """Return the URL pattern of a request, so that there is one metric for each route and not for each agent."""
     if request.resolver_match is not None:
         return request.resolver_match.route
     return request.path_info[1:] if request.path_info in PROBES else "none"
 
 
 def counters_for(method: str, route: str, status: int) -> tuple[Callable[[], None], Callable[[float], None]]:
-    total = metrics.REQUESTS.labels(method, route, str(status))
-    special: Any = None
+    """Return a function that counts a request and one that observes its seconds."""
+    requests = metrics.REQUESTS.labels(method, route, str(status))
+    rejections: Any = None
     if status in (409, 412):
-        special = metrics.CONFLICTS.labels(str(status))
+        rejections = metrics.CONFLICTS.labels(str(status))
     elif status == 429:
-        special = metrics.THROTTLED.labels(route)
+        rejections = metrics.THROTTLED.labels(route)
 
     def add() -> None:
-        total.inc()
-        if special is not None:
-            special.inc()
+        requests.inc()
+        if rejections is not None:
+            rejections.inc()
 
     return add, metrics.REQUEST_SECONDS.labels(method, route).observe
 
 
 def log_request(request: HttpRequest, status: int, seconds: float) -> None:
-    """One line per request: who, what, how it went. The path has ids in it; the query, which may quote, stays out."""
+    """Log a request. The query string is left out, because it may contain user data."""
     user = getattr(request, "user", None)
-    facts = {
+    fields = {
         "method": request.method,
         "path": request.path_info,
         "route": route(request),
@@ -89,4 +92,4 @@ def log_request(request: HttpRequest, status: int, seconds: float) -> None:
         "milliseconds": round(seconds * 1000, 2),
         "user": getattr(user, "pk", None),
     }
-    log.info("%s %s %d", request.method, request.path_info, status, extra={"facts": facts})
+    log.info("%s %s %d", request.method, request.path_info, status, extra={"fields": fields})

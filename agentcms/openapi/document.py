@@ -1,4 +1,4 @@
-"""The API described as OpenAPI 3.1: one table of operations, and the shapes that the domain itself checks with."""
+"""The OpenAPI 3.1 document, built from the table of operations and the validation models of the domain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, Undo
 
-# What is no JSON.
+# Media types of bodies and responses that are not JSON.
 MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
 
 
@@ -55,7 +55,7 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     },
     "metadata": {"content": {"application/json": {"schema": {"type": "object"}}}},
     "status": {"schema": {"enum": ["published", "draft"], "default": "published"}},
-    "cursor": {"schema": STRING, "description": "Empty for the beginning, then nextCursor; instead of page."},
+    "cursor": {"schema": STRING, "description": "Empty for the first page, then nextCursor; replaces page."},
     "versionNumber": {"schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}},
     "at": {"schema": DATE_TIME},
     "from": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
@@ -66,25 +66,25 @@ QUERY_PARAMETERS: dict[str, JSON] = {
 }
 
 ERROR_DESCRIPTIONS = {
-    400: "A part of the request is wrong; issues say where.",
+    400: "The request is invalid; issues lists the faults.",
     401: "Invalid or expired token.",
-    403: "The role that may is named.",
-    404: "It is not there, or not yours.",
-    406: "Only application/json is spoken.",
-    409: "The present state is against it.",
-    412: "If-Match is stale; the answer carries the tag of now.",
+    403: "The role does not allow this; the message names the required role.",
+    404: "Not found, or no access.",
+    406: "Only application/json is available.",
+    409: "The request conflicts with the current state.",
+    412: "If-Match is stale; the response has the current ETag.",
     413: "Request body too large.",
     415: "Send application/json.",
     422: "The Idempotency-Key was used for another request.",
-    424: "The run failed; the sentence says why.",
-    429: "Too many requests; Retry-After says when.",
-    503: "A lock could not be had in time; Retry-After says when.",
+    424: "The run failed; the message has the reason.",
+    429: "Too many requests; retry after the seconds in Retry-After.",
+    503: "A lock was not available in time; retry after the seconds in Retry-After.",
 }
 
 
 @cache
 def document() -> JSON:
-    """The whole description."""
+    """Return the whole document."""
     paths: dict[str, JSON] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
@@ -101,8 +101,8 @@ def document() -> JSON:
 
 
 def operation_object(operation: Operation) -> JSON:
-    """One operation in OpenAPI's words."""
-    said: JSON = {
+    """Return the OpenAPI object of an operation."""
+    result: JSON = {
         "operationId": operation.id,
         "summary": operation.summary,
         "parameters": parameters(operation),
@@ -112,32 +112,32 @@ def operation_object(operation: Operation) -> JSON:
         },
     }
     if operation.id == "getAgent":
-        said["responses"]["304"] = {"description": "Known already, by If-None-Match."}
+        result["responses"]["304"] = {"description": "Not modified, according to If-None-Match."}
     if operation.body:
-        kind = MEDIA_TYPES.get(operation.body, "application/json")
-        needed = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
-        said["requestBody"] = {"required": needed, "content": {kind: {"schema": ref(operation.body)}}}
-    return said
+        media_type = MEDIA_TYPES.get(operation.body, "application/json")
+        is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
+        result["requestBody"] = {"required": is_required, "content": {media_type: {"schema": ref(operation.body)}}}
+    return result
 
 
 def parameters(operation: Operation) -> list[JSON]:
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    inside = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    return inside + [
+    in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
+    return in_path + [
         {"name": name, "in": "query", "schema": STRING, **QUERY_PARAMETERS.get(name, {})} for name in operation.query
     ]
 
 
 def error_statuses(operation: Operation) -> set[int]:
-    """What may be refused: some things always, some by method, some by operation."""
-    repeats = (409, 422) if operation.method == "post" else ()
+    """Return the error statuses of an operation: the common ones, those of the method and its own."""
+    idempotency = (409, 422) if operation.method == "post" else ()
     size = (413,) if operation.body else ()
-    return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *repeats, *size}
+    return {400, 401, 403, 404, 406, 415, 429, 503, *operation.errors, *idempotency, *size}
 
 
 def success_response(operation: Operation) -> JSON:
-    kind = MEDIA_TYPES.get(operation.answer, "application/json")
-    return {"description": operation.summary, "content": {kind: {"schema": ref(operation.answer)}}}
+    media_type = MEDIA_TYPES.get(operation.response, "application/json")
+    return {"description": operation.summary, "content": {media_type: {"schema": ref(operation.response)}}}
 
 
 def error_response(status: int) -> JSON:
@@ -145,27 +145,27 @@ def error_response(status: int) -> JSON:
 
 
 def component_schemas() -> dict[str, JSON]:
-    """The shapes of bodies and answers by name."""
-    found = response_schemas() | page_schemas() | run_schemas()
-    add_model_schema(found, "CallOptions", CallOptions)
-    add_model_schema(found, "AgentCreate", AgentCreate, ChangeOptions)
-    add_model_schema(found, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
-    add_model_schema(found, "Duplicate", Identity, DuplicateOptions, Ownership)
-    add_model_schema(found, "Said", ChangeOptions)
-    add_model_schema(found, "Undo", Undo, ChangeOptions)
-    add_model_schema(found, "VersionDescription", Description)
-    add_model_schema(found, "Configuration", AgentConfig)
-    found["Agent"] = agent_schema(found["Configuration"])
-    return found
+    """Return the schemas of request and response bodies by name."""
+    schemas = response_schemas() | page_schemas() | run_schemas()
+    add_model_schema(schemas, "CallOptions", CallOptions)
+    add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
+    add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
+    add_model_schema(schemas, "Duplicate", Identity, DuplicateOptions, Ownership)
+    add_model_schema(schemas, "ChangeOptions", ChangeOptions)
+    add_model_schema(schemas, "Undo", Undo, ChangeOptions)
+    add_model_schema(schemas, "VersionDescription", Description)
+    add_model_schema(schemas, "Configuration", AgentConfig)
+    schemas["Agent"] = agent_schema(schemas["Configuration"])
+    return schemas
 
 
 def response_schemas() -> dict[str, JSON]:
-    said = object_of(error=STRING, code=STRING)
-    said["properties"] |= {"issues": array_of(object_of(field=STRING, message=STRING))}
+    error = object_of(error=STRING, code=STRING)
+    error["properties"] |= {"issues": array_of(object_of(field=STRING, message=STRING))}
     return {
         "Anything": ANY,
         "Lines": {"type": "string", "description": "One JSON object on each line."},
-        "Error": said,
+        "Error": error,
         "Done": object_of(success=BOOLEAN, message=STRING),
         "Activated": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
         "Warning": object_of(field=STRING, key=STRING, message=STRING),
@@ -180,14 +180,16 @@ def response_schemas() -> dict[str, JSON]:
 
 
 def page_schemas() -> dict[str, JSON]:
-    walked = object_of(agents=array_of(ref("Agent")), perPage=INTEGER, hasMore=BOOLEAN, nextCursor=nullable(STRING))
-    then = object_of(
+    cursor_page = object_of(
+        agents=array_of(ref("Agent")), perPage=INTEGER, hasMore=BOOLEAN, nextCursor=nullable(STRING)
+    )
+    live_at_time = object_of(
         at=DATE_TIME, versionId=UUID_STRING, versionNumber=INTEGER, kept=BOOLEAN, activation=ref("Activation")
     )
     return {
-        "AgentPage": {"anyOf": [page_of("agents", "Agent"), walked]},
+        "AgentPage": {"anyOf": [page_of("agents", "Agent"), cursor_page]},
         "VersionPage": page_of("versions", "Version"),
-        "Activations": {"anyOf": [page_of("activations", "Activation"), then]},
+        "Activations": {"anyOf": [page_of("activations", "Activation"), live_at_time]},
     }
 
 
@@ -217,16 +219,16 @@ def job_schema() -> JSON:
     )
 
 
-def add_model_schema(found: dict[str, JSON], name: str, *parts: type[BaseModel]) -> None:
-    """One schema of several shapes side by side; what they refer to stands beside it."""
+def add_model_schema(schemas: dict[str, JSON], name: str, *models: type[BaseModel]) -> None:
+    """Add one schema with the fields of several models, and the schemas that they refer to."""
     properties: JSON = {}
     required: list[str] = []
-    for part in parts:
-        schema = part.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
-        found |= schema.pop("$defs", {})
+    for model in models:
+        schema = model.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+        schemas |= schema.pop("$defs", {})
         properties |= schema["properties"]
         required += schema.get("required", [])
-    found[name] = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    schemas[name] = {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
 def agent_schema(configuration: JSON) -> JSON:

@@ -1,11 +1,10 @@
-"""The words that the description of the API is written in: JSON Schema, by short names."""
+"""Short names for parts of JSON Schema."""
 
 from __future__ import annotations
 
 from typing import Any
 
 JSON = dict[str, Any]
-
 
 STRING: JSON = {"type": "string"}
 INTEGER: JSON = {"type": "integer"}
@@ -28,7 +27,7 @@ def array_of(schema: JSON) -> JSON:
 
 
 def object_of(**fields: JSON) -> JSON:
-    """An object with these members, all of them always there."""
+    """Return the schema of an object with these members, all required."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 

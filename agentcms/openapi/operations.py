@@ -1,4 +1,4 @@
-"""Every operation of the API: what it takes and what it answers with."""
+"""The operations of the API: their parameters, bodies and responses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Operation(NamedTuple):
-    """One method of one path: what it takes and what it answers with."""
+    """A method of a path. `body` and `response` name schemas; `errors` lists statuses beyond the common ones."""
 
     method: str
     path: str
     id: str
     summary: str
-    answer: str
+    response: str
     body: str = ""
     query: tuple[str, ...] = ()
     status: int = 200
@@ -31,7 +31,7 @@ OPERATIONS = (
         "get",
         "/api/stored/agents",
         "listAgents",
-        "A page of agents",
+        "List agents",
         "AgentPage",
         query=(*PAGING, "agentOrder", "metadata", "status", "ownerId", "authorId", "search", "cursor"),
     ),
@@ -46,37 +46,71 @@ OPERATIONS = (
         201,
         (409,),
     ),
-    Operation("get", AGENT, "getAgent", "An agent, resolved", "Agent", query=VERSION_PARAMETERS),
+    Operation("get", AGENT, "getAgent", "Get an agent", "Agent", query=VERSION_PARAMETERS),
     Operation(
-        "patch", AGENT, "updateAgent", "Change the named fields", "Agent", "AgentChange", ("strict",), errors=(412,)
+        "patch", AGENT, "updateAgent", "Change the given fields", "Agent", "AgentChange", ("strict",), errors=(412,)
     ),
     Operation(
-        "delete", AGENT, "deleteAgent", "Delete an agent with its history", "Done", query=("force",), errors=(409, 412)
+        "delete",
+        AGENT,
+        "deleteAgent",
+        "Delete an agent with all versions",
+        "Done",
+        query=("force",),
+        errors=(409, 412),
     ),
     Operation(
-        "post", f"{AGENT}/duplicate", "duplicateAgent", "Copy an agent", "Agent", "Duplicate", ("strict",), 201, (409,)
+        "post",
+        f"{AGENT}/duplicate",
+        "duplicateAgent",
+        "Copy an agent to a new one",
+        "Agent",
+        "Duplicate",
+        ("strict",),
+        201,
+        (409,),
     ),
-    Operation("post", f"{AGENT}/discard-draft", "discardDraft", "Return the head to live", "Agent", errors=(412,)),
-    Operation("get", f"{AGENT}/dependents", "listDependents", "Agents that name this one", "Dependents"),
-    Operation("get", f"{AGENT}/activations", "listActivations", "Moves of live", "Activations", query=(*PAGING, "at")),
+    Operation(
+        "post",
+        f"{AGENT}/discard-draft",
+        "discardDraft",
+        "Discard the draft: set the head back to the live version",
+        "Agent",
+        errors=(412,),
+    ),
+    Operation(
+        "get",
+        f"{AGENT}/dependents",
+        "listDependents",
+        "List the agents that use this one as a sub-agent",
+        "Dependents",
+    ),
+    Operation(
+        "get",
+        f"{AGENT}/activations",
+        "listActivations",
+        "List the live history, or get the live version at a time",
+        "Activations",
+        query=(*PAGING, "at"),
+    ),
     Operation(
         "post",
         f"{AGENT}/activations/undo",
         "undoActivation",
-        "Back to what was live before",
+        "Roll back to the previously live version",
         "Agent",
         "Undo",
         ("strict",),
         errors=(409, 412),
     ),
     Operation(
-        "get", f"{AGENT}/versions", "listVersions", "The history", "VersionPage", query=(*PAGING, "versionOrder")
+        "get", f"{AGENT}/versions", "listVersions", "List versions", "VersionPage", query=(*PAGING, "versionOrder")
     ),
     Operation(
         "post",
         f"{AGENT}/versions",
         "createVersion",
-        "A snapshot by hand",
+        "Save a snapshot of the head as a version",
         "Version",
         "VersionDescription",
         (),
@@ -84,20 +118,31 @@ OPERATIONS = (
         (412,),
     ),
     Operation(
-        "get", f"{AGENT}/versions/compare", "compareVersions", "What differs", "Comparison", query=("from", "to")
+        "get",
+        f"{AGENT}/versions/compare",
+        "compareVersions",
+        "Compare two versions",
+        "Comparison",
+        query=("from", "to"),
     ),
-    Operation("get", VERSION, "getVersion", "One version", "Version"),
+    Operation("get", VERSION, "getVersion", "Get a version", "Version"),
     Operation(
-        "patch", VERSION, "updateVersion", "Name, message and pin", "Version", "VersionDescription", errors=(412,)
+        "patch",
+        VERSION,
+        "updateVersion",
+        "Change the name, message and pin of a version",
+        "Version",
+        "VersionDescription",
+        errors=(412,),
     ),
     Operation("delete", VERSION, "deleteVersion", "Delete a version", "Done", errors=(412,)),
     Operation(
         "post",
         f"{VERSION}/activate",
         "activateVersion",
-        "Make it live",
+        "Publish a version",
         "Activated",
-        "Said",
+        "ChangeOptions",
         ("strict",),
         errors=(412,),
     ),
@@ -105,37 +150,49 @@ OPERATIONS = (
         "post",
         f"{VERSION}/restore",
         "restoreVersion",
-        "Its picture as a new version",
+        "Restore a version: create a new one with its content",
         "Version",
-        "Said",
+        "ChangeOptions",
         ("strict",),
         errors=(412,),
     ),
-    Operation("post", "/api/stored/agent-export", "exportAgents", "Export as JSON Lines", "Job", status=202),
+    Operation("post", "/api/stored/agent-export", "exportAgents", "Export agents as JSON Lines", "Job", status=202),
     Operation(
         "post",
         "/api/stored/agent-import",
         "importAgents",
-        "Import JSON Lines",
+        "Import agents from JSON Lines",
         "Job",
         "Lines",
         ("dryRun", "publish", "strict", "name"),
         202,
         (413,),
     ),
-    Operation("get", "/api/stored/agent-schema", "getAgentSchema", "The JSON Schema of an agent", "Anything"),
-    Operation("get", "/api/jobs/{jobId}", "getJob", "How far a job is", "Job"),
-    Operation("get", "/api/jobs/{jobId}/file", "getJobFile", "What an export wrote", "Lines"),
-    Operation("get", "/api/agents", "listRunnableAgents", "Agents by id", "Runnables", query=(*PAGING, "partial")),
-    Operation("get", "/api/agents/providers", "listProviders", "Providers of models", "Providers"),
+    Operation("get", "/api/stored/agent-schema", "getAgentSchema", "Get the JSON Schema of an agent", "Anything"),
+    Operation("get", "/api/jobs/{jobId}", "getJob", "Get the progress and result of a job", "Job"),
+    Operation("get", "/api/jobs/{jobId}/file", "getJobFile", "Download the file of an export", "Lines"),
     Operation(
-        "get", RUNNABLE_AGENT, "getRunnableAgent", "An agent with what it uses", "Runnable", query=VERSION_PARAMETERS
+        "get",
+        "/api/agents",
+        "listRunnableAgents",
+        "List the agents that can run, by id",
+        "Runnables",
+        query=(*PAGING, "partial"),
+    ),
+    Operation("get", "/api/agents/providers", "listProviders", "List model providers", "Providers"),
+    Operation(
+        "get",
+        RUNNABLE_AGENT,
+        "getRunnableAgent",
+        "Get an agent with its tools, workflows and sub-agents",
+        "Runnable",
+        query=VERSION_PARAMETERS,
     ),
     Operation(
         "post",
         f"{RUNNABLE_AGENT}/generate",
         "generate",
-        "Ask and wait",
+        "Run an agent and wait for the answer",
         "Generated",
         "Call",
         VERSION_PARAMETERS,
@@ -145,24 +202,33 @@ OPERATIONS = (
         "post",
         f"{RUNNABLE_AGENT}/stream",
         "stream",
-        "Ask and read along",
+        "Run an agent and stream its events",
         "Events",
         "Call",
         VERSION_PARAMETERS,
         errors=(409, 422),
     ),
-    Operation("post", f"{RUNNABLE_AGENT}/observe", "observe", "Read a run again", "Events", "Observe"),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/observe",
+        "observe",
+        "Stream the events of a run from an offset",
+        "Events",
+        "Observe",
+    ),
     Operation(
         "get",
         "/api/runs",
         "listRuns",
-        "Runs, newest first",
+        "List runs, newest first",
         "RunPage",
         query=(*PAGING, "agentId", "runStatus", "children"),
     ),
-    Operation("get", RUN, "getRun", "A run", "Run"),
-    Operation("get", f"{RUN}/events", "listEvents", "Its events so far", "EventPage", query=("after", "perPage")),
-    Operation("get", f"{RUN}/stream", "followRun", "Its events as they come", "Events", query=("after",)),
-    Operation("post", f"{RUN}/cancel", "cancelRun", "Stop it", "Run"),
-    Operation("get", "/api/schema", "getSchema", "This description", "Anything"),
+    Operation("get", RUN, "getRun", "Get a run", "Run"),
+    Operation(
+        "get", f"{RUN}/events", "listEvents", "List the events of a run", "EventPage", query=("after", "perPage")
+    ),
+    Operation("get", f"{RUN}/stream", "followRun", "Stream the events of a run", "Events", query=("after",)),
+    Operation("post", f"{RUN}/cancel", "cancelRun", "Cancel a run", "Run"),
+    Operation("get", "/api/schema", "getSchema", "Get this OpenAPI document", "Anything"),
 )

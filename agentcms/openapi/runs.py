@@ -1,4 +1,4 @@
-"""The part of the API's description that is about agents that run, and their runs."""
+"""The schemas of agents that can run and of their runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OBJECT: JSON = {"type": "object"}
 RUN_STATUSES = AgentRun.Status.values
 
 MESSAGES_SCHEMA: JSON = {
-    "description": "A text, a message, or a list of both; the last is the one to answer.",
+    "description": "A text, a message, or a list of both. The agent answers the last one.",
     "anyOf": [STRING, OBJECT, {"type": "array", "minItems": 1, "items": {"anyOf": [STRING, OBJECT]}}],
 }
 
@@ -52,13 +52,13 @@ def run_schemas() -> dict[str, JSON]:
 
 
 def events_schema() -> JSON:
-    """Of each event."""
-    data = {**STRING, "description": "A chunk with the runId beside its type, as JSON; [DONE] at last."}
+    """Return the schema of a server-sent event."""
+    data = {**STRING, "description": "A chunk as JSON, with runId next to its type; [DONE] at the end."}
     return {"type": "object", "properties": {"id": STRING, "data": data}}
 
 
 def call_schema() -> JSON:
-    """The options, beside the messages; what is not said here is ignored, and what would change the answer refused."""
+    """Return the schema of a call: messages and options. Unknown options are ignored or rejected, by their effect."""
     thread = {"anyOf": [STRING, {"type": "object", "properties": {"id": STRING}}]}
     tool = {"type": "object", "properties": {"description": STRING, "inputSchema": OBJECT}}
     return {
@@ -79,7 +79,7 @@ def call_schema() -> JSON:
 
 def runnable_schema() -> JSON:
     by_key: JSON = {"type": "object", "additionalProperties": OBJECT}
-    named = array_of({"type": "object", "properties": {"id": STRING, "name": STRING}})
+    items = array_of({"type": "object", "properties": {"id": STRING, "name": STRING}})
     return object_of(
         id=STRING,
         name=STRING,
@@ -90,8 +90,8 @@ def runnable_schema() -> JSON:
         tools=by_key,
         workflows=by_key,
         agents=by_key,
-        inputProcessors=named,
-        outputProcessors=named,
+        inputProcessors=items,
+        outputProcessors=items,
         supportsMemory=BOOLEAN,
         defaultOptions=OBJECT,
         metadata=OBJECT,
@@ -103,7 +103,7 @@ def runnable_schema() -> JSON:
 
 
 def provider_schema() -> JSON:
-    missing = {**STRING, "description": "The setting that is missing."}
+    missing = {**STRING, "description": "The name of the setting that is missing."}
     return object_of(
         id=STRING, name=STRING, envVar=missing, connected=BOOLEAN, reason=nullable(STRING), models=array_of(STRING)
     )
@@ -153,7 +153,7 @@ def summary_schema() -> JSON:
 
 
 def run_schema() -> JSON:
-    more = object_of(
+    details = object_of(
         threadId=nullable(STRING),
         messages=array_of(OBJECT),
         options=OBJECT,
@@ -163,4 +163,4 @@ def run_schema() -> JSON:
         scores=array_of(object_of(scorer=STRING, score=nullable(NUMBER), error=nullable(STRING))),
         children=array_of(UUID_STRING),
     )
-    return {"allOf": [ref("RunSummary"), more]}
+    return {"allOf": [ref("RunSummary"), details]}

@@ -1,4 +1,4 @@
-"""The API's description over HTTP: for programs, and for people."""
+"""Views of the API description."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agents_app.configuration.schema import AgentCreate
 
 
 class SchemaView(JSONView):
-    """OpenAPI 3.1."""
+    """The OpenAPI 3.1 document."""
 
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse(encode_json(document()), "application/json")
 
 
 class AgentSchemaView(JSONView):
-    """The JSON Schema of an agent, as creating one takes it."""
+    """The JSON Schema of an agent in a create request."""
 
     def get(self, request: Request) -> HttpResponse:
         schema: dict[str, Any] = AgentCreate.model_json_schema(by_alias=True)
@@ -35,10 +35,10 @@ class AgentSchemaView(JSONView):
 
 
 class DocsView(JSONView):
-    """The reference for people: a browser that nobody signed in with is led to do so and back."""
+    """The API reference as a page. It redirects a browser without a session to the sign-in page."""
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        return super().perform_content_negotiation(request, force=True)  # a page, whatever is accepted
+        return super().perform_content_negotiation(request, force=True)  # always HTML, whatever the Accept header
 
     def handle_exception(self, exception: Exception) -> Any:
         if isinstance(exception, NotAuthenticated) and "text/html" in self.request.META.get("HTTP_ACCEPT", ""):
@@ -46,6 +46,6 @@ class DocsView(JSONView):
         return super().handle_exception(exception)
 
     def get(self, request: Request) -> HttpResponse:
-        shown = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]
-        context = {"operations": shown, "schemas": document()["components"]["schemas"]}
+        operations = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]
+        context = {"operations": operations, "schemas": document()["components"]["schemas"]}
         return render(request._request, "api/docs.html", context)

@@ -1,4 +1,4 @@
-"""Bring the database, the static files and the demo data up to date, in one process, before anything is served."""
+"""Preparation of a start: migrations, static files and demo data, in one process."""
 
 import hashlib
 import os
@@ -19,36 +19,39 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     django.setup()
     for step in (migrate, collect_static_files, seed_demo_data, remove_old_metrics):
-        began = time.monotonic()
+        started_at = time.monotonic()
         if step():
-            print(f"{step.__name__.replace('_', ' ').capitalize()}: {time.monotonic() - began:.1f} s", flush=True)
+            seconds = time.monotonic() - started_at
+            print(f"{step.__name__.replace('_', ' ').capitalize()}: {seconds:.1f} s", flush=True)
 
 
 def migrate() -> bool:
+    """Apply all migrations."""
     call_command("migrate", interactive=False, verbosity=0)
     return True
 
 
 def collect_static_files() -> bool:
-    """Collect them if any was added, changed or removed since the last time."""
-    stamp = Path(settings.DATA_DIR) / "static.stamp"
-    current = static_fingerprint()
-    if stamp.exists() and stamp.read_text() == current:
+    """Collect the static files if one was added, changed or removed since the last start."""
+    fingerprint_file = Path(settings.DATA_DIR) / "static.stamp"
+    fingerprint = static_fingerprint()
+    if fingerprint_file.exists() and fingerprint_file.read_text() == fingerprint:
         return False
-    stamp.unlink(missing_ok=True)
+    fingerprint_file.unlink(missing_ok=True)
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
-    stamp.write_text(current)
+    fingerprint_file.write_text(fingerprint)
     return True
 
 
 def static_fingerprint() -> str:
-    """One value for the names, sizes and times of all static files and the way they are stored."""
+    """Return a hash of the names, sizes and times of all static files and of their storage."""
     storage = settings.STORAGES["staticfiles"]["BACKEND"]
-    facts = [f"{storage} {version('whitenoise')}", *sorted(static_files())]
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    lines = [f"{storage} {version('whitenoise')}", *sorted(static_files())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def static_files() -> Iterator[str]:
+    """Yield the path, size and modification time of each static file."""
     for finder in get_finders():
         for name, storage in finder.list([]):
             path = Path(storage.path(name))
@@ -56,6 +59,7 @@ def static_files() -> Iterator[str]:
 
 
 def seed_demo_data() -> bool:
+    """Create the demo data unless DEMO_DATA is no."""
     if "seed_demo" not in get_commands() or not environment.read_bool("DEMO_DATA", default=True):
         return False
     call_command("seed_demo")
@@ -64,8 +68,8 @@ def seed_demo_data() -> bool:
 
 
 def remove_old_metrics() -> bool:
-    """Their figures begin anew with this start."""
-    from agentcms.observability.metrics import remove_files_of_dead_processes  # it needs the applications
+    """Remove the metrics of earlier processes."""
+    from agentcms.observability.metrics import remove_files_of_dead_processes  # needs loaded applications
 
     remove_files_of_dead_processes()
     return False

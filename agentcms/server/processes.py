@@ -1,7 +1,7 @@
-"""Child processes that never outlive us.
+"""Child processes that never outlive the supervisor.
 
-Each child leads a process group of its own, so that it can be ended together with everything it started. On Linux the
-kernel ends it when its parent is killed; everywhere a watchdog ends the groups that are left.
+Each child leads its own process group, so that it can be stopped together with its children. On Linux the kernel
+stops a child whose parent was killed; on all systems a watchdog stops the remaining groups.
 """
 
 import contextlib
@@ -24,29 +24,29 @@ PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def end_with_parent(parent: int, number: int = signal.SIGTERM) -> Callable[[], None]:
-    """What a new child runs first: the kernel is to send it this signal when its parent dies."""
+def stop_with_parent(parent: int, number: int = signal.SIGTERM) -> Callable[[], None]:
+    """Return a function for a new child: it asks the kernel for this signal when the parent dies."""
 
-    def ask() -> None:
+    def request_signal() -> None:
         if LIBC:
             LIBC.prctl(PR_SET_PDEATHSIG, number)
-        if os.getppid() != parent:  # it died before we could ask
+        if os.getppid() != parent:  # the parent died before the request
             os._exit(1)
 
-    return ask
+    return request_signal
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what our children leave behind, so that we can bury it where process 1 does not."""
+    """Become the parent of orphaned grandchildren, so that they are reaped even where process 1 does not do it."""
     if LIBC:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 class Watchdog:
-    """A small process that outlives us just long enough to clear up after us."""
+    """A small process that stops all groups and removes temporary files when this process ends."""
 
     def __init__(self, keep_open: Sequence[int] = ()) -> None:
-        """The file descriptors to keep open are locks: they are held until everything has ended."""
+        """Start the watchdog. `keep_open` are file descriptors of locks, which it holds until everything stopped."""
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", watchdog.__file__],
             stdin=subprocess.PIPE,
@@ -55,18 +55,20 @@ class Watchdog:
             pass_fds=keep_open,
         )
 
-    def started(self, group: int) -> None:
-        self._tell(f"started {group}")
+    def add_group(self, group: int) -> None:
+        """Stop this process group at the end."""
+        self._send(f"started {group}")
 
-    def ended(self, group: int) -> None:
-        self._tell(f"ended {group}")
+    def forget_group(self, group: int) -> None:
+        """Leave out a process group that has stopped."""
+        self._send(f"ended {group}")
 
-    def remove(self, path: Path) -> None:
-        """Remove this folder or file in the end, however the end comes."""
-        self._tell(f"remove {path}")
+    def remove_at_end(self, path: Path) -> None:
+        """Remove this folder or file at the end, even after a crash."""
+        self._send(f"remove {path}")
 
-    def _tell(self, line: str) -> None:
-        # Without a watchdog we are worse guarded, which is no reason to stop working.
+    def _send(self, line: str) -> None:
+        # The application works without a watchdog too; it is only less protected.
         with contextlib.suppress(BrokenPipeError):
             stdin = self._stdin()
             stdin.write(line + "\n")
@@ -88,29 +90,29 @@ class Watchdog:
 
 
 class Child:
-    """A program that we start, and end with everything that it started."""
+    """A program that is started as a child process and stopped together with its own children."""
 
     def __init__(
         self,
         name: str,
         command: Sequence[str],
         environment: Mapping[str, str],
-        patience: float = 10.0,
+        stop_timeout: float = 10.0,
         output: int = subprocess.PIPE,
-        is_foundation: bool = False,
+        stops_last: bool = False,
     ) -> None:
-        """`patience` is how many seconds it gets to end by itself; a foundation ends after the others."""
+        """Set up a child. It is killed `stop_timeout` seconds after it was asked to stop."""
         self.name = name
         self.command = command
         self.environment = environment
-        self.patience = patience
+        self.stop_timeout = stop_timeout
         self.output = output
-        self.is_foundation = is_foundation
+        self.stops_last = stops_last
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
 
     def start(self) -> int:
-        """Start it, and answer with its process group."""
+        """Start the process and return its process group."""
         self.process = subprocess.Popen(
             self.command,
             env=dict(self.environment),
@@ -119,7 +121,7 @@ class Child:
             stdout=self.output,
             stderr=subprocess.STDOUT,
             process_group=0,
-            preexec_fn=end_with_parent(os.getpid()),
+            preexec_fn=stop_with_parent(os.getpid()),
         )
         self.started_at = time.monotonic()
         return self.process.pid
@@ -131,34 +133,34 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs or before it was started; negative for a signal."""
+        """The exit code, or None before the end; negative for a signal."""
         return self.process.poll() if self.process else None
 
     @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def ask_to_end(self) -> None:
-        """Ask its first process, which knows best how to end the others."""
+    def terminate(self) -> None:
+        """Send SIGTERM to the first process only: it stops its own children in order."""
         if self.process and self.is_running:
             self.process.terminate()
 
     def kill(self) -> None:
-        """End its whole process group now."""
+        """Kill the whole process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.group, signal.SIGKILL)
 
-    def clear_up(self) -> None:
-        """End what the first process left behind, and wait until nothing is left: it could still hold the port."""
+    def clean_up(self) -> None:
+        """Kill the rest of the group and wait until it is gone: a remaining process could still use the port."""
         self.kill()
         if self.process:
             self.process.wait()
         deadline = time.monotonic() + 5
-        while self._anybody_left() and time.monotonic() < deadline:
+        while self._has_members() and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def _anybody_left(self) -> bool:
-        # Adopted orphans are ours to bury; until then they count as members of the group.
+    def _has_members(self) -> bool:
+        # Reap adopted orphans: until then they count as members of the group.
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-self.group, os.WNOHANG)[0]:
                 pass
@@ -171,15 +173,15 @@ class Child:
 
 @contextlib.contextmanager
 def running(child: Child) -> Iterator[Child]:
-    """The child, guarded by a watchdog, for as long as the block runs."""
-    with Watchdog() as guard:
-        guard.started(child.start())
+    """Run a child, protected by a watchdog, during the block."""
+    with Watchdog() as watchdog_process:
+        watchdog_process.add_group(child.start())
         try:
             yield child
         finally:
-            child.ask_to_end()
+            child.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 assert child.process is not None  # noqa: S101
-                child.process.wait(child.patience)
-            child.clear_up()
-            guard.ended(child.group)
+                child.process.wait(child.stop_timeout)
+            child.clean_up()
+            watchdog_process.forget_group(child.group)

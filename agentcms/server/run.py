@@ -1,4 +1,4 @@
-"""The one command: everything that serves Agent CMS, started in order and stopped completely.
+"""The command that starts Agent CMS with all its processes, in order, and stops them completely.
 
 `make run` calls this. DATA_DIR, HOST, PORT, DATABASE_URL, REDIS_URL, CELERY_BROKER_URL, WEB_WORKERS, WEB_THREADS,
 RUN_STREAMS and DEMO_DATA are read from the environment.
@@ -18,22 +18,22 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
-from agentcms.server.processes import PROJECT, Child, Watchdog, end_with_parent
+from agentcms.server.processes import PROJECT, Child, Watchdog, stop_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
 from agentcms.server.valkey import Valkey, remove_stale_socket
 
-WAIT_FOR_PREDECESSOR = 15.0  # seconds: a killed start is being cleared up
-WAIT_FOR_VALKEY = 20.0  # seconds: a large file takes a while to load
-WAIT_FOR_FIRST_PAGE = 10.0  # seconds before the worker is started anyhow
+LOCK_TIMEOUT = 15.0  # seconds for the watchdog of a killed start to clean up
+VALKEY_TIMEOUT = 20.0  # seconds for Valkey to load a large file
+FIRST_PAGE_TIMEOUT = 10.0  # seconds before the worker starts without waiting longer
 
 
 class CannotStart(Exception):
-    """A reason in one sentence, for the person at the keyboard."""
+    """An error that the command prints without a traceback."""
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """What the environment asks for."""
+    """The configuration of the processes."""
 
     data: Path
     host: str
@@ -44,6 +44,7 @@ class ServerConfig:
 
     @classmethod
     def from_environment(cls) -> "ServerConfig":
+        """Return the configuration of the environment variables. Raises ImproperlyConfigured."""
         return cls(
             data=Path(environment.read_text("DATA_DIR", str(PROJECT / "var"))).resolve(),
             host=environment.read_text("HOST", "127.0.0.1"),
@@ -55,18 +56,19 @@ class ServerConfig:
 
     @property
     def reachable_host(self) -> str:
-        """Where this machine reaches a server that listens everywhere."""
+        """The host for connections from this machine, also where the server listens on all addresses."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
 
     @property
     def address(self) -> str:
+        """The URL of the start page."""
         host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
         return f"http://{host}:{self.port}/"
 
 
 def main() -> int:
     if "--stop-with-parent" in sys.argv[1:]:
-        end_with_parent(os.getppid())()
+        stop_with_parent(os.getppid())()
     try:
         return run(ServerConfig.from_environment())
     except (CannotStart, ImproperlyConfigured) as error:
@@ -76,61 +78,62 @@ def main() -> int:
     return 1
 
 
-def run(plan: ServerConfig) -> int:
-    plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with data_dir_lock(plan.data) as lock, Watchdog(keep_open=[lock]) as guard:
-        check_port(plan)
-        supervisor = Supervisor(guard, Log(sys.stdout))
+def run(config: ServerConfig) -> int:
+    """Run the server until a stop signal; return the exit code. Raises CannotStart."""
+    config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with data_dir_lock(config.data) as lock, Watchdog(keep_open=[lock]) as watchdog:
+        check_port(config)
+        supervisor = Supervisor(watchdog, Log(sys.stdout))
         try:
-            serve(plan, supervisor)
+            serve(config, supervisor)
         except StopRequested as request:
             supervisor.log.line("agentcms", f"Stopping ({request}).")
         finally:
-            supervisor.end_all()
-            (plan.data / "valkey.url").unlink(missing_ok=True)
+            supervisor.stop_all()
+            (config.data / "valkey.url").unlink(missing_ok=True)
         supervisor.log.line("agentcms", "Stopped.")
     return 0
 
 
-def serve(plan: ServerConfig, supervisor: Supervisor) -> None:
-    """Start one thing after the other, then keep them running until somebody asks to stop."""
-    variables = {**os.environ, "DATA_DIR": str(plan.data), "PYTHONUNBUFFERED": "1"}
-    with start_broker(plan, supervisor, variables) as address:
+def serve(config: ServerConfig, supervisor: Supervisor) -> None:
+    """Start the processes in order and keep them running until a stop signal."""
+    variables = {**os.environ, "DATA_DIR": str(config.data), "PYTHONUNBUFFERED": "1"}
+    with start_broker(config, supervisor, variables) as address:
         variables |= address
-        if supervisor.finish(Child("prepare", python("-m", "agentcms.server.prepare"), variables)):
+        if supervisor.run_to_end(Child("prepare", python("-m", "agentcms.server.prepare"), variables)):
             raise CannotStart("The database, the static files or the demo data could not be prepared: see above.")
-        supervisor.keep(web_process(plan, variables))
-        # Alone, it answers a second earlier.
-        answered = wait_for_first_page(plan, supervisor, longest=WAIT_FOR_FIRST_PAGE)
-        supervisor.keep(worker_process(variables))
-        while not answered:
-            answered = wait_for_first_page(plan, supervisor, longest=60)
-        for line in startup_lines(plan):
+        supervisor.keep_running(web_process(config, variables))
+        # Start the worker later: the web server alone starts a second faster.
+        is_ready = wait_for_first_page(config, supervisor, timeout=FIRST_PAGE_TIMEOUT)
+        supervisor.keep_running(worker_process(variables))
+        while not is_ready:
+            is_ready = wait_for_first_page(config, supervisor, timeout=60)
+        for line in startup_lines(config):
             supervisor.log.line("agentcms", line)
         while True:
-            supervisor.turn()
+            supervisor.run_once()
 
 
-# --- Before anything starts
+# --- Checks before the start
 
 
-def check_port(plan: ServerConfig) -> None:
-    """Say so now if the port is taken, in words that help."""
+def check_port(config: ServerConfig) -> None:
+    """Raise CannotStart if the port is in use."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(plan.host, plan.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
+        family, socket_type, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket_type) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (OSError, OverflowError) as error:
         raise CannotStart(
-            f"Port {plan.port} on {plan.host} cannot be used: {getattr(error, 'strerror', None) or error}. "
-            f"Choose another one, for example: PORT={plan.port % 65535 + 1} make run"
+            f"Port {config.port} on {config.host} cannot be used: {getattr(error, 'strerror', None) or error}. "
+            f"Choose another one, for example: PORT={config.port % 65535 + 1} make run"
         ) from None
 
 
 @contextlib.contextmanager
 def data_dir_lock(data: Path) -> Iterator[int]:
-    """Have the data folder to ourselves; the lock is held until the last of our processes has ended."""
+    """Lock the data folder during the block. The watchdog holds the lock until the last process has stopped."""
     lock = os.open(data / "run.pid", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         acquire_lock(lock, data)
@@ -143,7 +146,8 @@ def data_dir_lock(data: Path) -> Iterator[int]:
 
 
 def acquire_lock(lock: int, data: Path) -> None:
-    deadline = time.monotonic() + WAIT_FOR_PREDECESSOR
+    """Wait for the lock of the data folder. Raises CannotStart if another server runs."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,12 +155,13 @@ def acquire_lock(lock: int, data: Path) -> None:
         if is_running(holder) or time.monotonic() > deadline:
             raise CannotStart(
                 f"The data folder {data} is in use by process {holder or 'unknown'}. "
-                "Stop that one, or give this one its own: DATA_DIR=./var2 PORT=8001 make run"
+                "Stop that process or use another folder: DATA_DIR=./var2 PORT=8001 make run"
             )
         time.sleep(0.05)
 
 
 def is_running(process: str) -> bool:
+    """Return True if a process with this id exists."""
     try:
         os.kill(int(process), 0)
     except (ValueError, ProcessLookupError):
@@ -166,28 +171,30 @@ def is_running(process: str) -> bool:
     return True
 
 
-# --- The parts
+# --- Processes
 
 
 @contextlib.contextmanager
-def start_broker(plan: ServerConfig, supervisor: Supervisor, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """What the others need in their environment to reach the broker: ours, unless somebody brought one."""
-    note = plan.data / "valkey.url"
+def start_broker(
+    config: ServerConfig, supervisor: Supervisor, variables: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """Yield the environment variables of the broker. Start the embedded Valkey unless another broker is set."""
+    address_file = config.data / "valkey.url"
     if variables.get("REDIS_URL") or variables.get("CELERY_BROKER_URL"):
-        note.unlink(missing_ok=True)
+        address_file.unlink(missing_ok=True)
         yield {}
         return
-    remove_stale_socket(environment.read_address_file(note))
-    server = Valkey(plan.data / "valkey")
-    supervisor.guard.remove(server.sockets)
-    supervisor.guard.remove(note)
-    supervisor.keep(server.child(variables))
-    deadline = time.monotonic() + WAIT_FOR_VALKEY
-    while not server.answers():
-        supervisor.turn(0.02)
-        if supervisor.deaths("valkey") or time.monotonic() > deadline:
+    remove_stale_socket(environment.read_address_file(address_file))
+    server = Valkey(config.data / "valkey")
+    supervisor.watchdog.remove_at_end(server.sockets)
+    supervisor.watchdog.remove_at_end(address_file)
+    supervisor.keep_running(server.child(variables))
+    deadline = time.monotonic() + VALKEY_TIMEOUT
+    while not server.is_ready():
+        supervisor.run_once(0.02)
+        if supervisor.failures("valkey") or time.monotonic() > deadline:
             raise CannotStart(f"The embedded Valkey did not start. See {server.log}.")
-    note.write_text(server.address)
+    address_file.write_text(server.address)
     yield {"REDIS_URL": server.address}
 
 
@@ -195,58 +202,63 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, *arguments]
 
 
-def web_process(plan: ServerConfig, variables: Mapping[str, str]) -> Child:
+def web_process(config: ServerConfig, variables: Mapping[str, str]) -> Child:
+    """Return the process of the web server."""
     options = {
         "--interface": "wsgi",
-        "--host": plan.host,
-        "--port": str(plan.port),
-        "--workers": str(plan.workers),
-        "--blocking-threads": str(plan.threads + plan.streams),
+        "--host": config.host,
+        "--port": str(config.port),
+        "--workers": str(config.workers),
+        "--blocking-threads": str(config.threads + config.streams),
         "--respawn-interval": "0.5",
         "--workers-kill-timeout": "5",
         "--log-level": "error",
     }
-    flat = [word for pair in options.items() for word in pair]
-    command = python("-m", "granian", *flat, "--respawn-failed-workers", "--no-ws", "agentcms.wsgi:application")
+    arguments = [word for pair in options.items() for word in pair]
+    command = python("-m", "granian", *arguments, "--respawn-failed-workers", "--no-ws", "agentcms.wsgi:application")
     return Child("web", command, variables)
 
 
 def worker_process(variables: Mapping[str, str]) -> Child:
-    # It takes JSON alone, so that being root, as in most containers, is no danger to warn of.
+    """Return the process of the Celery worker."""
+    # Celery warns if it runs as root, as in most containers. That is safe with JSON messages.
     return Child("worker", python("-W", "ignore:You're running the worker", "-m", "agentcms.server.worker"), variables)
 
 
-def wait_for_first_page(plan: ServerConfig, supervisor: Supervisor, longest: float) -> bool:
-    """Wait until the first page really answers, at most so many seconds."""
-    deadline = time.monotonic() + longest
-    while (status := first_page_status(plan)) is None or status >= 500:
-        supervisor.turn(0.05)
-        if supervisor.deaths("web") >= 3:
-            raise CannotStart("The web server ended three times before it answered once: see above.")
+def wait_for_first_page(config: ServerConfig, supervisor: Supervisor, timeout: float) -> bool:
+    """Wait until the start page is served. Return False after the timeout; raise CannotStart if the server fails."""
+    deadline = time.monotonic() + timeout
+    while (status := first_page_status(config)) is None or status >= 500:
+        supervisor.run_once(0.05)
+        if supervisor.failures("web") >= 3:
+            raise CannotStart("The web server stopped three times before it served a page: see above.")
         if time.monotonic() > deadline:
-            supervisor.log.line("agentcms", f"{plan.address} does not answer yet (status {status}).")
+            supervisor.log.line("agentcms", f"{config.address} is not ready yet (status {status}).")
             return False
     return True
 
 
-def first_page_status(plan: ServerConfig) -> int | None:
-    """The status of the first page, or None where nobody answers. By hand: a client of HTTP is 4 MB that stay."""
+def first_page_status(config: ServerConfig) -> int | None:
+    """Return the status of the start page, or None without a response."""
+    # A plain socket: an HTTP client library would use 4 MB in this process.
     try:
-        with socket.create_connection((plan.reachable_host, plan.port), timeout=5) as connection:
-            connection.sendall(f"GET / HTTP/1.0\r\nHost: {plan.reachable_host}\r\n\r\n".encode())
+        with socket.create_connection((config.reachable_host, config.port), timeout=5) as connection:
+            connection.sendall(f"GET / HTTP/1.0\r\nHost: {config.reachable_host}\r\n\r\n".encode())
             return int(connection.recv(64).split()[1])
     except (OSError, ValueError, IndexError):
         return None
 
 
-def startup_lines(plan: ServerConfig) -> Iterator[str]:
-    yield f"Agent CMS is at {plan.address}"
-    for user in demo_users(plan.data / "demo_passwords.json"):
+def startup_lines(config: ServerConfig) -> Iterator[str]:
+    """Yield the lines to print once the server is ready."""
+    yield f"Agent CMS is at {config.address}"
+    for user in demo_users(config.data / "demo_passwords.json"):
         yield f"  sign in as {user['username']} ({user['role']}), password {user['password']}"
-    yield f"Data: {plan.data}. Ctrl-C stops everything."
+    yield f"Data: {config.data}. Ctrl-C stops everything."
 
 
 def demo_users(path: Path) -> list[dict[str, str]]:
+    """Return the users of the demo data with their passwords, or none without demo data."""
     try:
         users: list[dict[str, str]] = json.loads(path.read_text())["users"]
     except (OSError, ValueError, KeyError):

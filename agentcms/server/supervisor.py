@@ -1,4 +1,4 @@
-"""One loop that prints what the children say, starts those again that die, and ends all of them in good order."""
+"""A loop that prints the output of child processes, restarts them and stops them in order."""
 
 import contextlib
 import os
@@ -11,28 +11,29 @@ from typing import IO
 from agentcms.server.processes import Child, Watchdog, adopt_orphans
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SIGNAL_REPEAT_WINDOW = 0.5  # seconds within which a second signal is the same one
+SIGNAL_REPEAT_WINDOW = 0.5  # seconds in which a second signal counts as the same request
 STABLE_AFTER = 30.0  # seconds after which a start counts as successful
-MAX_RESTART_DELAY = 30.0  # seconds before a child that keeps dying is started again
+MAX_RESTART_DELAY = 30.0  # seconds before a failing child is started again
 LOG_COLOURS = {"web": 36, "worker": 35, "valkey": 34, "prepare": 32, "agentcms": 1}
 
 
 class StopRequested(Exception):
-    """Somebody asked the application to stop."""
+    """A stop signal was received; the message is its name."""
 
 
 class Log:
-    """Lines with the name of who says them in front, coloured on a terminal only."""
+    """A log of lines with the name of their process, coloured on a terminal."""
 
     def __init__(self, out: IO[str]) -> None:
         self.out = out
         self.colour = out.isatty() and "NO_COLOR" not in os.environ
 
     def line(self, name: str, text: str) -> None:
+        """Print a line of the named process."""
         label = f"{name:8} |"
         if self.colour:
             label = f"\033[{LOG_COLOURS.get(name, 37)}m{label}\033[0m"
-        # A closed terminal or a finished `| head` must not end the application in the middle of stopping.
+        # A closed terminal or a finished `| head` must not interrupt the shutdown.
         with contextlib.suppress(OSError, ValueError):
             self.out.write(f"{label} {text}\n")
             self.out.flush()
@@ -40,21 +41,21 @@ class Log:
 
 @dataclass(eq=False)
 class SupervisedChild:
-    """A child that is started again when it ends."""
+    """A child that is restarted when it ends."""
 
     child: Child
-    deaths: int = 0
+    failures: int = 0
     start_at: float | None = None
 
 
 class Supervisor:
-    """Has the children, the signals and the log in its one thread."""
+    """The owner of the child processes, the signals and the log, in one thread."""
 
-    def __init__(self, guard: Watchdog, log: Log) -> None:
-        self.guard = guard
+    def __init__(self, watchdog: Watchdog, log: Log) -> None:
+        self.watchdog = watchdog
         self.log = log
         self.children: list[Child] = []
-        self.kept: list[SupervisedChild] = []
+        self.supervised: list[SupervisedChild] = []
         self.stopping = False
         self.stopping_since: float | None = None
         self.partial: dict[Child, bytes] = {}
@@ -62,74 +63,71 @@ class Supervisor:
         self._listen_for_signals()
         adopt_orphans()
 
-    # --- What the story of a start is told with
-
     def start(self, child: Child) -> None:
-        """Start a child and print what it says."""
-        self.guard.started(child.start())
+        """Start a child and print its output."""
+        self.watchdog.add_group(child.start())
         if child not in self.children:
             self.children.append(child)
         if child.process and child.process.stdout:
             os.set_blocking(child.process.stdout.fileno(), False)
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
-    def keep(self, child: Child) -> None:
-        """Start a child, and start it again whenever it ends."""
+    def keep_running(self, child: Child) -> None:
+        """Start a child, and restart it whenever it ends."""
         self.start(child)
-        self.kept.append(SupervisedChild(child))
+        self.supervised.append(SupervisedChild(child))
 
-    def deaths(self, name: str) -> int:
-        """How often in a row the kept child of this name has died soon after its start."""
-        return sum(kept.deaths for kept in self.kept if kept.child.name == name)
+    def failures(self, name: str) -> int:
+        """Return how often in a row the named child has ended soon after its start."""
+        return sum(supervised.failures for supervised in self.supervised if supervised.child.name == name)
 
-    def finish(self, child: Child) -> int:
-        """Start a child and wait until it has ended; its exit code."""
+    def run_to_end(self, child: Child) -> int:
+        """Start a child, wait until it ends and return its exit code."""
         self.start(child)
         while (exit_code := child.exit_code) is None:
-            self.turn()
-        self._bury(child)
+            self.run_once()
+        self._clean_up(child)
         return exit_code
 
-    def turn(self, longest: float = 1.0) -> None:
-        """Wait for something to happen, at most so many seconds, and deal with it."""
-        for key, _ in self.selector.select(longest):
+    def run_once(self, timeout: float = 1.0) -> None:
+        """Wait for output, signals or the timeout, handle them and restart ended children."""
+        for key, _ in self.selector.select(timeout):
             if key.data is None:
                 self._read_signals()
             else:
                 self._read_output(key.data)
         if not self.stopping:
-            for kept in self.kept:
-                self._revive(kept)
+            for supervised in self.supervised:
+                self._restart_if_ended(supervised)
 
-    def end_all(self) -> None:
-        """End the children, and after them those that they lean on."""
+    def stop_all(self) -> None:
+        """Stop all children; those that others depend on stop last."""
         self.stopping = True
-        self._end([child for child in self.children if not child.is_foundation])
-        self._end(list(self.children))
+        self._stop([child for child in self.children if not child.stops_last])
+        self._stop(list(self.children))
 
-    # --- How it is done
-
-    def _end(self, children: list[Child]) -> None:
+    def _stop(self, children: list[Child]) -> None:
         for child in children:
-            child.ask_to_end()
-        asked_at = time.monotonic()
+            child.terminate()
+        started_at = time.monotonic()
         waiting = [child for child in children if child.is_running]
         while waiting:
-            self.turn(0.1)
+            self.run_once(0.1)
             for child in waiting:
-                if time.monotonic() - asked_at > child.patience:
-                    self.log.line("agentcms", f"{child.name} did not end within {child.patience:.0f} s and is killed.")
+                if time.monotonic() - started_at > child.stop_timeout:
+                    seconds = f"{child.stop_timeout:.0f} s"
+                    self.log.line("agentcms", f"{child.name} did not stop within {seconds} and is killed.")
                     child.kill()
             waiting = [child for child in waiting if child.is_running]
         for child in children:
-            self._bury(child)
+            self._clean_up(child)
 
-    def _bury(self, child: Child) -> None:
-        """End what is left of a child's group, and print its last words."""
+    def _clean_up(self, child: Child) -> None:
+        """Stop the rest of the group of a child and print its last output."""
         if child not in self.children:
             return
-        child.clear_up()
-        self.guard.ended(child.group)
+        child.clean_up()
+        self.watchdog.forget_group(child.group)
         self._read_output(child)
         if child.process and child.process.stdout:
             with contextlib.suppress(KeyError):
@@ -137,18 +135,16 @@ class Supervisor:
             child.process.stdout.close()
         self.children.remove(child)
 
-    def _revive(self, kept: SupervisedChild) -> None:
-        child, now = kept.child, time.monotonic()
-        if kept.start_at is None and not child.is_running:
-            kept.deaths = 1 if now - child.started_at > STABLE_AFTER else kept.deaths + 1
-            pause = min(MAX_RESTART_DELAY, 0.25 * 2**kept.deaths)
-            self._bury(child)
-            self.log.line(
-                "agentcms", f"{child.name} {describe_exit(child.exit_code)}. It starts again in {pause:.1f} s."
-            )
-            kept.start_at = now + pause
-        elif kept.start_at is not None and now >= kept.start_at:
-            kept.start_at = None
+    def _restart_if_ended(self, supervised: SupervisedChild) -> None:
+        child, now = supervised.child, time.monotonic()
+        if supervised.start_at is None and not child.is_running:
+            supervised.failures = 1 if now - child.started_at > STABLE_AFTER else supervised.failures + 1
+            delay = min(MAX_RESTART_DELAY, 0.25 * 2**supervised.failures)
+            self._clean_up(child)
+            self.log.line("agentcms", f"{child.name} {describe_exit(child.exit_code)}. Restart in {delay:.1f} s.")
+            supervised.start_at = now + delay
+        elif supervised.start_at is not None and now >= supervised.start_at:
+            supervised.start_at = None
             self.start(child)
 
     def _read_output(self, child: Child) -> None:
@@ -161,7 +157,7 @@ class Supervisor:
                 *lines, self.partial[child] = (self.partial.get(child, b"") + data).split(b"\n")
                 for line in lines:
                     self.log.line(child.name, line.decode(errors="replace"))
-        if data == b"":  # the other end is closed
+        if data == b"":  # end of the stream
             with contextlib.suppress(KeyError):
                 self.selector.unregister(stream)
             if rest := self.partial.pop(child, b""):
@@ -174,7 +170,7 @@ class Supervisor:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in STOP_SIGNALS:
-            # `nohup` ignores hang-ups on purpose.
+            # Under `nohup`, SIGHUP stays ignored.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: None)
         self.selector.register(self.signals, selectors.EVENT_READ)
@@ -185,15 +181,15 @@ class Supervisor:
         if stops and self.stopping_since is None:
             self.stopping_since = now
             raise StopRequested(signal.Signals(stops[0]).name)
-        # A signal to the whole group reaches us twice, the second time from make.
+        # A signal to the process group arrives twice: `make` sends it again.
         if stops and self.stopping_since is not None and now - self.stopping_since > SIGNAL_REPEAT_WINDOW:
-            self.log.line("agentcms", "Asked again: everything is killed.")
+            self.log.line("agentcms", "Second stop signal: all processes are killed.")
             for child in self.children:
                 child.kill()
 
 
 def describe_exit(exit_code: int | None) -> str:
-    """An exit code in words."""
+    """Return a description of an exit code."""
     if exit_code is not None and exit_code < 0:
-        return f"was ended by {signal.Signals(-exit_code).name}"
+        return f"was stopped by {signal.Signals(-exit_code).name}"
     return f"ended with exit code {exit_code}"

@@ -1,4 +1,4 @@
-"""The embedded Valkey: broker and cache where nobody brought one."""
+"""The embedded Valkey server: broker and cache where no other is set."""
 
 import contextlib
 import shutil
@@ -18,15 +18,16 @@ PING = b"*1\r\n$4\r\nPING\r\n"
 
 
 def server_binary() -> str:
-    """Where the server's program lies. Asked elsewhere: the package loads a client that would stay in memory."""
-    asked = subprocess.run([sys.executable, "-c", PRINT_BINARY_PATH], capture_output=True, text=True)
-    if asked.returncode:
-        raise OSError(asked.stderr.strip().rpartition("\n")[2])
-    return asked.stdout.strip()
+    """Return the path of the server binary. Raises OSError without one."""
+    # In a child process: the package imports a client library, which would stay in memory.
+    result = subprocess.run([sys.executable, "-c", PRINT_BINARY_PATH], capture_output=True, text=True)
+    if result.returncode:
+        raise OSError(result.stderr.strip().rpartition("\n")[2])
+    return result.stdout.strip()
 
 
 class Valkey:
-    """A real server that keeps its data in a folder and listens on a unix socket alone."""
+    """A Valkey server with its data in a folder. It listens on a unix socket only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +37,7 @@ class Valkey:
         self.log = folder / "valkey.log"
 
     def child(self, environment: Mapping[str, str], output: int = subprocess.PIPE) -> Child:
-        """The server's process, ready to be started."""
+        """Return the process of the server, not started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = {
             "port": "0",
@@ -51,29 +52,30 @@ class Valkey:
         command = [server_binary()]
         for name, value in settings.items():
             command += [f"--{name}", value]
-        return Child("valkey", command, environment, output=output, is_foundation=True)
+        return Child("valkey", command, environment, output=output, stops_last=True)
 
-    def answers(self) -> bool:
-        """Whether it has loaded its data and takes commands."""
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(1)
-            line.connect(str(self.socket))
-            line.sendall(PING)
-            return line.recv(16).startswith(b"+PONG")
+    def is_ready(self) -> bool:
+        """Return True if the server has loaded its data and accepts commands."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(1)
+            connection.connect(str(self.socket))
+            connection.sendall(PING)
+            return connection.recv(16).startswith(b"+PONG")
         return False
 
     def remove_socket(self) -> None:
+        """Remove the folder of the socket."""
         shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 def socket_parent_dir() -> str:
-    """Where temporary folders go, unless that is too deep: a socket's path may have about 100 characters."""
+    """Return the folder for temporary files, or /tmp if its path is long: a socket path has at most 100 characters."""
     folder = tempfile.gettempdir()
     return folder if len(folder) < 60 else "/tmp"  # noqa: S108
 
 
 def remove_stale_socket(address: str) -> None:
-    """Remove the socket folder that a killed start left in its address file."""
+    """Remove the socket folder of a killed start, whose address file still exists."""
     folder = Path(address.removeprefix("unix://").partition("?")[0]).parent
     if folder.name.startswith(SOCKET_DIR_PREFIX) and str(folder.parent) == socket_parent_dir():
         shutil.rmtree(folder, ignore_errors=True)
@@ -81,12 +83,12 @@ def remove_stale_socket(address: str) -> None:
 
 @contextlib.contextmanager
 def running_valkey(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """The address of a running server, for as long as the block runs."""
+    """Run a server during the block and yield its address."""
     server = Valkey(folder)
     try:
         with running(server.child(environment, output=subprocess.DEVNULL)) as child:
             deadline = time.monotonic() + 20
-            while not server.answers():
+            while not server.is_ready():
                 if not child.is_running or time.monotonic() > deadline:
                     raise RuntimeError(f"The embedded Valkey did not start. See {server.log}.")
                 time.sleep(0.02)

@@ -1,8 +1,8 @@
-"""Ends what a killed supervisor left behind.
+"""A script that stops the processes of a killed supervisor.
 
-Run as a script by `children.Watchdog`, with nothing but the standard library so that it stays small. It reads from
-its standard input which process groups and folders there are; when that closes, the supervisor is gone, and so must
-they be.
+`processes.Watchdog` runs it. It uses only the standard library, so that it stays small. It reads process groups and
+folders from standard input. When the input ends, the supervisor is gone: the script stops the groups and removes the
+folders.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-STOP_TIMEOUT = 5.0  # seconds between asking and forcing
+STOP_TIMEOUT = 5.0  # seconds between SIGTERM and SIGKILL
 
 
 def main() -> None:
@@ -32,18 +32,18 @@ def main() -> None:
 
 
 def stop_groups(groups: Iterable[int]) -> None:
-    """Ask the groups to end, and force those that do not."""
-    left = {group for group in groups if signal_group(group, signal.SIGTERM)}
+    """Stop the groups with SIGTERM, and the remaining ones with SIGKILL."""
+    remaining = {group for group in groups if signal_group(group, signal.SIGTERM)}
     deadline = time.monotonic() + STOP_TIMEOUT
-    while left and time.monotonic() < deadline:
+    while remaining and time.monotonic() < deadline:
         time.sleep(0.05)
-        left = {group for group in left if signal_group(group, 0)}
-    for group in left:
+        remaining = {group for group in remaining if signal_group(group, 0)}
+    for group in remaining:
         signal_group(group, signal.SIGKILL)
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Whether there was anybody in the group to send the signal to."""
+    """Send a signal to a process group. Return False if the group has no processes."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -52,6 +52,7 @@ def signal_group(group: int, number: int) -> bool:
 
 
 def remove_path(path: str) -> None:
+    """Remove a file or a folder, if it exists."""
     if os.path.isdir(path):
         shutil.rmtree(path, ignore_errors=True)
     elif os.path.exists(path):

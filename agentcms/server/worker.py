@@ -1,7 +1,7 @@
-"""The Celery worker of one machine, with the beat in a thread of the same process.
+"""The Celery worker of one machine, with beat in a thread of the same process.
 
-A beat of its own would need as much memory again. Where there are many workers, `celery -A agentcms worker` and one
-`celery -A agentcms beat` do the same.
+A separate beat process would need as much memory again. An installation with several workers runs
+`celery -A agentcms worker` and one `celery -A agentcms beat`.
 """
 
 import os
@@ -20,17 +20,9 @@ THREADS = 4
 
 
 def main() -> int:
+    """Run the worker until a stop signal; return its exit code."""
     stopping = threading.Event()
-    beat = EmbeddedService(app, thread=True, scheduler_cls=settings.CELERY_BEAT_SCHEDULER)
-    work = beat.run
-
-    def work_or_end() -> None:
-        """A worker without its beat would look well and do half of its work: it ends, and is started again."""
-        work()
-        if not stopping.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    beat.run = work_or_end
+    beat = build_beat(stopping)
 
     @worker_ready.connect(weak=False)
     def start_beat(**kwargs: Any) -> None:
@@ -41,11 +33,26 @@ def main() -> int:
         stopping.set()
         beat.service.stop()
 
-    # Not through `celery worker`, whose command line takes 10 MB. Threads, so that a job may wait while others work.
+    # The command `celery worker` would use 10 MB more. Threads let a job wait while others run.
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     worker = app.Worker(pool="threads", concurrency=THREADS, loglevel="INFO", quiet=True, **alone)
     worker.start()
     return int(worker.exitcode or 0)
+
+
+def build_beat(stopping: threading.Event) -> Any:
+    """Return a beat thread that stops the process if beat fails, so that the supervisor restarts both."""
+    beat = EmbeddedService(app, thread=True, scheduler_cls=settings.CELERY_BEAT_SCHEDULER)
+    run = beat.run
+
+    def run_or_terminate() -> None:
+        # A worker without beat would look healthy but start no scheduled job.
+        run()
+        if not stopping.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    beat.run = run_or_terminate
+    return beat
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Dialogs that ask before an action."""
+"""Confirmation dialogs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 
 def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    """What an act asks before it is done: a dialog for htmx, else a page."""
+    """Render the question before an action: a dialog for htmx, else a page."""
     template = "components/_act.html" if is_htmx(request) else "components/act.html"
     response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
@@ -17,4 +17,5 @@ def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 2
 
 
 def is_htmx(request: HttpRequest) -> bool:
+    """Return True if htmx sent the request."""
     return bool(getattr(request, "htmx", False))

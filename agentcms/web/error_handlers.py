@@ -1,4 +1,4 @@
-"""Answers to what never reaches a view: JSON below /api, a page elsewhere. `agentcms.urls` names them."""
+"""The error handlers of `agentcms.urls`: JSON below /api, a page elsewhere."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from agentcms.api.renderers import encode_json
 from agentcms.errors import ApiError, Forbidden, NotFound
 
 
-def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Render a 400."""
     error = api_error(exception) or ApiError(400, "The request cannot be read.", "bad_request")
     return render_error(request, error, lambda: defaults.bad_request(request, exception))
 
 
-def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Render a 403."""
     error = api_error(exception) or Forbidden("You may not do this.")
     return render_error(request, error, lambda: defaults.permission_denied(request, exception))
 
 
-def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Render a 404."""
     return render_error(request, NotFound(), lambda: defaults.page_not_found(request, exception))
 
 
-def handler500(request: HttpRequest) -> HttpResponse:
-    """A bug, or a database that a middleware could not reach, which is a 503."""
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Render a 500 for a bug, or a 503 where a middleware could not reach the database."""
     error = api_error(sys.exception() or Exception())
     error = error or ApiError(500, "The server failed to answer; the failure is logged.", "server_error")
     return render_error(request, error, lambda: defaults.server_error(request))
 
 
 def render_error(request: HttpRequest, error: ApiError, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """The error as JSON below /api, else the page with the error's status and headers."""
+    """Return the error as JSON below /api, else the page with the status and headers of the error."""
     if request.path == "/api" or request.path.startswith("/api/"):
         return HttpResponse(encode_json(error.body), "application/json", error.status, headers=error.headers)
     response = page()

@@ -1,4 +1,4 @@
-"""What the address of a list asks for, and the addresses that ask for a little more or less."""
+"""The state of a list in its URL: search, filters and sorting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 
 class Chip(NamedTuple):
-    """A filter that is set, and the address of the list without it."""
+    """An active filter and the URL of the list without it."""
 
     name: str
     value: str
@@ -16,14 +16,14 @@ class Chip(NamedTuple):
 
 
 class ListState:
-    """A list that is searched, filtered and sorted by its address."""
+    """The base of the state of a list, which is searched, filtered and sorted by its query string."""
 
-    asked: QueryDict
+    params: QueryDict
 
-    def address(self, **changed: str | None) -> str:
-        """The query of the same list with some words changed; it begins with its first page again."""
-        query = self.asked.copy()
-        for name, value in {"page": None, **changed}.items():
+    def url(self, **changes: str | None) -> str:
+        """Return the query string with the changes applied, at the first page; None removes a parameter."""
+        query = self.params.copy()
+        for name, value in {"page": None, **changes}.items():
             query.pop(name, None)
             if value is not None:
                 query[name] = value
@@ -31,9 +31,10 @@ class ListState:
 
     @property
     def query(self) -> str:
-        return self.address()[1:]
+        """The query string without a page, for links of the pagination."""
+        return self.url()[1:]
 
 
 def parse_number(text: str) -> int:
-    """The whole number that an address names, such as a version's, or 0 for what is none."""
+    """Return the whole number of a text in a URL, such as a version number, or 0 for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0

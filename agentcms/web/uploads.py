@@ -1,4 +1,4 @@
-"""Files that pages take: none, but where a view says so and how large."""
+"""File uploads. Only views with `accepts_upload` receive a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ View = Callable[..., HttpResponse]
 
 
 class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
-    """Writes a file to disk up to the limit, and leaves out one that is larger."""
+    """An upload handler that writes a file to disk and skips one above the size limit."""
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         if start + len(raw_data) > settings.IMPORT_MAX_BYTES:
@@ -26,12 +26,12 @@ class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
 
 
 def accepts_upload(view: View) -> View:
-    """Let a view read one uploaded file. Innermost, so that nobody's file is read who may not send one."""
+    """Let a view receive an uploaded file. Use it as the innermost decorator, after the checks of the user."""
     protected = csrf_protect(view)
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # The token is checked here and not before: that reads the form, and with it the file.
+        # Check the CSRF token only now: to read the token is to read the form with its file.
         request.upload_handlers = [SizeLimitedUploadHandler(request)]
         return protected(request, *args, **kwargs)
 

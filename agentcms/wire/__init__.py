@@ -1,1 +1,1 @@
-"""JSON as we store and send it."""
+"""JSON as it is stored and sent."""

@@ -1,4 +1,4 @@
-"""What JSON is here: one canonical text, wire names, times, and what no stored value may contain."""
+"""Canonical JSON: one text for equal values."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ from typing import Any
 
 from agentcms.wire.validation import MAX_INTEGER, MIN_INTEGER
 
-# Asked first in the two loops over every value, because most values are these.
+# Checked first in the two loops over all values: most values have one of these types.
 _ALREADY_NORMAL = frozenset({str, bool, NoneType})
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value: equal JSON gives equal text, on either database and after any round trip.
+    """Return the canonical JSON text of a value.
 
-    Raises ValueError for a number that is not finite; ask `faults` first.
+    Equal JSON gives equal text, on either database and after any round trip. Raises ValueError for a number that
+    is not finite; `find_faults` reports it.
     """
     return _encode(normalise(value))
 
 
 def sha256_hex(canonical_text: str) -> str:
-    """The SHA-256 of a canonical text, in hexadecimal."""
+    """Return the SHA-256 of a canonical text, in hexadecimal."""
     return hashlib.sha256(canonical_text.encode()).hexdigest()
 
 
 def json_equal(before: Any, after: Any) -> bool:
-    """Whether two values are the same JSON: `true` is not `1`, and the order of keys does not count."""
-    # What is equal may still be `true` and `1`, what is not may be one number to JSON; but not texts, nor nothing.
+    """Return True if two values are the same JSON: `true` is not `1`, and the order of keys does not matter."""
+    # Python's == is not enough: True == 1, and unequal numbers may be one number in JSON. It is exact for texts and
+    # where both values of one type are empty.
     if type(before) is type(after) and (isinstance(before, str) or not (before or after)):
         return bool(before == after)
     return before is after or canonical(before) == canonical(after)
 
 
 def normalise(value: Any) -> Any:
-    """The same JSON value with one Python number per JSON number; the very object given if nothing had to change.
+    """Return the value with one Python number for each JSON number, or the same object where nothing changes.
 
-    jsonb keeps decimals: it answers 1e22 as a long integer and -0.0 as 0.0. An integer, or an integral float, is an
-    int within 64 bits and a float beyond.
+    An integer or an integral float becomes an int within 64 bits and a float beyond. PostgreSQL's jsonb stores
+    decimals, so it returns 1e22 as a long integer and -0.0 as 0.0.
     """
     if isinstance(value, dict):
         changed = {
@@ -61,14 +63,14 @@ def normalise(value: Any) -> Any:
 
 
 def _integral_to_int(value: float) -> int | float:
-    # Through the shortest decimal, which is what both databases store: 2.0**60 is written 1.152921504606847e+18.
+    # Convert the shortest decimal, which both databases store: 2.0**60 is written 1.152921504606847e+18.
     whole = int(value) if abs(value) < 1e16 else int(Decimal(repr(value)))
     return whole if MIN_INTEGER <= whole <= MAX_INTEGER else value
 
 
 def merge_json_objects(*objects: str) -> str:
-    """One JSON object with the members of several object texts, in order and without parsing them.
+    """Return the text of one JSON object with the members of several, in order, without parsing them.
 
-    The texts are canonical (no space around them) and share no key: `splice(before, snapshot, after)`.
+    The texts must be canonical and share no key.
     """
     return "{" + ",".join([text[1:-1] for text in objects if text != "{}"]) + "}"

@@ -1,4 +1,4 @@
-"""Read JSON strictly: what is accepted comes back exactly, everything else is refused with its place."""
+"""A strict JSON parser: accepted values round-trip exactly, anything else is rejected with its path."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from agentcms.wire.validation import (
 )
 
 MAX_FAULTS = 100
-_SAFE_DIGITS, _MAX_DIGITS = 18, 20  # so many always fit 64 bits; more, with the sign, never do
+_SAFE_DIGITS, _MAX_DIGITS = 18, 20  # up to 18 characters always fit 64 bits; more than 20 never do
 _TOO_SMALL_MESSAGE = "A number must not be so small that a double turns it into zero."
 
 
 class InvalidJSON(ValueError):
-    """A text that is not our JSON; its message is a sentence, `faults` are its places, a hundred at most."""
+    """A text that is not valid JSON here. `faults` lists at most `MAX_FAULTS` faults; the message is the first."""
 
     def __init__(self, faults: list[JSONFault]) -> None:
         first = faults[0]
@@ -35,14 +35,14 @@ class InvalidJSON(ValueError):
 
 
 def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
-    """The value of a JSON text in UTF-8.
+    """Return the value of a JSON text in UTF-8, nested at most `levels` deep.
 
-    Raises InvalidJSON with line and column for a fault of syntax, and with the path of every other fault.
+    Raises InvalidJSON, with line and column for a syntax error and with the path for any other fault.
     """
     value = _decode_json(_decode_utf8(data))
-    found = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
-    if found:
-        raise InvalidJSON(found)
+    faults = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
+    if faults:
+        raise InvalidJSON(faults)
     return value
 
 
@@ -69,20 +69,20 @@ def _decode_json(text: str) -> Any:
         raise InvalidJSON([JSONFault("", TOO_DEEP_MESSAGE)]) from None
 
 
-# The hooks leave a marker where the value stands, so that `faults` can name its path.
+# The hooks return a marker instead of an invalid value, so that `find_faults` can report its path.
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
-    repeated = DuplicateKeys(members)
-    repeated.names = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
-    return repeated
+    duplicates = DuplicateKeys(members)
+    duplicates.names = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    return duplicates
 
 
 def _parse_integer(digits: str) -> int | InvalidValue:
-    # By length first: Python refuses to convert thousands of digits, and takes its time over hundreds.
+    # Check the length first: Python refuses to convert thousands of digits and is slow with hundreds.
     if len(digits) <= _SAFE_DIGITS:
         return int(digits)
     if len(digits) > _MAX_DIGITS or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:

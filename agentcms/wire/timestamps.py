@@ -1,4 +1,4 @@
-"""Format and parse timestamps."""
+"""Timestamps as the API writes and reads them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from datetime import UTC, datetime
 
 
-def format_timestamp(moment: datetime) -> str:
-    """A time as the wire has it: ISO 8601 in UTC, cut to milliseconds, with a Z. A naive time is a ValueError."""
-    if moment.tzinfo is not UTC:  # what a database gives is
-        if moment.tzinfo is None:
-            raise ValueError("A time without a zone cannot go on the wire.")
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+def format_timestamp(timestamp: datetime) -> str:
+    """Return a time in ISO 8601, in UTC, with milliseconds and a Z. Raises ValueError for a naive time."""
+    if timestamp.tzinfo is not UTC:  # times from the database are in UTC already
+        if timestamp.tzinfo is None:
+            raise ValueError("A timestamp needs a time zone.")
+        timestamp = timestamp.astimezone(UTC)
+    return timestamp.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 _TIMESTAMP = re.compile(
@@ -21,7 +21,7 @@ _TIMESTAMP = re.compile(
 
 
 def parse_timestamp(text: str) -> datetime:
-    """A wire time as an aware datetime in UTC; any offset is understood, none is a ValueError."""
+    """Return an ISO 8601 time with any offset as a datetime in UTC. Raises ValueError for anything else."""
     try:
         if _TIMESTAMP.fullmatch(text):
             return datetime.fromisoformat(text).astimezone(UTC)

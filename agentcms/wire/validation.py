@@ -1,4 +1,4 @@
-"""Find values that cannot be stored or sent as JSON."""
+"""Validation of values that are to be stored or sent as JSON."""
 
 from __future__ import annotations
 
@@ -11,45 +11,29 @@ from typing import Any, NamedTuple
 from agentcms.wire.names import join_path, printable_key
 
 MAX_DEPTH = 64
-
-
-# Signed, so that SQLite, PostgreSQL's bigint and every typed client hold what was accepted exactly.
+# Signed 64-bit integers: SQLite, PostgreSQL's bigint and typed clients store them exactly.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
-
 NUL_MESSAGE = "Text must not contain a NUL character."
-
-
 SURROGATE_MESSAGE = "Text must not contain half of a surrogate pair."
-
-
 TOO_DEEP_MESSAGE = f"JSON must not be nested deeper than {MAX_DEPTH} levels."
-
-
-TOO_BIG_MESSAGE = f"A whole number must lie between {MIN_INTEGER} and {MAX_INTEGER}."
-
-
+TOO_BIG_MESSAGE = f"A whole number must be between {MIN_INTEGER} and {MAX_INTEGER}."
 NOT_FINITE_MESSAGE = "A number must be finite and fit a double."
-
-
 NOT_JSON_MESSAGE = "This is not a JSON value."
-
-
 KEY_NOT_TEXT_MESSAGE = "A key must be text."
-
 
 _ALWAYS_VALID = frozenset({bool, NoneType})
 
 
 class JSONFault(NamedTuple):
-    """What is wrong, and the path of where: `metadata.a[3].b`, or "" for the value itself."""
+    """A fault and its path: `metadata.a[3].b`, or "" for the value itself."""
 
     field: str
     message: str
 
 
 class InvalidValue:
-    """Stands in a parsed value where the text held something that is not our JSON; `faults` names its place."""
+    """A marker in a parsed value where the text is not valid JSON; `find_faults` reports its path."""
 
     __slots__ = ("message",)
 
@@ -58,68 +42,68 @@ class InvalidValue:
 
 
 class DuplicateKeys(dict[str, Any]):
-    """An object whose text named a key more than once."""
+    """An object whose text repeats a key; `names` lists the repeated keys."""
 
     names: list[str]
 
 
 def find_faults(value: Any, path: str = "", levels: int = MAX_DEPTH) -> Iterator[JSONFault]:
-    """Every place where a value is not JSON that both databases keep exactly.
+    """Yield the faults of a value: the places that are not JSON or that a database would not store exactly.
 
-    A value with a path already stands one level down. An integer beyond 64 bits passes only where it is a double that
-    jsonb spelled out; a text that writes such an integer is refused by `strict_json.parse`.
+    A value with a path is one level deep already. An integer beyond 64 bits is valid only if it is a double that
+    jsonb wrote out; the parser rejects such an integer in a text.
     """
-    room = levels - bool(path)
-    if not _is_valid(value, room):
-        yield from _faults_in_value(value, path, room)
+    depth_left = levels - bool(path)
+    if not _is_valid(value, depth_left):
+        yield from _faults_in_value(value, path, depth_left)
 
 
-def _is_valid(value: Any, room: int) -> bool:
-    """Whether a value has no fault; without paths, because nearly every value is sound."""
+def _is_valid(value: Any, depth_left: int) -> bool:
+    """Return True if a value has no fault. It builds no paths, because nearly every value is valid."""
     kind = type(value)
     if kind is str:
         return "\0" not in value and (value.isascii() or _text_fault(value) is None)
     if kind in _ALWAYS_VALID:
         return True
     if isinstance(value, dict):
-        return room > 0 and not isinstance(value, DuplicateKeys) and _are_valid_members(value, room - 1)
+        return depth_left > 0 and not isinstance(value, DuplicateKeys) and _are_valid_members(value, depth_left - 1)
     if isinstance(value, (list, tuple)):
-        return room > 0 and all(map(_is_valid, value, repeat(room - 1)))
+        return depth_left > 0 and all(map(_is_valid, value, repeat(depth_left - 1)))
     return not (_text_fault(value) if isinstance(value, str) else _scalar_fault(value))
 
 
-def _are_valid_members(members: dict[Any, Any], room: int) -> bool:
+def _are_valid_members(members: dict[Any, Any], depth_left: int) -> bool:
     for key, item in members.items():
         if not isinstance(key, str) or "\0" in key or (not key.isascii() and _text_fault(key)):
             return False
-        if type(item) not in _ALWAYS_VALID and not _is_valid(item, room):
+        if type(item) not in _ALWAYS_VALID and not _is_valid(item, depth_left):
             return False
     return True
 
 
-def _faults_in_value(value: Any, path: str, room: int) -> Iterator[JSONFault]:
+def _faults_in_value(value: Any, path: str, depth_left: int) -> Iterator[JSONFault]:
     if isinstance(value, dict | list | tuple):
-        if room:
-            yield from _faults_in_members(value, path, room - 1)
+        if depth_left:
+            yield from _faults_in_members(value, path, depth_left - 1)
         else:
             yield JSONFault(path, TOO_DEEP_MESSAGE)
     elif message := _text_fault(value) if isinstance(value, str) else _scalar_fault(value):
         yield JSONFault(path, message)
 
 
-def _faults_in_members(value: Any, path: str, room: int) -> Iterator[JSONFault]:
+def _faults_in_members(value: Any, path: str, depth_left: int) -> Iterator[JSONFault]:
     if not isinstance(value, dict):
         for index, item in enumerate(value):
-            yield from _faults_in_value(item, f"{path}[{index}]", room)
+            yield from _faults_in_value(item, f"{path}[{index}]", depth_left)
         return
     if isinstance(value, DuplicateKeys):
         for name in value.names:
-            yield JSONFault(join_path(path, name), f"The key {printable_key(name)!r} stands twice in one object.")
+            yield JSONFault(join_path(path, name), f"The key {printable_key(name)!r} is repeated in one object.")
     for key, item in value.items():
-        where = join_path(path, str(key))
+        item_path = join_path(path, str(key))
         if message := _text_fault(key) if isinstance(key, str) else KEY_NOT_TEXT_MESSAGE:
-            yield JSONFault(where, message.replace("Text", "A key", 1))
-        yield from _faults_in_value(item, where, room)
+            yield JSONFault(item_path, message.replace("Text", "A key", 1))
+        yield from _faults_in_value(item, item_path, depth_left)
 
 
 def _text_fault(text: str) -> str | None:

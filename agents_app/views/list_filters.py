@@ -64,15 +64,15 @@ class AgentListRow:
 class AgentListState(ListState):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
-    def __init__(self, agents: AgentQuerySet, asked: QueryDict) -> None:
+    def __init__(self, agents: AgentQuerySet, params: QueryDict) -> None:
         self.agents = agents
-        self.asked = asked
-        self.q = asked.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", "")
-        self.owner = asked.get("owner")
-        state = str(asked.get("status"))
+        self.params = params
+        self.q = params.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", "")
+        self.owner = params.get("owner")
+        state = str(params.get("status"))
         self.state = state if state in STATUS_FILTERS else ""
-        self.provider = asked.get("provider", "").replace("\0", "")
-        sort = str(asked.get("sort"))
+        self.provider = params.get("provider", "").replace("\0", "")
+        sort = str(params.get("sort"))
         self.sort = sort if sort in SORTS else "-updated"
 
     @property
@@ -98,7 +98,7 @@ class AgentListState(ListState):
     @cached_property
     def page(self) -> Page[Any]:
         ordered = self.found.order_by(*SORTS[self.sort])
-        return Paginator(ordered, PER_PAGE).get_page(self.asked.get("page"))
+        return Paginator(ordered, PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[AgentListRow]:
@@ -126,31 +126,31 @@ class AgentListState(ListState):
     def chips(self) -> list[Chip]:
         chips = []
         if self.q:
-            chips.append(Chip("Search", self.q, self.address(q=None)))
+            chips.append(Chip("Search", self.q, self.url(q=None)))
         if self.owner is not None:
-            chips.append(Chip("Owner", self.owner or "Shared space", self.address(owner=None)))
+            chips.append(Chip("Owner", self.owner or "Shared space", self.url(owner=None)))
         if self.state:
-            chips.append(Chip("Status", STATUS_FILTERS[self.state], self.address(status=None)))
+            chips.append(Chip("Status", STATUS_FILTERS[self.state], self.url(status=None)))
         if self.provider:
-            chips.append(Chip("Model", self.provider, self.address(provider=None)))
+            chips.append(Chip("Model", self.provider, self.url(provider=None)))
         return chips
 
     def offers(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """The filters that may be added, in groups: a label and its choices with their addresses."""
         if not self.state:
-            yield "Status", [(label, self.address(status=key)) for key, label in STATUS_FILTERS.items()]
+            yield "Status", [(label, self.url(status=key)) for key, label in STATUS_FILTERS.items()]
         if self.owner is None:
-            yield "Owner", [(owner or "Shared space", self.address(owner=owner)) for owner in owners]
+            yield "Owner", [(owner or "Shared space", self.url(owner=owner)) for owner in owners]
         if not self.provider:
             providers = registry.entries(Kind.MODEL_PROVIDER)
-            yield "Model", [(each.title, self.address(provider=each.key)) for each in providers]
+            yield "Model", [(each.title, self.url(provider=each.key)) for each in providers]
 
     @property
     def sorts(self) -> Mapping[str, dict[str, str]]:
         """For each column that sorts: the address that sorts by it, and how it does now."""
         return {
             name: {
-                "href": self.address(sort=f"-{name}" if self.sort == name else name),
+                "href": self.url(sort=f"-{name}" if self.sort == name else name),
                 "now": {name: "ascending", f"-{name}": "descending"}.get(self.sort, ""),
             }
             for name in ("name", "updated")

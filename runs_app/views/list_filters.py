@@ -45,13 +45,13 @@ class RunRow:
 class RunListState(ListState):
     """What an address asks of the list. Whatever it does not understand, it leaves out."""
 
-    def __init__(self, runs: Any, user: Any, asked: QueryDict) -> None:
-        self.runs, self.user, self.asked = runs, user, asked
-        self.agent = asked.get("agent", "").replace("\0", "")
-        state = str(asked.get("status"))
+    def __init__(self, runs: Any, user: Any, params: QueryDict) -> None:
+        self.runs, self.user, self.params = runs, user, params
+        self.agent = params.get("agent", "").replace("\0", "")
+        state = str(params.get("status"))
         self.state = state if state in AgentRun.Status.values else ""
-        self.version = parse_number(asked.get("version", ""))
-        self.mine = asked.get("by") == "me"
+        self.version = parse_number(params.get("version", ""))
+        self.mine = params.get("by") == "me"
 
     @property
     def is_narrowed(self) -> bool:
@@ -73,7 +73,7 @@ class RunListState(ListState):
 
     @cached_property
     def page(self) -> Page[Any]:
-        return Paginator(self.found, PER_PAGE).get_page(self.asked.get("page"))
+        return Paginator(self.found, PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[RunRow]:
@@ -89,26 +89,26 @@ class RunListState(ListState):
     def chips(self) -> list[Chip]:
         chips = []
         if self.agent:
-            chips.append(Chip("Agent", self.agent, self.address(agent=None, version=None)))
+            chips.append(Chip("Agent", self.agent, self.url(agent=None, version=None)))
         if self.version:
-            chips.append(Chip("Version", f"v{self.version}", self.address(version=None)))
+            chips.append(Chip("Version", f"v{self.version}", self.url(version=None)))
         if self.state:
-            chips.append(Chip("Status", AgentRun.Status(self.state).label, self.address(status=None)))
+            chips.append(Chip("Status", AgentRun.Status(self.state).label, self.url(status=None)))
         if self.mine:
-            chips.append(Chip("Asked by", "me", self.address(by=None)))
+            chips.append(Chip("Asked by", "me", self.url(by=None)))
         return chips
 
     def offers(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """The filters that may be added, in groups: a label and its choices with their addresses."""
         if not self.state:
-            yield "Status", [(label, self.address(status=key)) for key, label in AgentRun.Status.choices]
+            yield "Status", [(label, self.url(status=key)) for key, label in AgentRun.Status.choices]
         if not self.mine:
-            yield "Asked by", [("Me", self.address(by="me"))]
+            yield "Asked by", [("Me", self.url(by="me"))]
         if self.agent and not self.version and (numbers := self._recent("version_number", agent_key=self.agent)):
             numbers = sorted(filter(None, numbers), reverse=True)
-            yield "Version", [(f"v{number}", self.address(version=str(number))) for number in numbers]
+            yield "Version", [(f"v{number}", self.url(version=str(number))) for number in numbers]
         if not self.agent and (agents := self._recent("agent_key")):
-            yield "Agent", [(key, self.address(agent=key)) for key in sorted(agents)]
+            yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
 
     def _recent(self, column: str, **wanted: Any) -> list[Any]:
         """The values of a column among the newest runs, newest first."""

@@ -79,7 +79,7 @@ def test_a_database_outage_is_logged_without_data(said):
     api_error(OperationalError("deadlock detected\nDETAIL: You are a secret assistant."))
 
     [line] = said()
-    assert line["message"] == "The database could not be had in time: OperationalError: deadlock detected"
+    assert line["message"] == "The database was not available in time: OperationalError: deadlock detected"
 
 
 def test_keys_and_passwords_are_masked_everywhere():

@@ -99,7 +99,7 @@ def test_a_pool_smaller_than_the_threads_is_a_warning(tmp_path):
         tmp_path, "check", "--deploy", DATABASE_URL="postgres://cms@db/cms", DATABASE_POOL_SIZE="4", WEB_THREADS="16"
     )
 
-    assert "requests wait in line" in done.stderr
+    assert "requests will wait for a connection" in done.stderr
 
 
 @pytest.mark.parametrize(("prepare", "disabled"), [("yes", "False"), ("no", "True")])

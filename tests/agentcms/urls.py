@@ -11,10 +11,10 @@ from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.renderers import PreEncodedJSON
 from agentcms.api.views import ApiNotFoundView, JSONView
 
-handler400 = "agentcms.web.error_handlers.handler400"
-handler403 = "agentcms.web.error_handlers.handler403"
-handler404 = "agentcms.web.error_handlers.handler404"
-handler500 = "agentcms.web.error_handlers.handler500"
+handler400 = "agentcms.web.error_handlers.bad_request"
+handler403 = "agentcms.web.error_handlers.permission_denied"
+handler404 = "agentcms.web.error_handlers.page_not_found"
+handler500 = "agentcms.web.error_handlers.server_error"
 
 RAISED = {}
 

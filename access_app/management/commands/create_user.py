@@ -1,4 +1,4 @@
-"""Create a user from a script."""
+"""The command `create_user`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ PASSWORD_VARIABLE = "AGENTCMS_PASSWORD"  # noqa: S105  the name of a variable
 
 
 class Command(BaseCommand):
-    help = f"Creates a user; the password comes from {PASSWORD_VARIABLE} or is asked for."
+    help = f"Creates a user. The password is read from {PASSWORD_VARIABLE}, else from the terminal."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--superuser", action="store_true", help="may do everything, in the admin too")
+        parser.add_argument("--superuser", action="store_true", help="has all permissions, also in the admin")
         parser.add_argument("--staff", action="store_true", help="may open the admin")
-        parser.add_argument("--owner", help="the owner whose member the user becomes; '' is the shared space")
+        parser.add_argument("--owner", help="the owner (team) that the user joins; '' is Shared")
         parser.add_argument("--role", choices=Role.values, help="the role for that owner (viewer)")
 
     def handle(self, *args: Any, name: str, superuser: bool, staff: bool, **options: Any) -> None:
         owner, role = options["owner"], options["role"]
         if role and owner is None:
-            raise CommandError("--role needs --owner; use --owner '' for the shared space.")
+            raise CommandError("--role needs --owner. Use --owner '' for Shared.")
         user = get_user_model()(username=name, is_superuser=superuser, is_staff=staff or superuser)
-        password = os.environ.get(PASSWORD_VARIABLE) or self._ask()
+        password = os.environ.get(PASSWORD_VARIABLE) or self._prompt_for_password()
         try:
             user.full_clean(exclude=["password"])
             validate_password(password, user)
@@ -47,10 +47,10 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         except IntegrityError:
-            raise CommandError(f"There is a user {name} already.") from None
+            raise CommandError(f"The user {name} already exists.") from None
         self.stderr.write(f"Created {name}.")
 
-    def _ask(self) -> str:
+    def _prompt_for_password(self) -> str:
         password = getpass.getpass("Password: ")
         if password != getpass.getpass("Password (again): "):
             raise CommandError("The two passwords differ.")

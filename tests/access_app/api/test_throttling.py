@@ -69,13 +69,13 @@ def test_requests_pass_without_the_cache(api, settings, monkeypatch):
     ("text", "rate"), [("200/s", (200, 1)), ("5/min", (5, 60)), ("1/10s", (1, 10)), ("off", None)]
 )
 def test_a_rate_is_a_number_of_calls_per_period(text, rate):
-    assert Rate.read(text) == rate
+    assert Rate.parse(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "0/s", "x", "5", "5/week", "-1/s"])
 def test_an_invalid_rate_is_an_error(text):
     with pytest.raises(ValueError):
-        Rate.read(text)
+        Rate.parse(text)
 
 
 def test_an_allowed_origin_may_call_the_api(api, settings):

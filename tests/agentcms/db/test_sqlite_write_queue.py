@@ -12,9 +12,11 @@ from django.db.utils import ConnectionHandler
 
 from agentcms.api.exceptions import api_error
 from agentcms.db.backends.sqlite3.base import Turn
+from agentcms.db.configuration import sqlite_config
 from agentcms.server.processes import PROJECT
-from agentcms.settings import sqlite_config
 from tests.served import wait_until
+
+LOCK_TIMEOUT = 20
 
 HOLD = """
 import sys
@@ -96,7 +98,9 @@ def test_the_lock_of_a_killed_process_is_released(path):
 @pytest.mark.django_db
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_every_end_of_a_transaction_releases_the_lock(tmp_path, end):
-    connection = ConnectionHandler({"default": sqlite_config(str(tmp_path / "agents.sqlite3"))})["default"]
+    connection = ConnectionHandler({"default": sqlite_config(str(tmp_path / "agents.sqlite3"), LOCK_TIMEOUT)})[
+        "default"
+    ]
 
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
     path = connection.turn.path

@@ -1,0 +1,44 @@
+"""Values for the setting `DATABASES`."""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+
+def database_config(
+    url: str, data_dir: Path, *, pool_size: int, use_prepared_statements: bool, lock_timeout: int
+) -> dict[str, Any]:
+    """Return PostgreSQL with a connection pool if the URL names it, else SQLite, by default in the data folder."""
+    if not url:
+        return sqlite_config(str(data_dir / "agentcms.sqlite3"), lock_timeout)
+    config: dict[str, Any] = dict(dj_database_url.parse(url))
+    if config["ENGINE"].endswith("sqlite3"):
+        return sqlite_config(config["NAME"], lock_timeout)
+    config["ENGINE"] = "agentcms.db.backends.postgresql"
+    config["DISABLE_SERVER_SIDE_CURSORS"] = not use_prepared_statements  # a pooler in transaction mode loses them
+    config["OPTIONS"] = {
+        **config.get("OPTIONS", {}),
+        # Prepared statements are planned once for each connection. Some poolers do not support them.
+        "server_side_binding": use_prepared_statements,
+        "prepare_threshold": 3 if use_prepared_statements else None,
+        "pool": {"min_size": 1, "max_size": pool_size, "timeout": 10},
+        "options": f"-c lock_timeout={lock_timeout}s",
+    }
+    return config
+
+
+def sqlite_config(name: str, lock_timeout: int) -> dict[str, Any]:
+    """Return SQLite with the database file of this name."""
+    return {
+        "ENGINE": "agentcms.db.backends.sqlite3",
+        "NAME": name,
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "timeout": lock_timeout,
+            # A transaction waits for the write lock at BEGIN. A deferred one would fail at its first write.
+            "transaction_mode": "IMMEDIATE",
+            # FULL: a committed edit survives a power failure.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
+        },
+    }
