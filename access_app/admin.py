@@ -1,6 +1,6 @@
-"""Users, memberships and API keys for staff.
+"""The admin of users, memberships and API keys.
 
-Superusers may all. Other staff keep the members of the owners they manage, and their own keys.
+Superusers may do everything. Other staff manage the members of their teams and their own API keys.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin
+from access_app.forms import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 
 User = get_user_model()
 
 
 def managed_memberships(user: Any) -> QuerySet[Membership]:
-    """The memberships that a member of staff keeps."""
+    """Return the memberships that the user manages."""
     if has_role_everywhere(user, Role.MANAGER):
         return Membership.objects.all()
     return Membership.objects.filter(owner_id__in=owner_ids_for(user, Role.MANAGER))
 
 
 class MembershipForm(forms.ModelForm):
-    """A membership of an owner that the member of staff manages."""
+    """A form that accepts only owners that the user manages."""
 
     user: Any = None
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]
         if not has_role(self.user, Role.MANAGER, owner_id):
-            self.add_error("owner_id", "You may only grant roles for owners that you manage.")
+            self.add_error("owner_id", "You can only add members to teams that you manage.")
         return owner_id
 
 
 class MembershipAccessMixin(StaffAccessMixin):
-    """Grants and takes away roles, for managers of the owner alone."""
+    """A mixin that lets managers of an owner change its memberships."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         return managed_memberships(request.user).select_related("user")
@@ -64,12 +65,14 @@ class MembershipAccessMixin(StaffAccessMixin):
 
 
 def membership_form_for(user: Any) -> type[MembershipForm]:
-    """The form knows who grants."""
+    """Return a form class that has the user."""
     return type("MembershipForm", (MembershipForm,), {"user": user})
 
 
 @admin.register(Membership)
 class MembershipAdmin(MembershipAccessMixin, admin.ModelAdmin):
+    """The page of memberships."""
+
     list_display = ("user", "owner", "role")
     list_filter = ("role",)
     search_fields = ("user__username", "owner_id")
@@ -78,24 +81,26 @@ class MembershipAdmin(MembershipAccessMixin, admin.ModelAdmin):
         return () if obj is None else ("user",)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """By username, as on the team's page: Django's searching select has no name for a screen reader."""
+        """Return a field for the username: the select with search has no name for screen readers."""
         return forms.ModelChoiceField(
             User.objects.all(),
             to_field_name="username",
             label="Username",
             widget=forms.TextInput({"class": "vTextField"}),
-            error_messages={"invalid_choice": "Nobody has this username."},
+            error_messages={"invalid_choice": UNKNOWN_USERNAME_MESSAGE},
         )
 
-    @admin.display(ordering="owner_id")
+    @admin.display(description="Team", ordering="owner_id")
     def owner(self, membership: Membership) -> str:
-        return membership.owner_id or "shared space"
+        return membership.owner_id or SHARED_LABEL
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         return super().get_form(request, obj, change, **{**kwargs, "form": membership_form_for(request.user)})
 
 
 class MembershipInline(MembershipAccessMixin, admin.StackedInline):
+    """The memberships on the page of a user."""
+
     model = Membership
     extra = 0
     fields = (("owner_id", "role"),)
@@ -109,12 +114,12 @@ admin.site.unregister(User)
 
 @admin.register(User)
 class UserAccountAdmin(StaffAccessMixin, UserAdmin):
-    """Superusers keep the users; other staff see them and keep the memberships they manage."""
+    """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     readonly_fields = ("last_login", "date_joined")
-    filter_horizontal = ()  # Django's double lists have no names for a screen reader
+    filter_horizontal = ()  # the two lists of this widget have no names for screen readers
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
@@ -136,18 +141,18 @@ class UserAccountAdmin(StaffAccessMixin, UserAdmin):
         return request.user.is_superuser
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Another's password is a superuser's matter; one's own is changed on the account's page."""
+        """Let superusers set a password. Other users change their own on the account page."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        answer: HttpResponse = super().user_change_password(request, id, form_url)
-        return answer
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        return response
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
-    """Keys without their secrets: each is shown once, when it is made, and can be revoked at any time."""
+    """The page of API keys. A token is shown once, after the key is created."""
 
-    list_display = ("name", "prefix", "user", "cut_to", "created_at", "expires_at", "last_used_at", "valid")
+    list_display = ("name", "prefix", "user", "max_role", "created_at", "expires_at", "last_used_at", "valid")
     list_filter = ("role",)
     search_fields = ("name", "prefix", "user__username")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
@@ -166,7 +171,7 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
 
     formfield_overrides: ClassVar = {
         models.DateTimeField: {
-            "form_class": forms.DateTimeField,  # Django's two fields for a date and a time have one label
+            "form_class": forms.DateTimeField,  # the default has two inputs, for date and time, with one label
             "widget": forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         },
     }
@@ -183,7 +188,7 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         return self.has_module_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False  # a revoked key stays, so that what it did can be read
+        return False  # keys are revoked, not deleted, so that their use can be traced
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
@@ -192,17 +197,19 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         key, token = ApiKey.objects.issue(obj.user, name=obj.name, role=obj.role, expires_at=obj.expires_at)
         obj.pk = key.pk
         obj.prefix = key.prefix
-        messages.warning(request, f"Copy the key now, it is not shown again: {token}")
+        messages.warning(request, f"Copy the key now. It is not shown again: {token}")
 
-    @admin.action(description="Revoke the selected keys")
+    @admin.action(description="Revoke selected keys")
     def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
+        """Revoke keys."""
         for key in keys:
             key.revoke()
-        self.message_user(request, f"Revoked {len(keys)} keys.")
+        count = len(keys)
+        self.message_user(request, "1 key revoked." if count == 1 else f"{count} keys revoked.")
 
-    @admin.display(description="Cut to")
-    def cut_to(self, key: ApiKey) -> str:
-        return key.get_role_display() if key.role else "its user's role"
+    @admin.display(description="Max role")
+    def max_role(self, key: ApiKey) -> str:
+        return key.get_role_display() if key.role else "same as user"
 
     @admin.display(boolean=True)
     def valid(self, key: ApiKey) -> bool:

@@ -1,4 +1,4 @@
-"""Callers of queries that are built once: who asks comes later, as parameters."""
+"""Parameters for queries that are compiled once and run for different users."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any, NamedTuple, Self
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 
-# The parameters of a query that is asked for a caller; `caller_params` has their values.
+# The user parameters of a compiled query; `caller_params` returns their values.
 CALLER_PARAMS = {"user_id": int}
 
 
 class CallerKind(NamedTuple):
-    """What decides how a query looks that is asked for a caller."""
+    """The variant of a query: for users who see all owners, or for members."""
 
     sees_all: bool
 
     @classmethod
     def of(cls, user: Any) -> Self:
+        """Return the kind of a user."""
         return cls(has_role_everywhere(user, Role.VIEWER))
 
 
 def caller_params(user: Any) -> dict[str, Any]:
-    """The caller as parameters."""
+    """Return the user as query parameters."""
     return {"user_id": user.pk}
 
 
 @dataclass(frozen=True)
 class PlaceholderCaller:
-    """A caller while a query is built: a superuser, or a member whose id comes later."""
+    """A user while a query is compiled: a superuser, or a member whose id is a parameter."""
 
     is_superuser: bool
     pk: int
@@ -38,5 +39,5 @@ class PlaceholderCaller:
 
 
 def placeholder_caller(kind: CallerKind, user_id: int) -> Any:
-    """Who stands for every caller of one kind."""
+    """Return the user to compile a query with, for all users of a kind."""
     return PlaceholderCaller(kind.sees_all, user_id)

@@ -41,7 +41,7 @@ class Membership(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
     owner_id = models.CharField(
-        "owner", max_length=128, blank=True, validators=[printable_id], help_text="Blank is the shared space."
+        "team", max_length=128, blank=True, validators=[printable_id], help_text="Blank is Shared."
     )
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
 
@@ -96,7 +96,7 @@ class ApiKey(models.Model):
         max_length=16,
         choices=Role,
         blank=True,
-        help_text="The highest role the key acts with; blank is its user's own.",
+        help_text="The highest role of the key. Blank is the same as its user.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -80,14 +80,14 @@ def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
     key.revoke()
 
-    messages.success(request, f"The key “{key.name}” was revoked. It opens nothing any more.")
+    messages.success(request, f"The key “{key.name}” was revoked. It no longer works.")
     return redirect("account:keys")
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest) -> HttpResponse:
-    """The members of one of the owners that the person manages; for those who manage none, where they are members."""
+    """Show a team that the user manages, and add members. Without such a team, list the user's memberships."""
     owners = managed_owners(request.user)
     if not owners and "owner" not in request.GET:
         return render(
@@ -107,14 +107,15 @@ def team(request: HttpRequest) -> HttpResponse:
 
 
 def render_team(request: HttpRequest, form: MemberForm, owner_id: str, owners: list[str]) -> HttpResponse:
+    """Render the page of a team, with status 422 for an invalid form."""
     context = {
         "nav": "team",
         "form": form,
         "owner_id": owner_id,
         "owners": sorted({*owners, owner_id}),
-        "may_name": has_role_everywhere(request.user, Role.MANAGER),
+        "can_open_any_team": has_role_everywhere(request.user, Role.MANAGER),
         "members": Membership.objects.filter(owner_id=owner_id).select_related("user").order_by("user__username"),
-        "elsewhere": other_memberships(request, owners),
+        "other_memberships": other_memberships(request, owners),
         "roles": Role,
     }
     return render(request, "account/team.html", context, status=422 if form.is_bound else 200)

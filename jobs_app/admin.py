@@ -1,4 +1,4 @@
-"""Jobs for staff: to read, to start and to send again."""
+"""The admin of jobs: staff can view, start and retry them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ROWS = 200
 
 
 class LateFilter(admin.SimpleListFilter):
-    """Jobs that wait too long, or whose worker has died."""
+    """A filter for overdue jobs and jobs whose worker died."""
 
     title = "late"
     parameter_name = "late"
@@ -40,13 +40,13 @@ class LateFilter(admin.SimpleListFilter):
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    """Who asked for what, how far it is, and what came of it."""
+    """The page of jobs."""
 
     change_list_template = "admin/jobs_app/job/change_list.html"
-    list_display = ("kind", "state", "progress", "requested_by", "created_at", "finished_at", "in_time")
+    list_display = ("kind", "state", "progress", "requested_by", "created_at", "finished_at", "on_schedule")
     list_filter = ("state", LateFilter, "kind", "created_at")
     list_select_related = ("requested_by",)
-    actions = ("again",)
+    actions = ("retry",)
     fields = (
         "kind",
         "state",
@@ -69,26 +69,27 @@ class JobAdmin(ReadOnlyAdmin):
         return [path("start/<slug:name>/", start, name="jobs_app_job_start"), *super().get_urls()]
 
     def start(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Start one of the jobs that are on offer."""
+        """Start one of the jobs that staff may start."""
         if not request.user.is_superuser:
             raise PermissionDenied
-        if (offer := runner.staff_jobs.get(name)) is None:
+        if (staff_job := runner.staff_jobs.get(name)) is None:
             raise Http404
-        job = runner.enqueue(offer.kind, offer.parameters, requested_by=request.user)
-        messages.success(request, f"{offer.title}: started. This page shows how far it is.")
+        job = runner.enqueue(staff_job.kind, staff_job.parameters, requested_by=request.user)
+        messages.success(request, f"{staff_job.title}: started. This page shows the progress.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        offers = runner.staff_jobs if request.user.is_superuser else {}
-        return super().changelist_view(request, {**(extra_context or {}), "offers": offers})
+        staff_jobs = runner.staff_jobs if request.user.is_superuser else {}
+        return super().changelist_view(request, {**(extra_context or {}), "staff_jobs": staff_jobs})
 
-    @admin.action(description="Do the selected failed jobs again")
-    def again(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+    @admin.action(description="Retry selected failed jobs")
+    def retry(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+        """Queue the failed ones of the selected jobs again."""
         failed = [job for job in jobs if job.state == Job.State.FAILED]
         for job in failed:
             job.requeue()
         level = messages.SUCCESS if failed else messages.WARNING
-        self.message_user(request, f"Queued {len(failed)} of {len(jobs)} jobs again.", level)
+        self.message_user(request, f"{len(failed)} of {len(jobs)} jobs queued again.", level)
 
     @admin.display(description="Progress")
     def progress(self, job: Job) -> str:
@@ -101,21 +102,22 @@ class JobAdmin(ReadOnlyAdmin):
     def outcome(self, job: Job) -> str:
         return render_result(job.result) if job.result is not None else "–"
 
-    @admin.display(boolean=True, description="In time")
-    def in_time(self, job: Job) -> bool:
+    @admin.display(boolean=True, description="On schedule")
+    def on_schedule(self, job: Job) -> bool:
         return not job.is_late
 
 
 def render_result(result: Any) -> SafeString:
-    """A result as people read it: figures as a list, records as a table, anything else as JSON."""
+    """Return a result as HTML: an object as a list, anything else as JSON."""
     if not isinstance(result, dict):
         return render_json(result)
-    facts = ((spaced_words(name), render_value(value)) for name, value in result.items())
-    return format_html('<dl class="facts">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", facts))
+    items = ((spaced_words(name), render_value(value)) for name, value in result.items())
+    return format_html('<dl class="facts">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", items))
 
 
 def render_value(value: Any) -> SafeString:
-    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+    """Return a value of a result as HTML: records as a table, a file as a link."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return render_table(value)
     if isinstance(value, dict | list) and value:
         return render_json(value)
@@ -125,16 +127,17 @@ def render_value(value: Any) -> SafeString:
 
 
 def render_table(records: list[dict[str, Any]]) -> SafeString:
+    """Return records as a table with at most `MAX_ROWS` rows."""
     names = list(records[0])
     head = format_html_join("", "<th>{}</th>", ((spaced_words(name),) for name in names))
     cells = (
         (format_html_join("", "<td>{}</td>", ((record.get(name, ""),) for name in names)),)
         for record in records[:MAX_ROWS]
     )
-    more = len(records) - MAX_ROWS
     body = format_html_join("", "<tr>{}</tr>", cells)
-    rest = format_html("<p>{} more are not shown.</p>", more) if more > 0 else ""
-    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
+    hidden_count = len(records) - MAX_ROWS
+    note = format_html("<p>{} more are not shown.</p>", hidden_count) if hidden_count > 0 else ""
+    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, note)
 
 
 def render_json(value: Any) -> SafeString:
@@ -142,5 +145,5 @@ def render_json(value: Any) -> SafeString:
 
 
 def spaced_words(name: str) -> str:
-    """`versionNumber` as "Version number"."""
+    """Return a wire name as words: "Version number" for `versionNumber`."""
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).capitalize()

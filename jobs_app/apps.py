@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class JobsConfig(AppConfig):
-    """Long work and how far it has come."""
+    """The application for background jobs."""
 
     name = "jobs_app"
     verbose_name = "Jobs"

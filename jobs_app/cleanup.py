@@ -1,7 +1,7 @@
-"""Every table that grows is kept to an age. An app registers which of its rows are old enough to go:
+"""The clean-up of tables that grow. An app registers a function that returns its expired rows:
 
-@cleaned("sessions")
-def ended_sessions() -> QuerySet[Any]: ...
+@expired_rows("sessions")
+def expired_sessions() -> QuerySet[Any]: ...
 """
 
 from __future__ import annotations
@@ -22,49 +22,50 @@ from jobs_app.runner import job_handler, offer_to_staff
 CLEAN_UP = "clean_up"
 BATCH = 1000
 
-OldRows = Callable[[], QuerySet[Any]]
+ExpiredRows = Callable[[], QuerySet[Any]]
 
-_expired_rows: dict[str, OldRows] = {}
+_expired_rows: dict[str, ExpiredRows] = {}
 _steps: list[Callable[[], None]] = []
 
 offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
 
 
-def expired_rows(name: str) -> Callable[[OldRows], OldRows]:
-    """Register the function that answers with the rows that may go."""
+def expired_rows(name: str) -> Callable[[ExpiredRows], ExpiredRows]:
+    """Register a function that returns the expired rows of a table. The report has them under the name."""
 
-    def register(old: OldRows) -> OldRows:
-        _expired_rows[name] = old
-        return old
+    def register(rows: ExpiredRows) -> ExpiredRows:
+        _expired_rows[name] = rows
+        return rows
 
     return register
 
 
-def cleanup_step(do: Callable[[], None]) -> Callable[[], None]:
-    """Register what else is to be cleaned up, such as files."""
-    _steps.append(do)
-    return do
+def cleanup_step(step: Callable[[], None]) -> Callable[[], None]:
+    """Register a function that cleans up something else, such as files."""
+    _steps.append(step)
+    return step
 
 
 @job_handler(CLEAN_UP)
 def delete_expired_rows(job: Job) -> dict[str, Any]:
-    """Delete what is old enough, a thousand rows in a transaction."""
+    """Delete all expired rows in batches, then run the other steps."""
     removed: dict[str, int] = job.cursor or {}
-    for name, old in sorted(_expired_rows.items()):
+    for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)
-        while count := delete_batch(old):
+        while count := delete_batch(rows):
             removed[name] += count
             job.report_progress(done=sum(removed.values()), cursor=removed)
-    for do in _steps:
-        do()
+    for step in _steps:
+        step()
     return {"removed": removed}
 
 
-def delete_batch(old: OldRows) -> int:
-    """Delete the next rows that are still old when they go; returns how many went."""
-    # The oldest first: in another order each batch would begin by passing over all that is young.
-    keys = list(old().order_by("pk").values_list("pk", flat=True)[:BATCH])
-    return old().filter(pk__in=keys).delete()[0] if keys else 0
+def delete_batch(rows: ExpiredRows) -> int:
+    """Delete the next batch of expired rows and return their number."""
+    # Oldest first: in another order each batch would scan all rows that are not expired.
+    keys = list(rows().order_by("pk").values_list("pk", flat=True)[:BATCH])
+    # Filter again: a row may have changed since.
+    return rows().filter(pk__in=keys).delete()[0] if keys else 0
 
 
 @expired_rows("sessions")
@@ -79,5 +80,5 @@ def old_jobs() -> QuerySet[Any]:
 
 @expired_rows("admin log")
 def old_log_entries() -> QuerySet[Any]:
-    """Who did what in the admin."""
+    """Return the expired log entries of the admin."""
     return LogEntry.objects.filter(action_time__lt=timezone.now() - timedelta(days=settings.ADMIN_LOG_DAYS))

@@ -1,4 +1,4 @@
-"""Long work as rows: the truth about a job is here, a message to a worker only carries its id."""
+"""Background jobs. The database has their state; a message to a worker has only the id of a job."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ MAX_ATTEMPTS = 5
 
 
 def lease_duration() -> timedelta:
-    """A worker that says nothing for so long has died."""
+    """Return the time without progress after which a worker counts as dead."""
     return timedelta(seconds=settings.JOB_LEASE)
 
 
 class LeaseLost(Exception):
-    """The job belongs to another worker now, because this one was silent for longer than its lease."""
+    """Another worker took over the job, because this one did not renew its lease in time."""
 
 
 class JobQuerySet(models.QuerySet["Job"]):
     def due(self) -> Self:
-        """Jobs that wait, or whose worker has died."""
+        """Return the jobs that wait or whose worker died."""
         return self.filter(Q(state=Job.State.QUEUED) | Q(state=Job.State.RUNNING, lease_until__lt=timezone.now()))
 
     def late(self) -> Self:
-        """Jobs that wait for longer than a working worker would let them, or whose worker has died."""
+        """Return the jobs that wait for longer than a lease or whose worker died."""
         now = timezone.now()
         return self.filter(
             Q(state=Job.State.QUEUED, created_at__lt=now - lease_duration())
@@ -38,14 +38,17 @@ class JobQuerySet(models.QuerySet["Job"]):
         )
 
     def for_user(self, user: Any) -> Self:
-        """The jobs that a caller asked for; superusers see all."""
+        """Return the jobs that the user requested, or all for a superuser."""
         if not user.is_authenticated:
             return self.none()
         return self if user.is_superuser else self.filter(requested_by=user)
 
     def claim(self, job_id: Any) -> Job | None:
-        """Take a due job for this worker, or None where another has it; one statement, so that two never both do."""
-        taken = (
+        """Claim a due job for this worker. Return None if another worker has it.
+
+        One UPDATE decides, so two workers can never claim the same job.
+        """
+        claimed = (
             self.due()
             .filter(pk=job_id, attempts__lt=MAX_ATTEMPTS)
             .update(
@@ -55,17 +58,17 @@ class JobQuerySet(models.QuerySet["Job"]):
                 lease_until=timezone.now() + lease_duration(),
             )
         )
-        return self.get(pk=job_id) if taken else None
+        return self.get(pk=job_id) if claimed else None
 
-    def begin(self, kind: str, parameters: dict[str, Any]) -> Job:
-        """A job that this process does from the start, so that no other ever sees it waiting."""
+    def create_claimed(self, kind: str, parameters: dict[str, Any]) -> Job:
+        """Create a job that this process has claimed already, so that no worker can claim it."""
         now = timezone.now()
-        taken = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease_duration()}
-        return self.create(kind=kind, parameters=parameters, **taken)
+        claim = {"state": Job.State.RUNNING, "attempts": 1, "started_at": now, "lease_until": now + lease_duration()}
+        return self.create(kind=kind, parameters=parameters, **claim)
 
 
 class Job(models.Model):
-    """One piece of long work: who asked, how far it is, what came of it."""
+    """A background job with its progress and result."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -82,7 +85,7 @@ class Job(models.Model):
     parameters = models.JSONField(default=dict, editable=False)
     done = models.PositiveIntegerField("progress", default=0, editable=False)
     total = models.PositiveIntegerField(null=True, editable=False)
-    cursor = models.JSONField(null=True, editable=False, help_text="Where the next attempt goes on.")
+    cursor = models.JSONField(null=True, editable=False, help_text="The position where the next attempt continues.")
     result = models.JSONField(null=True, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
@@ -102,45 +105,47 @@ class Job(models.Model):
 
     @property
     def is_late(self) -> bool:
-        """Whether it waits for longer than a working worker would let it, or its worker has died."""
+        """True if the job waits for longer than a lease or its worker died."""
         if self.state == self.State.QUEUED:
             return timezone.now() - self.created_at > lease_duration()
         return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
 
     def requeue(self) -> None:
-        """Queue a job that failed once more; it goes on where it stopped."""
+        """Queue a failed job again. It continues where it stopped."""
         failed = Job.objects.filter(pk=self.pk, state=Job.State.FAILED)
         failed.update(state=Job.State.QUEUED, attempts=0, error="", finished_at=None, created_at=timezone.now())
 
     def report_progress(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
-        """Note how far the work is and keep the lease. Raises Lost where another worker took over."""
-        said = {"done": done, "total": total, "cursor": cursor, "result": result}
+        """Store the progress and renew the lease. Raises LeaseLost if another worker took over."""
+        progress = {"done": done, "total": total, "cursor": cursor, "result": result}
         self._write(
             lease_until=timezone.now() + lease_duration(),
-            **{key: value for key, value in said.items() if value is not None},
+            **{key: value for key, value in progress.items() if value is not None},
         )
 
     def finish(self, result: Any) -> None:
+        """Store the result and mark the job as done."""
         self._write(state=self.State.DONE, result=result, finished_at=timezone.now(), lease_until=None)
 
     def fail(self, error: str) -> None:
+        """Mark the job as failed."""
         self._write(state=self.State.FAILED, error=error, finished_at=timezone.now(), lease_until=None)
 
     def _write(self, **values: Any) -> None:
-        # The claim fences: a worker that lost its lease and wakes up again writes nothing.
+        # The claim is part of the condition: a worker that lost its lease must not overwrite the new one.
         claim = {"attempts": self.attempts, "started_at": self.started_at}
-        mine = Job.objects.filter(pk=self.pk, state=self.State.RUNNING, **claim)
-        if not mine.update(**values):
+        claimed = Job.objects.filter(pk=self.pk, state=self.State.RUNNING, **claim)
+        if not claimed.update(**values):
             raise LeaseLost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():
             setattr(self, name, value)
 
 
 class Heartbeat(models.Model):
-    """When something that must not stop was last seen alive."""
+    """The time when a process that must not stop last ran."""
 
     BEAT: ClassVar = "beat"
-    LATE: ClassVar = timedelta(seconds=90)
+    MAX_AGE: ClassVar = timedelta(seconds=90)
 
     name = models.CharField(primary_key=True, max_length=40)
     at = models.DateTimeField()
@@ -149,11 +154,12 @@ class Heartbeat(models.Model):
         return f"{self.name} at {self.at:%H:%M:%S}"
 
     @classmethod
-    def note(cls, name: str) -> None:
+    def record(cls, name: str) -> None:
+        """Store the current time."""
         cls.objects.update_or_create(name=name, defaults={"at": timezone.now()})
 
     @classmethod
     def age(cls, name: str) -> timedelta | None:
-        """How long ago it was seen; None where it never was."""
+        """Return the time since the last heartbeat, or None without one."""
         at = cls.objects.filter(name=name).values_list("at", flat=True).first()
         return None if at is None else timezone.now() - at

@@ -1,10 +1,10 @@
-"""The kinds of long work: each a function that takes its job, registered by name.
+"""Handlers of background jobs, registered by kind.
 
-    @work("prune_versions")
+    @job_handler("prune_versions")
     def prune(job: Job) -> dict[str, Any]: ...
 
-The function reports progress with `job.report_progress()`, continues from `job.cursor` after a worker died, and
-returns what the job came to.
+A handler reports progress with `job.report_progress()`, continues from `job.cursor` after a crash and returns the
+result of the job.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
 
-PERIOD_OFFSET = 900.0  # seconds; the schedule starts nothing at a quarter past, so that periods begin there
-SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # the namespace of the schedule's jobs
+# Seconds after the hour at which the periods of scheduled jobs begin: beat starts nothing at this time.
+PERIOD_OFFSET = 900.0
+SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids of scheduled jobs
 
 Handler = Callable[[Job], Any]
 
@@ -33,7 +34,7 @@ _handlers: dict[str, Handler] = {}
 
 
 class StaffJob(NamedTuple):
-    """A job that changes nothing of what users made, for staff to start by hand."""
+    """A job that superusers may start in the admin. It changes no user data."""
 
     title: str
     kind: str
@@ -44,7 +45,7 @@ staff_jobs: dict[str, StaffJob] = {}
 
 
 def job_handler(kind: str) -> Callable[[Handler], Handler]:
-    """Register the function that does a kind of job."""
+    """Register the handler of a kind of job."""
 
     def register(handler: Handler) -> Handler:
         _handlers[kind] = handler
@@ -54,44 +55,44 @@ def job_handler(kind: str) -> Callable[[Handler], Handler]:
 
 
 def offer_to_staff(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
-    """Let superusers start such a job from the admin."""
+    """Let superusers start a job in the admin, by a button with this title."""
     staff_jobs[name] = StaffJob(title, kind, parameters or {})
 
 
 def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
-    """Store a job and send it to a worker once it is committed; a broker that is away only delays it."""
+    """Create a job and send it to a worker after the commit. Without a broker it starts later."""
     job = Job.objects.create(kind=kind, parameters=parameters or {}, requested_by=requested_by)
     transaction.on_commit(lambda: send(job), robust=True)
     return job
 
 
 def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
-    """Store a job of the schedule, once in a period of the clock however many beats there are."""
+    """Create and send a scheduled job, at most once in a period, even with several beats. Return None otherwise."""
     slot = int((timezone.now().timestamp() - PERIOD_OFFSET) // period.total_seconds())
-    # The key is the same for everybody, so that the database lets one of them win.
-    job, made = Job.objects.get_or_create(
+    # All beats compute the same primary key, so the database accepts only one job.
+    job, is_new = Job.objects.get_or_create(
         pk=uuid5(SCHEDULE_NAMESPACE, f"{kind} {period} {slot}"), defaults={"kind": kind}
     )
-    if not made:
+    if not is_new:
         return None
     transaction.on_commit(lambda: send(job), robust=True)
     return job
 
 
 def send(job: Job) -> None:
-    """Tell a worker. What goes wrong here is mended by the next beat."""
-    current_app.send_task("jobs_app.tasks.run_job", [str(job.pk)])  # by name: tasks stand above
+    """Send a job to a worker. If this fails, beat sends the job again."""
+    current_app.send_task("jobs_app.tasks.run_job", [str(job.pk)])  # by name: the tasks import this module
 
 
 def run_claimed(job_id: str) -> Job | None:
-    """Do a due job, once: a second message for it finds it taken. A kind of the next release waits for its workers."""
+    """Claim and run a due job. Return None if it is already claimed or its kind is unknown, as in a newer release."""
     job = Job.objects.filter(kind__in=_handlers).claim(job_id)
     return job and _execute(job)
 
 
 def run_now(kind: str, parameters: dict[str, Any]) -> Job:
-    """Store a job and do it at once in this process, as commands do."""
-    return _execute(Job.objects.begin(kind, parameters))
+    """Create a job and run it in this process, for management commands."""
+    return _execute(Job.objects.create_claimed(kind, parameters))
 
 
 def _execute(job: Job) -> Job:
@@ -100,7 +101,7 @@ def _execute(job: Job) -> Job:
     except LeaseLost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
     except Exception as error:
-        if is_transient(error):  # the lease runs out and the job is sent again
+        if is_transient(error):  # the lease expires and beat sends the job again
             log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
         else:
             log.exception("Job %s (%s) failed.", job.pk, job.kind)
@@ -109,18 +110,18 @@ def _execute(job: Job) -> Job:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the machine is to blame, and not the job: the database went away, or a disk is full."""
+    """Return True if another attempt may succeed: the database was unavailable or a disk is full."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return isinstance(error, OperationalError | InterfaceError)
 
 
 def send_due() -> int:
-    """Send what waits again, and give up what no worker survived; returns how many were sent."""
+    """Send all due jobs and fail those without attempts left. Return the number of sent jobs."""
     due = Job.objects.due()
     due.filter(attempts__gte=MAX_ATTEMPTS).update(
         state=Job.State.FAILED,
-        error=f"No worker finished it in {MAX_ATTEMPTS} attempts.",
+        error=f"The job did not finish in {MAX_ATTEMPTS} attempts.",
         finished_at=timezone.now(),
         lease_until=None,
     )

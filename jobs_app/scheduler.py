@@ -1,4 +1,4 @@
-"""The schedule's clock, which says in the database that it is alive."""
+"""The Celery beat scheduler with a heartbeat in the database."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ HEARTBEAT_INTERVAL = 10.0  # seconds
 
 
 class HeartbeatScheduler(PersistentScheduler):
-    """Celery's own scheduler, seen from /readyz."""
+    """The scheduler of Celery, which also writes the heartbeat that /readyz checks."""
 
-    noted_at = float("-inf")
+    heartbeat_at = float("-inf")
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
-        if time.monotonic() - self.noted_at >= HEARTBEAT_INTERVAL:
-            self.noted_at = time.monotonic()
+        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL:
+            self.heartbeat_at = time.monotonic()
             write_heartbeat()
         return super().tick(*args, **kwargs)
 
 
 def write_heartbeat() -> None:
-    """Write the heartbeat; a database that is away must not stop the clock."""
+    """Write the heartbeat. An unavailable database must not stop the scheduler."""
     try:
-        Heartbeat.note(Heartbeat.BEAT)
+        Heartbeat.record(Heartbeat.BEAT)
     except Error as error:
         log.warning("The heartbeat of beat could not be written: %s.", type(error).__name__)
     finally:

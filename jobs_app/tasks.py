@@ -1,4 +1,4 @@
-"""What the broker carries: the ids of jobs, and the beat that sends them again."""
+"""Celery tasks that run and schedule jobs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jobs_app.cleanup import CLEAN_UP
 
 @shared_task
 def run_job(job_id: str) -> None:
-    """Do one job."""
+    """Run a job."""
     runner.run_claimed(job_id)
 
 
 @shared_task
 def send_due_jobs() -> None:
-    """Send every job again that waits for a worker."""
+    """Send all jobs that wait for a worker."""
     runner.send_due()
 
 
 @shared_task
 def clean_up() -> None:
-    """Start the nightly clean-up, once however many beats there are."""
+    """Start the nightly clean-up, once even with several beats."""
     runner.enqueue_once_per(CLEAN_UP, timedelta(hours=12))

@@ -94,7 +94,7 @@ def check_beat() -> str:
     age = Heartbeat.age(Heartbeat.BEAT)
     if age is None:
         return "never seen"
-    return OK if age <= Heartbeat.LATE else f"last seen {int(age.total_seconds())} s ago"
+    return OK if age <= Heartbeat.MAX_AGE else f"last seen {int(age.total_seconds())} s ago"
 
 
 CHECKS: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""The addresses of jobs below /api."""
+"""The URLs of jobs below /api."""
 
 from django.urls import path
 

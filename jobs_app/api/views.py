@@ -1,4 +1,4 @@
-"""Jobs over HTTP."""
+"""API views of jobs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from jobs_app.models import Job
 
 
 class JobView(JSONView):
-    """How far a job of the caller's is, and what came of it."""
+    """The progress and result of a job that the user requested."""
 
     def get(self, request: Request, job_id: str) -> HttpResponse:
         return job_response(get_job(request, job_id))
 
 
 def get_job(request: Request, job_id: str) -> Job:
-    known: Any = parse_uuid(job_id)  # no job has the id None
-    job = Job.objects.for_user(request.user).filter(pk=known).first()
+    """Return a job that the user may see. Raises NotFound."""
+    pk: Any = parse_uuid(job_id)  # no job has the id None
+    job = Job.objects.for_user(request.user).filter(pk=pk).first()
     if job is None:
         raise NotFound(f"Job with id {job_id} not found")
     return job
 
 
 def job_payload(job: Job) -> dict[str, Any]:
+    """Return a job as the API shows it."""
     return {
         "id": job.pk,
         "kind": job.kind,
@@ -45,4 +47,5 @@ def job_payload(job: Job) -> dict[str, Any]:
 
 
 def job_response(job: Job, status: int = 200) -> HttpResponse:
+    """Return a response with a job."""
     return HttpResponse(encode_json(job_payload(job)), "application/json", status)

@@ -21,7 +21,7 @@ def test_a_manager_grants_roles_for_the_own_owner_only(client):
     refused = client.post(reverse(ADD_MEMBER), {"user": user.username, "owner_id": "south", "role": "editor"})
 
     assert granted.status_code == 302
-    assert "owners that you manage" in refused.content.decode()
+    assert "teams that you manage" in refused.content.decode()
     assert list(user.memberships.values_list("owner_id", flat=True)) == ["north"]
 
 
@@ -81,7 +81,7 @@ def test_the_membership_inline_grants_roles_for_the_own_owner_only(client):
 
     answer = client.post(reverse("admin:auth_user_change", args=[user.pk]), inline)
 
-    assert "owners that you manage" in answer.content.decode()
+    assert "teams that you manage" in answer.content.decode()
     assert user.memberships.count() == 0
 
 

@@ -107,7 +107,7 @@ def test_a_deleted_membership_grants_nothing(agents):
 
 
 def test_the_error_names_the_required_role_and_the_owner():
-    with pytest.raises(RoleRequired, match=r"This needs the role publisher for owner bar\. Save a draft\."):
+    with pytest.raises(RoleRequired, match=r"This needs the Publisher role in bar\. Save a draft\."):
         require_role(member(Role.EDITOR, "bar"), Role.PUBLISHER, "bar", "Save a draft.")
 
 

@@ -118,7 +118,7 @@ def test_a_failed_job_can_be_requeued(client, staff):
     failed = Job.objects.create(kind="prune_versions", state="failed", error="Gone.")
     done = Job.objects.create(kind="prune_versions", state="done")
 
-    client.post(LIST, {"action": "again", "_selected_action": [failed.pk, done.pk]})
+    client.post(LIST, {"action": "retry", "_selected_action": [failed.pk, done.pk]})
 
     assert {job.pk: job.state for job in Job.objects.all()} == {failed.pk: "queued", done.pk: "done"}
 

@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from access_app.models import ApiKey
+from access_app.role import Role
 from agents_app.models import Agent
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -202,7 +203,7 @@ def test_each_role_is_allowed_exactly_its_actions(agent, who):
         assert answer.status_code == status, (case, answer.body)
         assert everything() == before, case
         if status == 403:
-            assert f"needs the role {case.role}" in answer.body["error"]
+            assert f"needs the {Role(case.role).label} role" in answer.body["error"]
         if status == 404:
             assert answer.body["error"] == "Stored agent with id it not found"
         if status == 401:

@@ -70,7 +70,7 @@ def test_too_many_attempts_are_refused_before_the_password_is_hashed(client, use
     answer = sign_in(client)
 
     assert answer.status_code == 429
-    assert "Too many tries to sign in. Wait 5 minutes and try again." in answer.content.decode()
+    assert "Too many sign-in attempts. Wait 5 minutes and try again." in answer.content.decode()
     assert int(answer["Retry-After"]) <= throttling_sign_in.WINDOW
 
 

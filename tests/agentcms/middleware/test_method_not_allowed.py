@@ -21,7 +21,7 @@ def test_get_of_a_post_view_is_a_405_page(publisher, address):
 
     assert answer.status_code == 405
     assert answer.headers["Allow"] == "POST"
-    assert "Nothing was done" in answer.content.decode()
+    assert "This page cannot be opened directly" in answer.content.decode()
 
 
 def test_other_methods_have_no_page(publisher, agent):

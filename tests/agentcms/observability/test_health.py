@@ -23,7 +23,7 @@ def nothing_remembered(monkeypatch):
 
 @pytest.fixture
 def beating():
-    Heartbeat.note(Heartbeat.BEAT)
+    Heartbeat.record(Heartbeat.BEAT)
 
 
 def ready(client, query=""):

@@ -31,7 +31,7 @@ def test_each_row_has_its_result():
 
     assert [(result.done, result.sentence) for result in answer.context["results"]] == [
         (True, "Deleted with its history."),
-        (False, "This needs the role publisher for owner newsroom."),
+        (False, "This needs the Publisher role in newsroom."),
         (False, "It is no longer there."),
     ]
     assert set(Agent.objects.values_list("pk", flat=True)) == {theirs.pk, hidden.pk}

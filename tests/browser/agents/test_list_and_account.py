@@ -55,7 +55,7 @@ def test_a_key_is_created_and_revoked(visit):
     visitor = visit()
     page = visitor.goto("/account/keys")
     name = f"Export {uuid.uuid4().hex[:6]}"
-    page.get_by_label("What it is for").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Create key").click()
     expect(page.locator("#token")).to_contain_text("acms_")
 

@@ -96,7 +96,7 @@ def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, serv
     broke = served.manage("shell", "--no-imports", "-c", code)
     page.route("**/broke", lambda route: route.fulfill(status=500, content_type="text/html", body=broke))
     page.goto(f"{served.base_url}/broke")
-    expect(page.get_by_role("heading")).to_have_text("Something broke on our side")
+    expect(page.get_by_role("heading")).to_have_text("Server error")
     found["500"] = broken(page, axe)
 
     assert {name: faults for name, faults in found.items() if faults} == {}

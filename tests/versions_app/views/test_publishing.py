@@ -175,7 +175,7 @@ def test_a_missing_role_is_named(drafted, role, name, more, needed):
     response = act(browser(member(role)), name, drafted, *more)
 
     assert response.status_code == 403
-    assert f"This needs the role {needed} for the shared space." in response.content.decode()
+    assert f"This needs the {needed.capitalize()} role in Shared." in response.content.decode()
     assert stand(drafted) == (3, 4, [1, 2, 3, 4])
 
 
