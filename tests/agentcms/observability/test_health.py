@@ -78,7 +78,7 @@ def test_readiness_names_an_unavailable_broker(client, beating):
 
 def test_readiness_names_unapplied_migrations(client, beating):
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0002_heartbeat'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0003_reword_labels'")
 
     status, checks = ready(client)
 
