@@ -4,7 +4,7 @@ A save of an agent, by `Agent.save()` or `Agent.edit()`, does the following in o
 
 1. Lock the row. Send `pre_save`.
 2. Send `agent_saving`: `record_version` adds the new version, the pointers and the activation to the write of the row.
-3. Send `version_saving`: `prune_versions` adds the deletion of versions over the limit.
+3. Send `version_saving`: `prune_surplus` adds the deletion of versions over the limit.
 4. Write everything at once.
 5. Send `post_save` of the activation, the version and the agent. Every receiver reads what was written.
 
@@ -33,7 +33,7 @@ def record_version(write: AgentWrite, **kwargs: Any) -> None:
 
 
 @receiver(version_saving)
-def prune_versions(write: AgentWrite, **kwargs: Any) -> None:
+def prune_surplus(write: AgentWrite, **kwargs: Any) -> None:
     """Prune the oldest versions of an agent that may have more than the limit."""
     if write.row.last_version_number > settings.AGENT_VERSION_LIMIT:  # numbers are never reused
         prune_in_batch(write.row.pk, write)

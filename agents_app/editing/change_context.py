@@ -22,7 +22,7 @@ class Source(models.TextChoices):
     """The interface through which a change is made."""
 
     CODE = "code", "Code"
-    PAGE = "page", "Page"
+    PAGE = "page", "Editor"
     API = "api", "API"
     ADMIN = "admin", "Admin"
     IMPORT = "import", "Import"

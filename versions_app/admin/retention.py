@@ -20,7 +20,7 @@ from versions_app.models.retention_rule import RetentionRule
 class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
     """Retention rules. Managers see and change the rules of their own teams."""
 
-    list_display = ("owner", "versions", "days")
+    list_display = ("team", "versions", "days")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionRule]:
         rules = super().get_queryset(request)
@@ -55,5 +55,5 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
         return self.has_view_permission(request, obj)
 
     @admin.display(ordering="owner_id")
-    def owner(self, rule: RetentionRule) -> str:
+    def team(self, rule: RetentionRule) -> str:
         return rule.owner_id or "Shared"

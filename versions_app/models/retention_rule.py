@@ -20,30 +20,30 @@ class RetentionRule(models.Model):
     """
 
     owner_id = models.CharField(
-        "owner",
+        "team",
         max_length=128,
         blank=True,
         unique=True,
         validators=[printable_id],
-        help_text="Blank is the shared space.",
+        help_text="Leave blank for Shared.",
     )
     versions = models.PositiveIntegerField(
-        "versions kept",
+        "max versions",
         null=True,
         blank=True,
         validators=[MinValueValidator(MIN_VERSIONS)],
-        help_text="Per agent. Blank is AGENT_VERSION_LIMIT.",
+        help_text="Per agent. The default is AGENT_VERSION_LIMIT.",
     )
     days = models.PositiveIntegerField(
-        "days kept",
+        "max age in days",
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Older versions go every night. Blank is AGENT_VERSION_DAYS.",
+        help_text="Older versions are removed every night. The default is AGENT_VERSION_DAYS.",
     )
 
     class Meta:
         ordering: ClassVar = ["owner_id"]
 
     def __str__(self) -> str:
-        return f"Retention of {self.owner_id or 'the shared space'}"
+        return f"Retention rule of {self.owner_id or 'Shared'}"
