@@ -1,4 +1,4 @@
-"""What of an agent's parts comes with running it. A memory's target makes a capability of pydantic-ai."""
+"""Registration of the built-in memory. The target of a memory returns a capability of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agents_app.registry import Entry, Kind, registry
 
 
 def last_messages() -> Any:
-    from runs_app.memory.last_messages import LastMessages  # it imports pydantic-ai, which is heavy
+    from runs_app.memory.last_messages import LastMessages  # imports pydantic-ai, which is heavy
 
     return LastMessages()
 

@@ -2,15 +2,15 @@ from django.apps import AppConfig
 
 
 class RunsConfig(AppConfig):
-    """Running stored agents."""
+    """Configuration of the app that runs agents."""
 
     name = "runs_app"
     verbose_name = "Runs"
 
     def ready(self) -> None:
         from agents_app.registry import Kind, registry
-        from runs_app import signals  # noqa: F401  importing it connects the receivers
-        from runs_app.building import workflows  # noqa: F401  importing it registers the job of workflows
+        from runs_app import signals  # noqa: F401  connects the receivers
+        from runs_app.building import workflows  # noqa: F401  registers the job handler of workflows
         from runs_app.providers import table
 
         registry.staff_entries[Kind.MODEL_PROVIDER] = table.staff_entries

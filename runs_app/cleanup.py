@@ -1,4 +1,4 @@
-"""How long runs and conversations are kept."""
+"""Cleanup of old runs and conversations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from runs_app.models import AgentRun, Thread
 
 @expired_rows("runs")
 def expired_runs() -> QuerySet[Any]:
-    """Runs that ended long ago; a child goes with its parent."""
+    """Return runs that ended more than RUN_DAYS ago. Child runs are deleted with their parents."""
     return AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_DAYS))
 
 
 @expired_rows("threads")
 def expired_threads() -> QuerySet[Any]:
-    """Conversations in which nobody has said anything for long."""
+    """Return conversations without a new message for THREAD_DAYS."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))

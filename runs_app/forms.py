@@ -1,4 +1,4 @@
-"""The forms of Try it."""
+"""Forms of the playground."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from django.conf import settings
 
 from agents_app.forms.fields import RawTextField
 
-MAX_SAVED_INPUTS = 50  # that one person keeps for one agent
+MAX_SAVED_INPUTS = 50  # of one user for one agent
+REQUIRED_MESSAGE = "Enter a message."
 
 
 class MessageForm(forms.Form):
-    """What is asked. Line breaks and blanks stay as they were typed."""
+    """Form of a message. White space is preserved."""
 
     message = RawTextField(
         widget=forms.Textarea(
             attrs={
                 "rows": 3,
-                "placeholder": "Ask what its users would ask",
+                "placeholder": "Type a message",
                 "data-search": True,
             }
         ),
-        error_messages={"required": "Write a message first."},
+        error_messages={"required": REQUIRED_MESSAGE},
     )
 
     def clean_message(self) -> str:
         text: str = self.cleaned_data["message"]
         if len(text.encode()) > settings.RUN_MAX_INPUT:
-            raise forms.ValidationError(f"A message has at most {settings.RUN_MAX_INPUT // 1024:,} KB.")
+            raise forms.ValidationError(f"A message must not exceed {settings.RUN_MAX_INPUT // 1024:,} KB.")
         if not text.strip():
-            raise forms.ValidationError("Write a message first.")
+            raise forms.ValidationError(REQUIRED_MESSAGE)
         return text
 
 
 class SavedInputForm(MessageForm):
-    """A message to be kept under a name."""
+    """Form of a saved input: a message with a name."""
 
     input_name = forms.CharField(
-        label="Name", max_length=100, error_messages={"required": "Give the input a name to find it by."}
+        label="Name", max_length=100, error_messages={"required": "Enter a name for the input."}
     )

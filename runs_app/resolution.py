@@ -1,4 +1,4 @@
-"""Which configuration of an agent runs: live by default, its draft, a version of it, or a text nobody saved."""
+"""Resolution of an agent to the configuration that runs: live, draft, a version, unsaved text, or code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_versio
 
 @dataclass(frozen=True)
 class ResolvedAgent:
-    """An agent as one of its configurations, ready to be built and run."""
+    """An agent with one of its configurations, ready to be built and run."""
 
     id: str
     name: str
@@ -47,12 +47,12 @@ class ResolvedAgent:
 
     @classmethod
     def from_version(cls, agent: Agent, target: Target, version: AgentVersion) -> ResolvedAgent:
-        return cls._shown(agent, target, version.snapshot, version.pk, version.version_number)
+        return cls._from_agent(agent, target, version.snapshot, version.pk, version.version_number)
 
     @classmethod
     def unsaved(cls, agent: Agent, configuration: Mapping[str, Any]) -> ResolvedAgent:
-        """The text in an editor, as an agent."""
-        return cls._shown(agent, Target.UNSAVED, configuration)
+        """Return the agent with the unsaved text of an editor."""
+        return cls._from_agent(agent, Target.UNSAVED, configuration)
 
     @classmethod
     def from_registry(cls, entry: Entry) -> ResolvedAgent:
@@ -62,52 +62,55 @@ class ResolvedAgent:
 
     @classmethod
     def from_run(cls, run: AgentRun) -> ResolvedAgent:
-        """What a run began with."""
-        said = run.configuration
+        """Return the agent with the configuration that a run stores."""
+        snapshot = run.configuration
         source = "code" if run.target == Target.CODE else "stored"
-        name, description = said.get("name", ""), said.get("description", "")
+        name, description = snapshot.get("name", ""), snapshot.get("description", "")
         version = (run.version_id, run.version_number)
-        return cls(run.agent_key, name, description, run.owner_id, said, source, run.target, *version)
+        return cls(run.agent_key, name, description, run.owner_id, snapshot, source, run.target, *version)
 
     @classmethod
-    def _shown(cls, agent: Agent, target: Target, said: Mapping[str, Any], *version: Any) -> ResolvedAgent:
-        name, description = said.get("name", agent.name), said.get("description", "")
-        return cls(agent.pk, name, description, agent.owner_id, said, "stored", target, *version)
+    def _from_agent(cls, agent: Agent, target: Target, snapshot: Mapping[str, Any], *version: Any) -> ResolvedAgent:
+        name, description = snapshot.get("name", agent.name), snapshot.get("description", "")
+        return cls(agent.pk, name, description, agent.owner_id, snapshot, "stored", target, *version)
 
     def build(self) -> BuiltAgent:
-        """The agent that runs. Raises CannotBuild.
+        """Return the agent of pydantic-ai. Raise AgentBuildError.
 
-        Live and draft ones are kept under their version, which never changes, and whatever else they are made of: so
-        no process needs to be told when something moves. One that somebody asked for by its version is built anew.
+        Live and draft agents are cached. The key contains all that they are built from, so no entry becomes stale.
         """
-        known = self._known_agents()
+        sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
-            return self._built(known)
-        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sorted(known.items()))
-        return _built_agents.get_or_create(key, lambda: self._built(known))
+            return self._build(sub_agents)
+        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sorted(sub_agents.items()))
+        return _built_agents.get_or_create(key, lambda: self._build(sub_agents))
 
-    def missing(self) -> list[MissingReference]:
-        """What the configuration names and nothing registered; it runs without."""
-        return find_missing_references(referenced_keys(self.configuration), self._known_agents())
+    def missing_references(self) -> list[MissingReference]:
+        """Return the references that are not registered. The agent runs without them."""
+        return find_missing_references(referenced_keys(self.configuration), self._stored_sub_agents())
 
-    def _built(self, known: Mapping[str, Any]) -> BuiltAgent:
-        from runs_app.building.agent import build  # it imports pydantic-ai, which is heavy
+    def _build(self, sub_agents: Mapping[str, Any]) -> BuiltAgent:
+        from runs_app.building.agent import build  # imports pydantic-ai, which is heavy
 
-        texts = AgentVersion.objects.in_bulk(known.values()) if known else {}
-        descriptions = {key: str(texts[live].snapshot["description"]) for key, live in known.items() if live in texts}
+        versions = AgentVersion.objects.in_bulk(sub_agents.values()) if sub_agents else {}
+        descriptions = {
+            key: str(versions[live_id].snapshot["description"])
+            for key, live_id in sub_agents.items()
+            if live_id in versions
+        }
         return build(self.configuration, known_agents=descriptions)
 
-    def _known_agents(self) -> dict[str, Any]:
-        """The stored agents among those it names that it may ask, with their live versions."""
-        named = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
-        if not named:
+    def _stored_sub_agents(self) -> dict[str, Any]:
+        """Return the ids of the live versions of the stored sub-agents that the agent may use, by key."""
+        keys = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
+        if not keys:
             return {}
-        usable = Agent.objects.with_ids(named).usable_by(self.owner_id).filter(active_version__isnull=False)
+        usable = Agent.objects.with_ids(keys).usable_by(self.owner_id).filter(active_version__isnull=False)
         return dict(usable.order_by("pk").values_list("pk", "active_version_id"))
 
 
 class AgentResolver:
-    """The agents that can run: those that are stored, and those that live in code."""
+    """The agents that can run: stored agents and agents in code."""
 
     @overload
     def get(
@@ -143,69 +146,67 @@ class AgentResolver:
         status: str = "published",
         raw: bool = False,
     ) -> ResolvedAgent | dict[str, Any]:
-        """An agent, live unless another version or `status="draft"` is asked for; `raw` is its configuration alone.
+        """Return an agent: the live version by default. With `raw`, return only its configuration.
 
-        A user sees what it may see; None is trusted code. Raises Agent.DoesNotExist, or AgentVersion.DoesNotExist
-        where the version is none of this agent's.
+        `user` is None for trusted code. Raise Agent.DoesNotExist if the user may not see the agent, and
+        AgentVersion.DoesNotExist if it has no such version.
         """
-        found = self._find(agent_id, user, version_id, version_number, status)
-        return dict(found.configuration) if raw else found
+        agent = self._resolve(agent_id, user, version_id, version_number, status)
+        return dict(agent.configuration) if raw else agent
 
     def list(
         self, user: Any = None, *, status: str = "published", start: int = 0, stop: int | None = None
     ) -> list[ResolvedAgent]:
-        """The agents that the user may see, by name, or some of them; those in code follow what begins the list."""
+        """Return the agents that a user may see, by name. Agents in code are only added to a list from the start."""
         pointer, target = POINTERS[status]
-        agents = self._seen(user).filter(active_version__isnull=False).order_by("name", "pk")
+        agents = self._visible(user).filter(active_version__isnull=False).order_by("name", "pk")
         rows = agents.select_related(pointer)[start:stop]
         stored = [ResolvedAgent.from_version(row, target, getattr(row, pointer)) for row in rows]
         return stored if start else [*stored, *self._in_code(agents)]
 
     def _in_code(self, agents: Any) -> Iterator[ResolvedAgent]:
-        """Those that live in code and whose id none of these agents has."""
+        """Return the agents in code whose ids no stored agent has."""
         entries = registry.entries(Kind.AGENT)
         taken = set(agents.filter(pk__in=[entry.key for entry in entries]).values_list("pk", flat=True))
         return (ResolvedAgent.from_registry(entry) for entry in entries if entry.key not in taken)
 
     def sub_agent(self, key: str, owner_id: str) -> ResolvedAgent:
-        """What an agent of this owner means by a sub-agent's key. Raises Agent.DoesNotExist."""
+        """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist."""
         if (entry := registry.get(Kind.AGENT, key)) is not None:
             return ResolvedAgent.from_registry(entry)
         agents = Agent.objects.usable_by(owner_id).with_versions()
-        return ResolvedAgent.from_version(*self._pointed(agents.get(pk=key), "published"))
+        return self._from_pointer(agents.get(pk=key), "published")
 
-    def _find(
+    def _resolve(
         self, agent_id: str, user: Any, version_id: Any, version_number: int | None, status: str
     ) -> ResolvedAgent:
-        agent = self._seen(user).with_versions().filter(pk=agent_id, active_version__isnull=False).first()
-        given = {"pk": version_id, "version_number": version_number}
-        named = {name: value for name, value in given.items() if value is not None}
+        agent = self._visible(user).with_versions().filter(pk=agent_id, active_version__isnull=False).first()
+        values = {"pk": version_id, "version_number": version_number}
+        filters = {name: value for name, value in values.items() if value is not None}
         if agent is not None:
-            return (
-                self._versioned(agent, named) if named else ResolvedAgent.from_version(*self._pointed(agent, status))
-            )
+            return self._at_version(agent, filters) if filters else self._from_pointer(agent, status)
         entry = registry.get(Kind.AGENT, agent_id)
         if entry is None:
             raise Agent.DoesNotExist(f"There is no agent '{agent_id}'.")
-        if named:
-            raise AgentVersion.DoesNotExist(f"Agent '{agent_id}' lives in code and has no versions.")
+        if filters:
+            raise AgentVersion.DoesNotExist(f"Agent '{agent_id}' is defined in code and has no versions.")
         return ResolvedAgent.from_registry(entry)
 
-    def _versioned(self, agent: Agent, named: dict[str, Any]) -> ResolvedAgent:
+    def _at_version(self, agent: Agent, filters: dict[str, Any]) -> ResolvedAgent:
         try:
-            version = AgentVersion.objects.filter(agent=agent, **named).first()
-        except (ValidationError, ValueError, OverflowError):  # it can be no id, or no number
+            version = AgentVersion.objects.filter(agent=agent, **filters).first()
+        except (ValidationError, ValueError, OverflowError):  # an invalid id or number
             version = None
         if version is None:
             raise AgentVersion.DoesNotExist(f"Agent '{agent.pk}' has no such version.")
         return ResolvedAgent.from_version(agent, Target.VERSION, version)
 
-    def _seen(self, user: Any) -> Any:
+    def _visible(self, user: Any) -> Any:
         return Agent.objects.all() if user is None else Agent.objects.for_user(user)
 
-    def _pointed(self, agent: Agent, status: str) -> tuple[Agent, Target, AgentVersion]:
+    def _from_pointer(self, agent: Agent, status: str) -> ResolvedAgent:
         pointer, target = POINTERS[status]
-        return agent, target, getattr(agent, pointer)
+        return ResolvedAgent.from_version(agent, target, getattr(agent, pointer))
 
 
 stored_agents = AgentResolver()

@@ -1,4 +1,4 @@
-"""Scorers look at an answer after it was given, in a worker: nobody waits for them."""
+"""Scores of answers, which a worker computes in a job after the run."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SCORE_RUN = "score_run"
 
 
 def enqueue_scoring(run: AgentRun) -> Job | None:
-    """Have the scorers of a run's agent whose turn it is look at the answer."""
-    asked = run.configuration.get("scorers") or {}
+    """Enqueue a job with the scorers that are sampled for a run. Return None if there are none."""
+    scorers = run.configuration.get("scorers") or {}
     with transaction.atomic():
-        chosen = [key for key, said in asked.items() if is_sampled(run, key, (said or {}).get("sampling") or {})]
-        if not chosen:
+        keys = [key for key, options in scorers.items() if is_sampled(run, key, (options or {}).get("sampling") or {})]
+        if not keys:
             return None
-        return runner.enqueue(SCORE_RUN, {"run": str(run.pk), "scorers": chosen}, requested_by=run.requested_by)
+        return runner.enqueue(SCORE_RUN, {"run": str(run.pk), "scorers": keys}, requested_by=run.requested_by)
 
 
 def is_sampled(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
-    """Whether it is a scorer's turn: always, for a share of the runs, or for one of so many."""
+    """Return True if a scorer scores this run. Sampling is by ratio, by count, or absent."""
     if sampling.get("type") == "ratio":
         return sampling_fraction(run.pk, key) < sampling["rate"]
     if sampling.get("type") == "count":
@@ -42,38 +42,38 @@ def is_sampled(run: AgentRun, key: str, sampling: Mapping[str, Any]) -> bool:
 
 
 def sampling_fraction(run_id: UUID, key: str) -> float:
-    """A number from 0 to below 1 that a run and a scorer always have: asking twice changes nothing."""
+    """Return a number from 0 to below 1 that is constant for a run and a scorer."""
     digest = hashlib.sha256(f"{run_id} {key}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
 def next_count(run: AgentRun, key: str) -> int:
-    """How many answers of its agent the scorer has seen with this one; one in code has no row to count on."""
-    if run.agent_id is None:
+    """Increment the number of answers of the agent that the scorer has received, and return it."""
+    if run.agent_id is None:  # an agent in code has no row with a count
         return int(sampling_fraction(run.pk, key) * 2**31)
     ScorerCount.objects.get_or_create(agent_id=run.agent_id, scorer=key)
-    mine = ScorerCount.objects.filter(agent_id=run.agent_id, scorer=key)
-    mine.update(seen=F("seen") + 1)  # it locks the row, so that two answers never have one number
-    return mine.values_list("seen", flat=True).get()
+    count = ScorerCount.objects.filter(agent_id=run.agent_id, scorer=key)
+    count.update(seen=F("seen") + 1)  # locks the row, so that each answer has its own number
+    return count.values_list("seen", flat=True).get()
 
 
 @runner.job_handler(SCORE_RUN)
 def score_run(job: Job) -> dict[str, Any]:
-    """Score one answer; a scorer that scored it before is not asked again."""
+    """Score one answer. Scores of an earlier attempt of the job are kept."""
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
     if run is None:
         return {"scored": 0}
-    known = set(run.scores.values_list("scorer", flat=True))
-    left = [key for key in job.parameters["scorers"] if key not in known]
-    for done, key in enumerate(left, 1):
+    existing = set(run.scores.values_list("scorer", flat=True))
+    remaining = [key for key in job.parameters["scorers"] if key not in existing]
+    for done, key in enumerate(remaining, 1):
         score, error = compute_score(run, key)
         Score.objects.get_or_create(run=run, scorer=key, defaults={"score": score, "error": error})
-        job.report_progress(done=done, total=len(left))
-    return {"scored": len(left)}
+        job.report_progress(done=done, total=len(remaining))
+    return {"scored": len(remaining)}
 
 
 def compute_score(run: AgentRun, key: str) -> tuple[float | None, str]:
-    """What a scorer says of an answer: a score, or why there is none."""
+    """Return a score and a blank error, or None and an error message."""
     entry = registry.get(Kind.SCORER, key)
     if entry is None:
         log.warning("Run %s: no scorer is registered as '%s'.", run.pk, key)
@@ -86,7 +86,7 @@ def compute_score(run: AgentRun, key: str) -> tuple[float | None, str]:
 
 
 def scorer_arguments(target: Any, run: AgentRun) -> dict[str, Any]:
-    """What a scorer may ask for, by the names of its parameters: the answer, what was asked, the whole run."""
-    said = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
-    known = {"answer": run.output, "question": "\n".join(said), "run": run}
-    return {name: known[name] for name in inspect.signature(target).parameters if name in known}
+    """Return the arguments of a scorer. Its parameters may be `answer`, `question` and `run`."""
+    texts = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
+    available = {"answer": run.output, "question": "\n".join(texts), "run": run}
+    return {name: available[name] for name in inspect.signature(target).parameters if name in available}

@@ -1,4 +1,4 @@
-"""What a save sets off here."""
+"""Signal receivers of this app."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from runs_app.providers import table
 
 
 @receiver([post_save, post_delete], sender=ModelProvider)
-def invalidate_providers(**said: Any) -> None:
-    """Let this process believe a change of the providers at once; the others do within a second."""
+def invalidate_providers(**kwargs: Any) -> None:
+    """Apply a change of providers in this process at once. Other processes apply it within a second."""
     table.invalidate()
 
 
 @receiver(pre_delete, sender=Agent)
-def lock_unfinished_runs(instance: Agent, **said: Any) -> None:
-    """Keep whoever carries a run of the agent from adding events while it is deleted with its runs."""
+def lock_unfinished_runs(instance: Agent, **kwargs: Any) -> None:
+    """Lock the unfinished runs of an agent, so that no process adds events while they are deleted with it."""
     list(AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update().values_list("pk"))

@@ -1,4 +1,4 @@
-"""The addresses of the pages of runs."""
+"""URLs of the pages of runs and the playground."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The agents that can run, as the published client reads them: by id, with what each of them uses."""
+"""Representation of running agents in the API, as the published client expects it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runs_app.resolution import ResolvedAgent
 AgentBody = dict[str, Any]
 
 
-# What the client reads of every agent and no agent here has.
+# The client expects these fields. This application has no such features.
 UNSUPPORTED_FIELDS: AgentBody = {
     "modelVersion": "v2",
     "modelList": None,
@@ -26,25 +26,25 @@ UNSUPPORTED_FIELDS: AgentBody = {
 
 
 def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
-    """An agent as its configuration has it; `partial` leaves out the schemas of its tools."""
-    said = agent.configuration
-    model = said["model"]
+    """Return the body of an agent. `partial` leaves out the schemas of its tools."""
+    snapshot = agent.configuration
+    model = snapshot["model"]
     return {
         "id": agent.id,
         "name": agent.name,
         "description": agent.description,
-        "instructions": said.get("instructions") or "",
+        "instructions": snapshot.get("instructions") or "",
         "provider": model["provider"],
         "modelId": model["name"],
-        "tools": entry_bodies(Kind.TOOL, said.get("tools"), partial)
-        | integration_tool_bodies(said.get("integrationTools")),
-        "workflows": entry_bodies(Kind.WORKFLOW, said.get("workflows"), partial),
-        "agents": {key: {"id": key, "name": entry_name(Kind.AGENT, key)} for key in said.get("agents") or []},
-        "inputProcessors": processor_bodies(said.get("inputProcessors")),
-        "outputProcessors": processor_bodies(said.get("outputProcessors")),
-        "supportsMemory": bool(said.get("memory")),
-        "defaultOptions": said.get("defaultOptions") or {},
-        "metadata": said.get("metadata") or {},
+        "tools": entry_bodies(Kind.TOOL, snapshot.get("tools"), partial)
+        | integration_tool_bodies(snapshot.get("integrationTools")),
+        "workflows": entry_bodies(Kind.WORKFLOW, snapshot.get("workflows"), partial),
+        "agents": {key: {"id": key, "name": entry_name(Kind.AGENT, key)} for key in snapshot.get("agents") or []},
+        "inputProcessors": processor_bodies(snapshot.get("inputProcessors")),
+        "outputProcessors": processor_bodies(snapshot.get("outputProcessors")),
+        "supportsMemory": bool(snapshot.get("memory")),
+        "defaultOptions": snapshot.get("defaultOptions") or {},
+        "metadata": snapshot.get("metadata") or {},
         **UNSUPPORTED_FIELDS,
         "source": agent.source,
         "status": "draft" if agent.target == "draft" else "published",
@@ -54,8 +54,8 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
 
 
 def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, AgentBody]:
-    """Registered things by key; what nothing registered is left out, as it is left out of the run."""
-    found = {key: find_entry(kind, key) for key in keys or []}
+    """Return the bodies of registered entries by key. Others are left out, as in a run."""
+    registered = {key: find_entry(kind, key) for key in keys or []}
     return {
         key: {
             "id": key,
@@ -63,14 +63,14 @@ def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[
             "description": entry.description,
             **({} if partial else {"inputSchema": entry.schema}),
         }
-        for key, entry in found.items()
+        for key, entry in registered.items()
         if entry is not None
     }
 
 
 def integration_tool_bodies(keys: Iterable[str] | None) -> dict[str, AgentBody]:
-    known = [key for key in keys or [] if find_entry(Kind.INTEGRATION_PROVIDER, key) is not None]
-    return {key: {"id": key, "name": key, "description": ""} for key in known}
+    registered = [key for key in keys or [] if find_entry(Kind.INTEGRATION_PROVIDER, key) is not None]
+    return {key: {"id": key, "name": key, "description": ""} for key in registered}
 
 
 def entry_name(kind: Kind, key: str) -> str:
@@ -78,6 +78,6 @@ def entry_name(kind: Kind, key: str) -> str:
     return entry.title if entry else key
 
 
-def processor_bodies(given: Iterable[Mapping[str, Any]] | None) -> list[AgentBody]:
-    keys = [processor_key(each) for each in given or []]
+def processor_bodies(processors: Iterable[Mapping[str, Any]] | None) -> list[AgentBody]:
+    keys = [processor_key(processor) for processor in processors or []]
     return [{"id": key, "name": entry_name(Kind.PROCESSOR, key)} for key in keys if isinstance(key, str)]

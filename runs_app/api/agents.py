@@ -1,4 +1,4 @@
-"""Agents that run, over HTTP: as the published client asks for them."""
+"""API views of running agents, as the published client calls them."""
 
 from __future__ import annotations
 
@@ -37,50 +37,49 @@ from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
-RUN_FAILED = 424  # not a 5xx: clients repeat those by themselves, and each repeat would be another run to pay for
+RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 
 
 class AgentsView(JSONView):
-    """The agents that the caller may see, by id."""
+    """List of the agents that the user may see, by ID."""
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging, partial = query.paging(MAX_AGENTS_PER_PAGE), query.boolean("partial")
         agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
-        return json_response({each.id: agent_body(each, partial=partial) for each in agents})
+        return json_response({agent.id: agent_body(agent, partial=partial) for agent in agents})
 
 
 class AgentView(JSONView):
-    """One agent, with what it uses."""
+    """One agent with its tools, sub-agents and processors."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         return json_response(agent_body(get_requested_agent(request, agent_id)))
 
 
 class GenerateView(JSONView):
-    """Ask an agent and wait for the whole answer."""
+    """Run an agent and return the complete answer."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        with streams.StreamSlot(
-            request.user
-        ):  # before it begins: where nobody can wait for it, none is to be paid for
+        # The slot is acquired first: a run whose answer cannot be returned would still cost money.
+        with streams.StreamSlot(request.user):
             run_id = start_requested_run(request, agent_id).pk
             try:
                 run = streams.wait_until_finished(run_id)
             except AgentRun.DoesNotExist:
-                raise NotFound(f"Agent {agent_id} was deleted while it answered, and run {run_id} with it") from None
+                raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
         if run.status == AgentRun.Status.SUCCEEDED:
             return json_response(generate_response(run))
         raise run_failure(run)
 
 
 class AnswerStreamView(JSONView):
-    """Ask an agent and read the answer as it comes. A reader that leaves does not end the run."""
+    """Run an agent and stream the answer. Closing the stream does not end the run."""
 
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        slot = streams.StreamSlot(request.user)  # before the run begins, as above
+        slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:
             return stream_response(
                 start_requested_run(request, agent_id).pk, 0, slot, numbered=accepts_event_ids(request)
@@ -91,7 +90,7 @@ class AnswerStreamView(JSONView):
 
 
 class ObserveBody(BaseModel):
-    """Which run is read again, and from where."""
+    """The body of `observe`: a run and the offset of its first event."""
 
     model_config = WIRE_CONFIG
 
@@ -100,38 +99,38 @@ class ObserveBody(BaseModel):
 
 
 class ObserveView(JSONView):
-    """Read a run of an agent again, from the event at `offset`, which counts from 0."""
+    """Stream a run of an agent again from an offset, which counts from 0."""
 
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
-        asked = validate_fields(ObserveBody, json_object_body(request))
-        run = get_readable_run(request, asked["run_id"])
+        body = validate_fields(ObserveBody, json_object_body(request))
+        run = get_readable_run(request, body["run_id"])
         if run.agent_key != agent_id:
-            raise run_not_found(asked["run_id"])
+            raise run_not_found(body["run_id"])
         slot = streams.StreamSlot(request.user)
-        return stream_response(run.pk, asked.get("offset") or 0, slot, numbered=accepts_event_ids(request))
+        return stream_response(run.pk, body.get("offset") or 0, slot, numbered=accepts_event_ids(request))
 
 
 def start_requested_run(request: Request, agent_id: str) -> AgentRun:
-    """Start the run that a request describes."""
-    stored = get_requested_agent(request, agent_id)
+    """Start a run with the body of a request."""
+    agent = get_requested_agent(request, agent_id)
     call = parse_call(json_object_body(request))
     try:
-        return start.start_run(stored, user=request.user, key=idempotency_key(request) or "", **call._asdict())
-    except Agent.DoesNotExist:  # it was deleted a moment ago
+        return start.start_run(agent, user=request.user, key=idempotency_key(request) or "", **call._asdict())
+    except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 
 
 def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
-    """The agent as the version that the query names: by id, by number, or by status."""
+    """Return the agent at the version of the query parameters: by ID, number or status."""
     with QueryParams(request) as query:
         status = query.choice("status", ("published", "draft"), "published")
         text, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
     version_id: UUID | None = parse_uuid(text) if text else None
     try:
         if text and version_id is None:
-            stored_agents.get(agent_id, user=request.user)  # no such agent comes before no such version
+            stored_agents.get(agent_id, user=request.user)  # a missing agent is reported before a missing version
             raise AgentVersion.DoesNotExist
         return stored_agents.get(
             agent_id, user=request.user, version_id=version_id, version_number=number or None, status=status
@@ -143,7 +142,7 @@ def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
 
 
 def run_failure(run: AgentRun) -> ApiError:
-    """Why a run has no answer; the run itself says more."""
+    """Return the error response of a run without an answer."""
     headers = {"X-Run-ID": str(run.pk)}
     if not run.is_finished:
         return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")

@@ -1,4 +1,4 @@
-"""The answer of `generate`: a run as one object, put together from its events as the published client reads it."""
+"""The response of `generate`: a run as one object, in the form that the published client expects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from runs_app.models import AgentRun
 
 ResponseBody = dict[str, Any]
 
-# What the client reads of every answer and no answer here has.
+# The client expects these fields. This application has no such features.
 EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "object": None, "error": None}
 
 
 def generate_response(run: AgentRun) -> ResponseBody:
-    """What a run that succeeded came to."""
-    done = list(split_steps(run.events.values_list("data", flat=True)))
-    steps = [step_body(run, chunks) for chunks in done]
+    """Return the response body of a succeeded run."""
+    steps_chunks = list(split_steps(run.events.values_list("data", flat=True)))
+    steps = [step_body(run, chunks) for chunks in steps_chunks]
     last = steps[-1] if steps else step_body(run, [])
     return {
         "runId": run.pk,
@@ -29,7 +29,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
         **{name: last[name] for name in ("toolCalls", "toolResults", "reasoning", "reasoningText")},
         **EMPTY_FIELDS,
         "warnings": run.warnings,
-        "response": response_body(run, [message for chunks in done for message in step_messages(chunks)]),
+        "response": response_body(run, [message for chunks in steps_chunks for message in step_messages(chunks)]),
         "agentId": run.agent_key,
         "versionId": run.version_id,
         "versionNumber": run.version_number,
@@ -38,13 +38,13 @@ def generate_response(run: AgentRun) -> ResponseBody:
     }
 
 
-def response_body(run: AgentRun, said: list[ResponseBody]) -> ResponseBody:
+def response_body(run: AgentRun, messages: list[ResponseBody]) -> ResponseBody:
     name = run.configuration["model"]["name"]
-    return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": said}
+    return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": messages}
 
 
 def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """The chunks between the beginning and the end of each step."""
+    """Yield the chunks of each complete step."""
     step: list[Chunk] = []
     for data in events:
         if data["type"] == "step-start":
@@ -56,11 +56,11 @@ def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:
 
 def step_body(run: AgentRun, chunks: list[Chunk]) -> ResponseBody:
     finish: ResponseBody = next((data["payload"] for data in chunks if data["type"] == "step-finish"), {})
-    thought = joined_text(chunks, "reasoning-delta")
+    reasoning = joined_text(chunks, "reasoning-delta")
     return {
         "text": joined_text(chunks, "text-delta"),
-        "reasoning": [{"type": "reasoning", "text": thought}] if thought else [],
-        "reasoningText": thought,
+        "reasoning": [{"type": "reasoning", "text": reasoning}] if reasoning else [],
+        "reasoningText": reasoning,
         "toolCalls": call_chunks(run, chunks, "tool-call"),
         "toolResults": call_chunks(run, chunks, "tool-result"),
         "finishReason": finish.get("stepResult", {}).get("reason", run.finish_reason),
@@ -77,7 +77,7 @@ def call_chunks(run: AgentRun, chunks: Iterable[Chunk], kind: str) -> list[Respo
 
 
 def step_messages(chunks: Iterable[Chunk]) -> Iterator[ResponseBody]:
-    """What a step adds to the conversation, as model messages: a caller sends them back with what follows."""
+    """Yield the model messages of a step. Clients send them back with their next message."""
     parts: list[ResponseBody] = []
     results: list[ResponseBody] = []
     for data in chunks:

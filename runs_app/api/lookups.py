@@ -1,4 +1,4 @@
-"""What the API's views of agents and runs share: find, and answer as a stream."""
+"""Lookups and streaming responses for the API views of agents and runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENT_STREAM = "text/event-stream"
 
 
 class EventStreamNegotiation(DefaultContentNegotiation):
-    """Who asks for an event stream gets one; errors are JSON all the same."""
+    """Content negotiation that accepts requests for event streams. Errors are JSON."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
         if EVENT_STREAM in request.META.get("HTTP_ACCEPT", ""):
@@ -28,9 +28,9 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 
 
 def get_readable_run(request: Request, run_id: str) -> AgentRun:
-    """A run that the caller may read; any other does not exist."""
-    known: Any = parse_uuid(run_id)  # no run has the id None
-    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=known).first()
+    """Return a run that the user may read. Raise NotFound for any other."""
+    uuid: Any = parse_uuid(run_id)  # None matches no run
+    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=uuid).first()
     if run is None:
         raise run_not_found(run_id)
     return run
@@ -41,22 +41,22 @@ def run_not_found(run_id: str) -> NotFound:
 
 
 def accepts_event_ids(request: Request) -> bool:
-    """Whether the reader is one of events and not the published client, which takes blocks for JSON."""
+    """Return True for readers of event streams. The published client does not accept event ids."""
     return EVENT_STREAM in request.META.get("HTTP_ACCEPT", "") or "HTTP_LAST_EVENT_ID" in request.META
 
 
 def last_event_id(request: Request, default: int = 0) -> int:
-    """The number of the last event that the reader has."""
+    """Return the number of the last event that the reader has received."""
     text = request.META.get("HTTP_LAST_EVENT_ID", "").strip()
     if not text:
         return default
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ApiError(400, "Last-Event-ID is the number of an event, as the stream gave it.", "invalid_header")
+        raise ApiError(400, "Last-Event-ID must be the number of an event of the stream.", "invalid_header")
     return int(text)
 
 
 def stream_response(run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> StreamingHttpResponse:
-    """The events of a run as they come. Proxies that keep answers back are asked not to."""
+    """Return a response that streams the events of a run. The headers disable buffering in proxies."""
     return StreamingHttpResponse(
         EventStream(run_id, after, slot, numbered=numbered),
         content_type=EVENT_STREAM,

@@ -1,4 +1,4 @@
-"""The providers of models over HTTP."""
+"""API view of model providers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runs_app.providers.table import Provider
 
 
 class ProvidersView(JSONView):
-    """The providers of models: which can be used, and which setting the others miss."""
+    """List of model providers and their availability."""
 
     def get(self, request: Request) -> HttpResponse:
-        return json_response({"providers": [provider_body(each) for each in table.get_table()]})
+        return json_response({"providers": [provider_body(provider) for provider in table.get_table()]})
 
 
 def provider_body(provider: Provider) -> dict[str, Any]:
-    """A provider of models, and why it cannot be used where it cannot; never its key."""
+    """Return the body of a provider, without its API key."""
     return {
         "id": provider.key,
         "name": provider.title,

@@ -1,4 +1,4 @@
-"""What the API answers of runs."""
+"""Representation of runs in the API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runs_app.models import AgentRun, RunEvent
 
 
 def run_body(run: AgentRun) -> dict[str, Any]:
-    """A run as a list has it."""
+    """Return the body of a run in a list."""
     return {
         "id": run.pk,
         "agentId": run.agent_key,
@@ -33,7 +33,7 @@ def run_body(run: AgentRun) -> dict[str, Any]:
 
 
 def run_detail_body(run: AgentRun, user: Any) -> dict[str, Any]:
-    """A run with all that is kept of it but its events, and but what its reader may not see of the agent."""
+    """Return the complete body of a run. The configuration is None if the user may not see it."""
     return {
         **run_body(run),
         "threadId": run.thread.key if run.thread else None,
@@ -43,7 +43,7 @@ def run_detail_body(run: AgentRun, user: Any) -> dict[str, Any]:
         "output": run.output,
         "warnings": run.warnings,
         "scores": [
-            {"scorer": each.scorer, "score": each.score, "error": each.error or None} for each in run.scores.all()
+            {"scorer": score.scorer, "score": score.score, "error": score.error or None} for score in run.scores.all()
         ],
         "children": list(run.children.order_by("created_at").values_list("pk", flat=True)),
     }

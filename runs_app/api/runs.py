@@ -1,8 +1,6 @@
-"""Runs over HTTP: read them, follow them, stop them."""
+"""API views of runs: list, read, stream and cancel."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
@@ -18,13 +16,13 @@ from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_reada
 from runs_app.api.representation import event_body, run_body, run_detail_body
 from runs_app.engine import start
 from runs_app.events.streams import StreamSlot
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, RunEvent
 
 EVENTS_PER_PAGE = 1000
 
 
 class RunsView(JSONView):
-    """The runs that the caller may read, newest first; those of sub-agents only if asked for."""
+    """List of the runs that the user may read, newest first. Child runs are included on request."""
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
@@ -39,8 +37,8 @@ class RunsView(JSONView):
             runs = runs.filter(agent_key=agent_id)
         if status != "all":
             runs = runs.filter(status=status)
-        shown = runs.without_large_columns()[paging.start : paging.stop]
-        body = page_payload("runs", [run_body(run) for run in shown], runs.count(), paging.page, paging.per_page)
+        page = runs.without_large_columns()[paging.start : paging.stop]
+        body = page_payload("runs", [run_body(run) for run in page], runs.count(), paging.page, paging.per_page)
         return json_response(body)
 
 
@@ -52,19 +50,19 @@ class RunDetailView(JSONView):
 
 
 class EventsView(JSONView):
-    """The events of a run so far."""
+    """The stored events of a run."""
 
     def get(self, request: Request, run_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             after, per_page = query.integer("after", 0), query.integer("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
         run = get_readable_run(request, run_id)
-        found: list[Any] = list(run.events.filter(number__gt=after)[: per_page + 1])
-        events = [event_body(event) for event in found[:per_page]]
-        return json_response({"events": events, "status": run.status, "hasMore": len(found) > per_page})
+        rows: list[RunEvent] = list(run.events.filter(number__gt=after)[: per_page + 1])
+        events = [event_body(event) for event in rows[:per_page]]
+        return json_response({"events": events, "status": run.status, "hasMore": len(rows) > per_page})
 
 
 class StreamView(JSONView):
-    """The events of a run as they come, after the one that `Last-Event-ID` names."""
+    """Stream of the events of a run, after the one that `Last-Event-ID` names."""
 
     content_negotiation_class = EventStreamNegotiation
 
@@ -76,13 +74,13 @@ class StreamView(JSONView):
         return stream_response(run.pk, after, StreamSlot(request.user), numbered=True)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
-        """Whether there is a stream, without keeping a thread for it."""
+        """Return the headers without opening a stream, which would block a thread."""
         get_readable_run(request, run_id)
         return HttpResponse(content_type=EVENT_STREAM)
 
 
 class CancelView(JSONView):
-    """Stop a run, whichever process carries it; one that is over stays as it is."""
+    """Cancel a run. A finished run stays unchanged."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
         json_object_body(request)

@@ -1,4 +1,4 @@
-"""The addresses of agents that run, and of their runs, below /api."""
+"""URLs of the API of running agents, runs and model providers."""
 
 from django.urls import path
 

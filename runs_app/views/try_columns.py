@@ -141,7 +141,7 @@ def build_column(agent: Agent, user: Any, choice: str, asked: TryPageParams) -> 
         return TryColumn(choice, why_not=f"There is no {choice} of this agent, or it is not kept any more.")
     except schema.ConfigError as error:
         return TryColumn(choice, why_not=" ".join(issue.message for issue in error.issues))
-    warned = [each.message for each in stored.missing() if each.field != "model"]
+    warned = [each.message for each in stored.missing_references() if each.field != "model"]
     why_not = model_unavailable_reason(stored.configuration["model"]["provider"])
     if why_not and (other := with_demo_model(stored)):
         return TryColumn(choice, other, warnings=warned, stand_in=why_not)

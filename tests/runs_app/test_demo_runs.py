@@ -21,7 +21,7 @@ def test_demo_runs_use_a_tool_and_a_sub_agent():
     said = seed()
 
     runs = AgentRun.objects.filter(parent=None)
-    assert "Asked storyteller 4 questions." in said
+    assert "Created 4 runs of storyteller." in said
     assert set(runs.values_list("status", "is_demo")) == {("succeeded", True)}
     assert set(runs.values_list("requested_by_name", flat=True)) == {"ada", "maya", "tom"}
     assert AgentRun.objects.get(parent__isnull=False).agent_key == "proofreader"

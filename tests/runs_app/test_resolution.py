@@ -98,7 +98,7 @@ def test_a_missing_version_raises(agent, asked):
 
 
 def test_an_agent_in_code_has_no_versions():
-    with pytest.raises(AgentVersion.DoesNotExist, match="lives in code"):
+    with pytest.raises(AgentVersion.DoesNotExist, match="is defined in code"):
         stored_agents.get("proofreader", version_id=uuid4())
 
 

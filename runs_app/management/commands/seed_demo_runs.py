@@ -1,4 +1,4 @@
-"""Let the demo agents answer a few questions, through the engine that answers everybody."""
+"""Creation of demo runs through the engine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from runs_app.events.streams import wait_until_finished
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 
-DEMO_AGENT = "storyteller"  # it needs no key
+DEMO_AGENT = "storyteller"  # its model needs no API key
 
-# Who asks, of which status, and what.
-QUESTIONS = [
+# User name, status of the agent, message.
+DEMO_RUNS = [
     ("tom", "published", "a night train that is one passenger too full"),
     ("tom", "draft", "a night train that is one passenger too full"),
     ("maya", "published", 'use word-count {"text": "The last light on the coast went out at nine."}'),
@@ -25,16 +25,16 @@ QUESTIONS = [
 
 
 class Command(BaseCommand):
-    help = "Asks the demo agent that needs no key a few questions, unless there is a run already."
+    help = "Creates runs of a demo agent that needs no API key, unless there are runs already."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        people = get_user_model().objects.in_bulk([who for who, *_ in QUESTIONS], field_name="username")
-        if AgentRun.objects.exists() or not people or not Agent.objects.filter(pk=DEMO_AGENT).exists():
+        users = get_user_model().objects.in_bulk([username for username, *_ in DEMO_RUNS], field_name="username")
+        if AgentRun.objects.exists() or not users or not Agent.objects.filter(pk=DEMO_AGENT).exists():
             return
-        runs = [start_demo_run(people[who], status, text) for who, status, text in QUESTIONS if who in people]
+        runs = [start_demo_run(users[name], status, text) for name, status, text in DEMO_RUNS if name in users]
         for run in runs:
             wait_until_finished(run.pk)
-        self.stderr.write(f"Asked {DEMO_AGENT} {len(runs)} questions.")
+        self.stderr.write(f"Created {len(runs)} runs of {DEMO_AGENT}.")
 
 
 def start_demo_run(user: Any, status: str, text: str) -> AgentRun:

@@ -119,7 +119,7 @@ def test_generate_reports_that_the_agent_was_deleted(agent, editor):
         answer = asked.result(30)
 
     assert (answer.status_code, answer.body["code"]) == (404, "not_found")
-    assert answer.body["error"] == f"Agent concierge was deleted while it answered, and run {run.pk} with it"
+    assert answer.body["error"] == f"Run {run.pk} was deleted with agent concierge while it answered"
 
 
 def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):

@@ -126,7 +126,7 @@ def test_no_run_starts_without_a_message(editor, agent, message):
     answer = ask(editor, agent, message=message)
 
     assert answer.status_code == 422
-    assert "Write a message first." in words(answer)
+    assert "Enter a message." in words(answer)
     assert not AgentRun.objects.exists()
 
 
@@ -136,7 +136,7 @@ def test_a_too_long_message_is_refused_with_the_limit(editor, agent, settings):
     answer = ask(editor, agent, message="a" * 2000)
 
     assert answer.status_code == 422
-    assert "A message has at most 1 KB." in words(answer)
+    assert "A message must not exceed 1 KB." in words(answer)
 
 
 def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):

@@ -46,9 +46,9 @@ def test_saving_under_the_same_name_replaces_the_text(editor, agent):
 @pytest.mark.parametrize(
     ("name", "message", "sentence"),
     [
-        ("", "Hello", "Give the input a name to find it by."),
-        ("   ", "Hello", "Give the input a name to find it by."),
-        ("Greeting", "", "Write a message first."),
+        ("", "Hello", "Enter a name for the input."),
+        ("   ", "Hello", "Enter a name for the input."),
+        ("Greeting", "", "Enter a message."),
     ],
 )
 def test_a_saved_input_needs_name_and_text(editor, agent, name, message, sentence):
