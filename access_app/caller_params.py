@@ -1,36 +1,27 @@
-"""Parameters for queries that are compiled once and run for different users."""
+"""The user of a request as a parameter of compiled queries.
+
+    @compiled_query
+    def visible_agents(*, user: CallerParam) -> QuerySet[Agent]:
+        return Agent.objects.for_user(user)
+
+Users who see every agent have a statement of their own. All members share one, with their id as its value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from operator import attrgetter
+from typing import Annotated, Any
 
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
-
-# The user parameters of a compiled query; `caller_params` returns their values.
-CALLER_PARAMS = {"user_id": int}
-
-
-class CallerKind(NamedTuple):
-    """The variant of a query: for users who see all owners, or for members."""
-
-    sees_all: bool
-
-    @classmethod
-    def of(cls, user: Any) -> Self:
-        """Return the kind of a user."""
-        return cls(has_role_everywhere(user, Role.VIEWER))
-
-
-def caller_params(user: Any) -> dict[str, Any]:
-    """Return the user as query parameters."""
-    return {"user_id": user.pk}
+from agentcms.db.parameters import IntegerParameter, Parameter
 
 
 @dataclass(frozen=True)
 class PlaceholderCaller:
-    """A user while a query is compiled: a superuser, or a member whose id is a parameter."""
+    """A user during the compilation of a query: a superuser, or a member whose id is filled in later."""
 
     is_superuser: bool
     pk: int
@@ -38,6 +29,17 @@ class PlaceholderCaller:
     is_authenticated: bool = True
 
 
-def placeholder_caller(kind: CallerKind, user_id: int) -> Any:
-    """Return the user to compile a query with, for all users of a kind."""
-    return PlaceholderCaller(kind.sees_all, user_id)
+class CallerParameter(Parameter[Any]):
+    """A user. Queries for users who see every agent differ from queries for members."""
+
+    def variant(self, value: Any) -> Hashable:
+        return has_role_everywhere(value, Role.VIEWER)
+
+    def placeholder(self, number: int, variant: Hashable) -> Any:
+        return PlaceholderCaller(bool(variant), IntegerParameter().placeholder(number, None))
+
+    def readers(self, placeholder: Any) -> dict[Hashable, Callable[[Any], Any]]:
+        return {placeholder.pk: attrgetter("pk")}
+
+
+CallerParam = Annotated[Any, CallerParameter()]

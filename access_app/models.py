@@ -7,16 +7,15 @@ import hmac
 import logging
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db import DEFAULT_DB_ALIAS, OperationalError, models
+from django.db import OperationalError, models
 from django.utils import timezone
 
 from access_app.role import SHARED_LABEL, Role
-from agentcms.db.compiled_query import CompiledQuery, model_columns
+from agentcms.db.compiled_query import compiled_query
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -78,7 +77,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         """Return the valid key of a token, with its user, or None; one query."""
         if not (token.isascii() and token.isprintable()):  # PostgreSQL rejects a NUL even in a comparison
             return None
-        key = find_by_prefix(token[:KEY_PREFIX_LENGTH])
+        key = keys_with_prefix.first(prefix=token[:KEY_PREFIX_LENGTH])
         expected = key.secret_hash if key else "0" * 64
         if not hmac.compare_digest(hash_token(token), expected) or key is None:
             return None
@@ -145,29 +144,10 @@ class ApiKey(models.Model):
             self.last_used_at = now
 
 
-# Compiled once: every request with a key runs it.
-_PREFIX_QUERY = CompiledQuery(
-    lambda variant, prefix: (
-        ApiKey.objects.order_by()
-        .filter(prefix=prefix)
-        .values_list(*model_columns(ApiKey), *model_columns(get_user_model(), "user__"))
-    ),
-    prefix=str,
-)
-
-
-def find_by_prefix(prefix: str) -> ApiKey | None:
-    """Return the key with this prefix, with its user, or None; one query."""
-    rows = _PREFIX_QUERY(prefix=prefix)
-    return api_key_from_columns(rows[0]) if rows else None
-
-
-def api_key_from_columns(values: tuple[Any, ...]) -> ApiKey:
-    """Return the key and its user from the columns of `_PREFIX_QUERY`."""
-    key_columns, user_columns = model_columns(ApiKey), model_columns(get_user_model())
-    key = ApiKey.from_db(DEFAULT_DB_ALIAS, key_columns, values[: len(key_columns)])
-    key.user = get_user_model().from_db(DEFAULT_DB_ALIAS, user_columns, values[len(key_columns) :])
-    return key
+@compiled_query
+def keys_with_prefix(*, prefix: str) -> models.QuerySet[ApiKey]:
+    """Return the key of a request and its user."""
+    return ApiKey.objects.filter(prefix=prefix).select_related("user").order_by()
 
 
 def hash_token(token: str) -> str:

@@ -1,130 +1,218 @@
-"""Queries that Django builds once: building one takes several times as long as running it."""
+"""Querysets that are compiled once per process.
+
+    @compiled_query
+    def agents_named(column: str, *, user: CallerParam, name: str) -> QuerySet[Agent]:
+        return Agent.objects.for_user(user).filter(name=name).order_by(column)
+
+    agents = agents_named("created_at", user=request.user, name="Concierge")
+
+The arguments before `*` decide what the SQL looks like: it is compiled once for each combination of them. The
+keyword arguments after `*` are values that each execution fills in. `parameters` has their types.
+
+During compilation the function is called with placeholders instead of values, so it must not look at them.
+A queryset of objects returns objects, with those of `select_related()` and `annotate()`. `values_list()` returns
+tuples, or values with `flat=True`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cache
-from typing import Any, NamedTuple
-from uuid import UUID
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from operator import itemgetter
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
-from django.db import connection
-from django.db.models import Model, QuerySet
-from django.db.models.expressions import RawSQL
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import QuerySet
+from django.db.models.query import (
+    FlatValuesListIterable,
+    ModelIterable,
+    ValuesListIterable,
+    get_related_populators,
+)
 
-# What stands for a parameter while its query is built; nobody's values.
-_STAND_INS: dict[type, Callable[[int], Any]] = {
-    str: lambda number: f"\x01parameter {number}\x01",
-    int: lambda number: -1_618_033_988 - number,
-    UUID: lambda number: UUID(int=0x1618033988 + number),
-}
+from agentcms.db.parameters import WINDOW_SQL, Parameter, Reader, WindowParameter, parameters_of
 
-# A part of the rows that each run names: `queryset[WINDOW]`, of the query itself or of one inside it.
-WINDOW = slice(161_803_398, 161_803_398 + 271_828_182)
-_WINDOW_SQL = "LIMIT 271828182 OFFSET 161803398"
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Row = tuple[Any, ...]
-Converters = list[tuple[int, Any, Any]]  # of a column: its place, its converters, and what they ask for
+Converters = list[tuple[int, list[Any], Any]]  # the position of a column, its converters, and its expression
 
 
-class CompiledQuery:
-    """A query of values, written with the ORM, whose SQL is kept; each run fills in its parameters only.
+class CompiledQuery(Generic[P, R]):
+    """A function that returns a queryset, called like a function that returns its rows."""
 
-    `build` takes the variant and then the parameters, by name, and gives a `values_list()`; the variant decides what
-    the SQL looks like, the parameters are the values in it:
+    declared: ClassVar[list[CompiledQuery[..., Any]]] = []
 
-        find = Prepared(lambda newest, name: …filter(name=name).values_list("pk"), name=str)
-        find(True, name="x")
-    """
-
-    def __init__(self, build: Callable[..., QuerySet[Any, Any]], **parameters: type) -> None:
+    def __init__(self, build: Callable[P, QuerySet[Any, R]]) -> None:
         self.build = build
-        self.parameters = parameters
-        self.compiled: dict[tuple[str, Hashable], tuple[str, list[Any], Converters]] = {}
+        self._statements: dict[Hashable, _Statement[R]] = {}
+        self.declared.append(self)
+        update_wrapper(self, build)
 
-    def __call__(
-        self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any
-    ) -> list[Row]:
-        """The rows; `limit` is the WINDOW: how many, after how many."""
-        asked = self.bind(variant, limit=limit, **values)
-        rows: list[Row] = connection.rows(asked.sql, asked.parameters)  # type: ignore[attr-defined]
-        return asked.converted(rows)
+    def __call__(self, *options: P.args, **values: P.kwargs) -> list[R]:
+        """Execute the query and return its rows."""
+        query = self.bind(*options, **values)
+        return query.read(_connection().run_statement(query.sql, query.parameters))
 
-    def bind(self, variant: Hashable = None, /, *, limit: tuple[int, int] | None = None, **values: Any) -> BoundQuery:
-        """What a call would ask, to go with others by `at_once`."""
-        sql, template, converters = self._compiled(variant)
-        if limit is not None:
-            values["limit"], values["offset"] = limit
-        return BoundQuery(sql, [each.of(values) if isinstance(each, _Slot) else each for each in template], converters)
+    def first(self, *options: P.args, **values: P.kwargs) -> R | None:
+        """Execute the query and return its first row, or None. Unlike Django's `first()` it adds no LIMIT."""
+        rows = self(*options, **values)
+        return rows[0] if rows else None
 
-    def _compiled(self, variant: Hashable) -> tuple[str, list[Any], Converters]:
-        key = (connection.vendor, variant)
-        if key not in self.compiled:
-            self.compiled[key] = self._compile(variant)
-        return self.compiled[key]
+    def bind(self, *options: P.args, **values: P.kwargs) -> BoundQuery[R]:
+        """Return the query with these values, for `run_together`."""
+        variants = {name: parameter.variant(values[name]) for name, parameter in self._variable}
+        key = (options, *variants.values())
+        statement = self._statements.get(key)
+        if statement is None:
+            statement = self._statements[key] = self._compile(options, variants)
+        return BoundQuery(statement, statement.fill_in(values))
 
-    def _compile(self, variant: Hashable) -> tuple[str, list[Any], Converters]:
-        stand_ins = {name: _STAND_INS[kind](n) for n, (name, kind) in enumerate(self.parameters.items())}
-        compiler = self.build(variant, **stand_ins).query.get_compiler(connection=connection)
-        sql, parameters = compiler.as_sql()
-        slots = {value: _Slot(name) for name, value in stand_ins.items()}
-        slots |= {value.hex: _Slot(name, True) for name, value in stand_ins.items() if isinstance(value, UUID)}
-        template = [slots.get(each, each) if isinstance(each, Hashable) else each for each in parameters]
-        before, found, after = sql.partition(_WINDOW_SQL)
-        if found:
-            place = before.count("%s")
-            template[place:place] = [_Slot("limit"), _Slot("offset")]
-            sql = f"{before}LIMIT %s OFFSET %s{after}"
-        converters = compiler.get_converters([column for column, _, _ in compiler.select])
-        return sql, template, [(index, calls, column) for index, (calls, column) in converters.items()]
+    @cached_property
+    def _parameters(self) -> dict[str, Parameter[Any]]:
+        return parameters_of(self.build)
+
+    @cached_property
+    def _variable(self) -> list[tuple[str, Parameter[Any]]]:
+        """The parameters whose values may change the SQL."""
+        return [(name, item) for name, item in self._parameters.items() if type(item).variant is not Parameter.variant]
+
+    def _compile(self, options: tuple[Any, ...], variants: dict[str, Hashable]) -> _Statement[R]:
+        placeholders: dict[str, Any] = {}
+        slots: dict[Hashable, _Slot] = {}
+        for number, (name, parameter) in enumerate(self._parameters.items()):
+            placeholder = placeholders[name] = parameter.placeholder(number, variants.get(name))
+            slots |= {compiled: _Slot(name, reader) for compiled, reader in parameter.readers(placeholder).items()}
+        queryset = self.build(*options, **placeholders)
+        compiler = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, compiled = compiler.as_sql()
+        template = [slots.get(item, item) if isinstance(item, Hashable) else item for item in compiled]
+        for name, parameter in self._parameters.items():
+            if isinstance(parameter, WindowParameter):
+                sql = _insert_window(sql, template, name)
+        self._check_use(template, variants)
+        read_row = _row_reader(queryset, compiler)
+        expressions = [expression for expression, _, _ in compiler.select]
+        converters = [(index, *found) for index, found in compiler.get_converters(expressions).items()]
+        return _Statement(sql, template, converters, read_row)
+
+    def _check_use(self, template: list[Any], variants: dict[str, Hashable]) -> None:
+        """Raise TypeError for a value that is not in the SQL: its placeholder was changed or ignored."""
+        used = {item.name for item in template if isinstance(item, _Slot)}
+        if unused := self._parameters.keys() - used - variants.keys():
+            raise TypeError(f"{self.build.__qualname__} does not use {', '.join(sorted(unused))} as a parameter.")
 
 
-class BoundQuery(NamedTuple):
-    """A prepared query with its parameters."""
+compiled_query = CompiledQuery
 
-    sql: str
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery(Generic[R]):
+    """A compiled query with its values."""
+
+    statement: _Statement[R]
     parameters: list[Any]
-    converters: Converters
 
-    def converted(self, rows: list[Row]) -> list[Row]:
-        return [_converted(row, self.converters) for row in rows] if self.converters else rows
+    @property
+    def sql(self) -> str:
+        return self.statement.sql
+
+    def read(self, rows: list[Row]) -> list[R]:
+        """Return what the queryset returns for these rows of the database."""
+        return self.statement.read(rows)
 
 
-def run_together(*asked: BoundQuery) -> list[list[Row]]:
-    """The rows of each query, in order, all sent at once, inside a transaction.
+def run_together(*queries: BoundQuery[Any]) -> list[list[Any]]:
+    """Send queries together inside a transaction. Return the rows of each.
 
-    Each sees what was committed when its turn came: one that follows a wait for a lock sees what was waited for.
+    Each query sees what was committed when its turn came: one that follows a wait for a lock sees the changes of
+    the transaction that held the lock.
     """
-    answers = connection.rows_of_each([(each.sql, each.parameters) for each in asked])  # type: ignore[attr-defined]
-    return [each.converted(rows) for each, rows in zip(asked, answers, strict=True)]
+    results = _connection().run_statements([(query.sql, query.parameters) for query in queries])
+    return [query.read(rows) for query, rows in zip(queries, results, strict=True)]
 
 
-@cache
-def model_columns(model: type[Model], path: str = "") -> list[str]:
-    """What to ask for by `values_list` so that `from_db` makes the model's objects of it."""
-    return [f"{path}{field.attname}" for field in model._meta.concrete_fields]
-
-
-def json_array_items(text: str, kind: str = "text") -> RawSQL:
-    """The items of a JSON list, for `__in`: one parameter however many, where PostgreSQL takes no more than 65,535."""
-    if connection.vendor == "postgresql":
-        return RawSQL(f"SELECT jsonb_array_elements_text(%s::jsonb)::{kind}", [text])  # noqa: S611  no input in it
-    return RawSQL("SELECT value FROM json_each(%s)", [text])
-
-
-class _Slot(NamedTuple):
-    """Where a parameter goes; SQLite keeps a UUID as its hexadecimal digits."""
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """The position of a value among the parameters of a statement."""
 
     name: str
-    as_hex: bool = False
-
-    def of(self, values: dict[str, Any]) -> Any:
-        value = values[self.name]
-        return value.hex if self.as_hex else value
+    read: Reader[Any]
 
 
-def _converted(row: Row, converters: Converters) -> Row:
-    values = list(row)
-    for index, calls, column in converters:
-        for call in calls:
-            values[index] = call(values[index], column, connection)
-    return tuple(values)
+@dataclass(frozen=True, slots=True)
+class _Statement(Generic[R]):
+    """One compiled variant of a query."""
+
+    sql: str
+    template: list[Any]  # the parameters, with a slot for each value
+    converters: Converters
+    read_row: Callable[[Row], R] | None
+
+    def fill_in(self, values: dict[str, Any]) -> list[Any]:
+        return [item.read(values[item.name]) if type(item) is _Slot else item for item in self.template]
+
+    def read(self, rows: list[Row]) -> list[R]:
+        results: list[Any] = [self._convert(row) for row in rows] if self.converters else rows
+        return [self.read_row(row) for row in results] if self.read_row else results
+
+    def _convert(self, row: Row) -> Row:
+        database, values = _connection(), list(row)
+        for index, converters, expression in self.converters:
+            for convert in converters:
+                values[index] = convert(values[index], expression, database)
+        return tuple(values)
+
+
+def _connection() -> Any:
+    return connections[DEFAULT_DB_ALIAS]
+
+
+def _insert_window(sql: str, template: list[Any], name: str) -> str:
+    """Turn the numbers of the placeholder slice into parameters."""
+    before, found, after = sql.partition(WINDOW_SQL)
+    if not found:
+        return sql
+    position = before.count("%s")
+    limit = _Slot(name, lambda window: window.stop - window.start)
+    template[position:position] = [limit, _Slot(name, lambda window: window.start)]
+    return f"{before}LIMIT %s OFFSET %s{after}"
+
+
+def _row_reader(queryset: Any, compiler: Any) -> Callable[[Row], Any] | None:
+    """Return the function that turns a row into what the queryset returns, or None where that is the row itself.
+
+    Raises TypeError for querysets that Django reads with more than one query or in another way.
+    """
+    iterable = queryset._iterable_class
+    if queryset._prefetch_related_lookups or compiler.has_extra_select:
+        raise TypeError("A compiled query cannot prefetch, or select more columns than it returns.")
+    if iterable is ModelIterable:
+        return _object_reader(queryset, compiler)
+    if iterable is FlatValuesListIterable:
+        return itemgetter(0)
+    if iterable is not ValuesListIterable:
+        raise TypeError("A compiled query returns objects or a values_list().")
+    return None
+
+
+def _object_reader(queryset: Any, compiler: Any) -> Callable[[Row], Any]:
+    """Return the function that creates an object from a row, as Django's ModelIterable does."""
+    info, annotations = compiler.klass_info, list((compiler.annotation_col_map or {}).items())
+    model, start, stop = info["model"], info["select_fields"][0], info["select_fields"][-1] + 1
+    names = [expression.target.attname for expression, _, _ in compiler.select[start:stop]]
+    fetch_mode = [queryset._fetch_mode] if hasattr(queryset, "_fetch_mode") else []  # since Django 6.1
+    get_populators: Callable[..., list[Any]] = get_related_populators
+    related = get_populators(info, compiler.select, DEFAULT_DB_ALIAS, *fetch_mode)
+
+    def read(row: Row) -> Any:
+        instance = model.from_db(DEFAULT_DB_ALIAS, names, row[start:stop])
+        for populator in related:
+            populator.populate(row, instance)
+        for name, position in annotations:
+            setattr(instance, name, row[position])
+        return instance
+
+    return read

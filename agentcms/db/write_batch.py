@@ -74,7 +74,7 @@ class WriteBatch:
     def send(self) -> None:
         if not self.statements:
             return
-        answers = connection.rows_of_each(self.statements)  # type: ignore[attr-defined]
+        answers = connection.run_statements(self.statements)  # type: ignore[attr-defined]
         for then, answer in zip(self.followed, answers, strict=True):
             then(answer)
 

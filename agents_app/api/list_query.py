@@ -1,4 +1,4 @@
-"""Which agents a list shows, in which order, and how far it is."""
+"""The query of the list of agents: filters, order, pages and cursors."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from datetime import datetime
 from typing import Any
 
 from cachetools import TTLCache
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
+from access_app.caller_params import CallerParam
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
 from agentcms.api.pagination import Paging
 from agentcms.api.query_params import MAX_PER_PAGE, OrderBy, QueryParams
 from agentcms.cache import SizeLimitedCache
-from agentcms.db.compiled_query import WINDOW, CompiledQuery
+from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.timestamps import parse_timestamp
-from agents_app.api import representation
+from agents_app.api.representation import agent_total
 from agents_app.api.representation_cache import AgentKey
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
-NEWEST = OrderBy("createdAt")
+NEWEST_FIRST = OrderBy("createdAt")
+# By `status`: the flag of its rows in the index, and the relation to the version that is shown.
 STATES = {"published": ("is_live", "active_version"), "draft": ("is_head", "head_version")}
-ORDER = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "index__name"}
+ORDER_COLUMNS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "index__name"}
 
-ANYWHERE = Q()
+NO_CONDITION = Q()
 
 # Counting more agents takes longer than reading a page of them.
 MIN_CACHED_TOTAL = 10_000
@@ -39,7 +40,7 @@ _totals: SizeLimitedCache[Any, int] = SizeLimitedCache(TTLCache(1000, TOTAL_CACH
 
 @dataclass(frozen=True)
 class AgentListParams:
-    """What the query string of a list asks for."""
+    """The query parameters of a list."""
 
     paging: Paging
     order: OrderBy
@@ -51,22 +52,30 @@ class AgentListParams:
     after: list[Any] | None = field(hash=False)
 
     @property
-    def shown(self) -> str:
-        """The relation whose snapshot is shown."""
+    def index_flag(self) -> str:
+        return STATES[self.status][0]
+
+    @property
+    def relation(self) -> str:
+        """The relation to the version that each agent shows."""
         return STATES[self.status][1]
 
     @property
-    def column(self) -> str:
-        return ("-" if self.order.direction == "DESC" else "") + ORDER[self.order.field]
+    def order_column(self) -> str:
+        return ORDER_COLUMNS[self.order.field]
 
     @property
-    def is_plain(self) -> bool:
+    def order_by(self) -> str:
+        return ("-" if self.order.direction == "DESC" else "") + self.order_column
+
+    @property
+    def has_no_filter(self) -> bool:
         return self.owner_id is None and not self.metadata and not self.search and self.cursor is None
 
 
 def parse_params(query: QueryParams) -> AgentListParams:
-    """The parameters of a list; `authorId` is another name of `ownerId`."""
-    order = query.order_by(tuple(ORDER), NEWEST)
+    """Return the parameters of a list. `authorId` is another name of `ownerId`."""
+    order = query.order_by(tuple(ORDER_COLUMNS), NEWEST_FIRST)
     owner_id, author_id = query.text("ownerId"), query.text("authorId")
     if owner_id is not None and author_id not in (None, owner_id):
         query.add_fault("authorId", "This is another name of ownerId. Give one of them.")
@@ -84,80 +93,86 @@ def parse_params(query: QueryParams) -> AgentListParams:
     )
 
 
-def filter_agents(user: Any, wanted: AgentListParams) -> AgentQuerySet:
-    """The agents that the caller may see and that the filters let pass, by the state that `status` names."""
+def filter_agents(user: Any, params: AgentListParams) -> AgentQuerySet:
+    """Return the agents that the user may see and that match the filters in the state that `status` names."""
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
-    if wanted.owner_id is not None:
-        agents = agents.filter(owner_id=wanted.owner_id)
-    state = STATES[wanted.status][0]
-    if wanted.metadata or wanted.search:
-        index = AgentIndex.objects.filter(**{state: True})
-        index = index.with_metadata(wanted.metadata).search(wanted.search)
+    if params.owner_id is not None:
+        agents = agents.filter(owner_id=params.owner_id)
+    if params.metadata or params.search:
+        index = AgentIndex.objects.filter(**{params.index_flag: True})
+        index = index.with_metadata(params.metadata).search(params.search)
         agents = agents.filter(pk__in=index.values("agent"))
     return agents
 
 
-def order_agents(agents: AgentQuerySet, state: str, column: str, after: Q = ANYWHERE) -> AgentQuerySet:
-    """By a column and then by id, from a place on; a name is that of the state shown."""
-    if column.endswith("index__name"):
-        # In one filter with the place: in two, the second would be about the name of either state.
-        after = Q(**{f"index__{state}": True}) & after
-    return agents.filter(after).order_by(column, "id")
+def order_agents(agents: AgentQuerySet, index_flag: str, order_by: str, condition: Q = NO_CONDITION) -> AgentQuerySet:
+    """Order by a column and the id, with a condition on that column. Names are those of the state with this flag."""
+    if order_by.endswith("index__name"):
+        # In the same filter as the condition: in a second one, the condition would apply to the names of all states.
+        condition = Q(**{f"index__{index_flag}": True}) & condition
+    return agents.filter(condition).order_by(order_by, "id")
 
 
-def fetch_page(user: Any, wanted: AgentListParams) -> tuple[list[AgentKey], int]:
-    """The agents of one page, and how many there are in all."""
-    paging = wanted.paging
-    if wanted.is_plain:
-        variant = (CallerKind.of(user), STATES[wanted.status][0], wanted.column)
-        found: Iterable[Any] = PAGE_QUERY(variant, limit=(paging.per_page, paging.start), **caller_params(user))
+@compiled_query
+def agent_keys(index_flag: str, order_by: str, *, user: CallerParam, window: slice) -> QuerySet[Agent, Any]:
+    """Return the columns of AgentKey for one page of all agents."""
+    visible = Agent.objects.for_user(user).filter(active_version__isnull=False)
+    # The subquery reads an index alone. Without it, a late page would read the rows of all agents before it.
+    ids = order_agents(visible, index_flag, order_by).values("pk")[window]
+    agents = Agent.objects.filter(pk__in=ids)
+    return order_agents(agents, index_flag, order_by).values_list(*AgentKey._fields)
+
+
+def fetch_page(user: Any, params: AgentListParams) -> tuple[list[AgentKey], int]:
+    """Return the agents of one page, and the number of agents on all pages."""
+    window = slice(params.paging.start, params.paging.stop)
+    rows: Iterable[Any]
+    if params.has_no_filter:
+        rows = agent_keys(params.index_flag, params.order_by, user=user, window=window)
     else:
-        agents = order_agents(filter_agents(user, wanted), STATES[wanted.status][0], wanted.column)
-        found = agents.values_list(*AgentKey._fields)[paging.start : paging.stop]
-    return [AgentKey(*row) for row in found], total(user, wanted)
+        agents = order_agents(filter_agents(user, params), params.index_flag, params.order_by)
+        rows = agents.values_list(*AgentKey._fields)[window]
+    return [AgentKey(*row) for row in rows], count_agents(user, params)
 
 
-def total(user: Any, wanted: AgentListParams) -> int:
-    """How many agents there are; where they are many, the count of a moment ago will do."""
+def count_agents(user: Any, params: AgentListParams) -> int:
+    """Return the number of agents on all pages. A large number may be some seconds old."""
     everything = has_role_everywhere(user, Role.VIEWER)
-    key = (user.pk, everything, wanted.status, wanted.owner_id, json.dumps(wanted.metadata), wanted.search)
+    key = (user.pk, everything, params.status, params.owner_id, json.dumps(params.metadata), params.search)
     if (cached := _totals.get(key)) is not None:
         return cached
-    if wanted.is_plain:
-        rows = representation.COUNT_QUERY(CallerKind.of(user), **caller_params(user))
-        count = rows[0][0] if rows else 0
-    else:
-        count = filter_agents(user, wanted).count()
-    if count > MIN_CACHED_TOTAL:
+    count = agent_total.first(user=user) or 0 if params.has_no_filter else filter_agents(user, params).count()
+    if count >= MIN_CACHED_TOTAL:
         _totals.set(key, count)
     return count
 
 
-def fetch_cursor_page(user: Any, wanted: AgentListParams) -> tuple[list[AgentKey], str | None]:
-    """The agents after a cursor, and the cursor of what follows, None at the end."""
-    size = min(wanted.paging.per_page, MAX_PER_PAGE)
-    after = _after(wanted, *wanted.after) if wanted.after else ANYWHERE
-    agents = order_agents(filter_agents(user, wanted), STATES[wanted.status][0], wanted.column, after)
-    found = list(agents.values_list(*AgentKey._fields, ORDER[wanted.order.field])[: size + 1])
-    following = write_cursor(wanted, found[size - 1]) if len(found) > size else None
-    return [AgentKey(*row[:-1]) for row in found[:size]], following
+def fetch_cursor_page(user: Any, params: AgentListParams) -> tuple[list[AgentKey], str | None]:
+    """Return the agents after a cursor, and the next cursor, which is None at the end."""
+    size = min(params.paging.per_page, MAX_PER_PAGE)
+    condition = _after(params, *params.after) if params.after else NO_CONDITION
+    agents = order_agents(filter_agents(user, params), params.index_flag, params.order_by, condition)
+    rows = list(agents.values_list(*AgentKey._fields, params.order_column)[: size + 1])
+    next_cursor = write_cursor(params, rows[size - 1]) if len(rows) > size else None
+    return [AgentKey(*row[:-1]) for row in rows[:size]], next_cursor
 
 
-def _after(wanted: AgentListParams, value: Any, agent_id: str) -> Q:
-    column = ORDER[wanted.order.field]
-    way = "lt" if wanted.order.direction == "DESC" else "gt"
-    # The first part is what an index walks; the second drops what was shown of those that are equal.
-    return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(id__gt=agent_id))
+def _after(params: AgentListParams, value: Any, agent_id: str) -> Q:
+    column = params.order_column
+    lookup = "lt" if params.order.direction == "DESC" else "gt"
+    # An index finds the rows of the first condition. The second one drops equal rows of the pages before.
+    return Q(**{f"{column}__{lookup}e": value}) & (Q(**{f"{column}__{lookup}": value}) | Q(id__gt=agent_id))
 
 
-def write_cursor(wanted: AgentListParams, row: tuple[Any, ...]) -> str:
+def write_cursor(params: AgentListParams, row: tuple[Any, ...]) -> str:
+    """Return the cursor after a row, which ends with the value of the order column."""
     value = row[-1].isoformat() if isinstance(row[-1], datetime) else row[-1]
-    text = json.dumps([wanted.order.field, wanted.order.direction, value, row[0]])
+    text = json.dumps([params.order.field, params.order.direction, value, row[0]])
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | None:
-    """The value and the id after which the list goes on."""
+    """Return the value and the id of a cursor. Add a fault to the query if it is not a cursor of this order."""
     try:
         field, direction, value, agent_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if (field, direction) != (order.field, order.direction) or not isinstance(agent_id, str):
@@ -169,16 +184,3 @@ def read_cursor(query: QueryParams, cursor: str, order: OrderBy) -> list[Any] | 
     except (ValueError, TypeError, RecursionError):
         query.add_fault("cursor", "Give a cursor of this list in this order, as nextCursor gave it.")
         return None
-
-
-def _many(variant: tuple[CallerKind, str, str], **caller: Any) -> Any:
-    kind, state, column = variant
-    seen = order_agents(
-        Agent.objects.for_user(placeholder_caller(kind, **caller)).filter(active_version__isnull=False), state, column
-    )
-    # The page is found first, in an index alone; a deep one would read all the agents before it.
-    found = Agent.objects.filter(pk__in=seen.values("pk")[WINDOW])
-    return order_agents(found, state, column).values_list(*AgentKey._fields)
-
-
-PAGE_QUERY = CompiledQuery(_many, **CALLER_PARAMS)

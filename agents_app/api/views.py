@@ -47,16 +47,16 @@ class AgentsView(JSONView):
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
-            asked = list_query.parse_params(query)
-        paging = asked.paging
-        if asked.cursor is not None:
-            found, following = list_query.fetch_cursor_page(request.user, asked)
-            shown = representation_cache.get_many_json(request.user, found, asked.shown)
-            return json_text_response(cursor_page_json("agents", shown, paging.per_page, following))
+            params = list_query.parse_params(query)
+        paging = params.paging
+        if params.cursor is not None:
+            keys, next_cursor = list_query.fetch_cursor_page(request.user, params)
+            agents = representation_cache.get_many_json(request.user, keys, params.relation)
+            return json_text_response(cursor_page_json("agents", agents, paging.per_page, next_cursor))
 
-        found, total = list_query.fetch_page(request.user, asked)
-        shown = representation_cache.get_many_json(request.user, found, asked.shown)
-        return json_text_response(page_json("agents", shown, total, paging.page, paging.per_page))
+        keys, total = list_query.fetch_page(request.user, params)
+        agents = representation_cache.get_many_json(request.user, keys, params.relation)
+        return json_text_response(page_json("agents", agents, total, paging.page, paging.per_page))
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
@@ -153,7 +153,7 @@ def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int)
     """The agent as a version has it that is named by id, by number or by both."""
     version_id = parse_uuid(text) if text else None
     named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
-    row = None if text and version_id is None else representation.at_version(user, agent_id, **named)
+    row = None if text and version_id is None else representation.find_row_of_version(user, agent_id, **named)
     if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
         raise version_not_found(agent_id, text or str(number))
     return row

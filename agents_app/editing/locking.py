@@ -1,56 +1,38 @@
-"""The lock of an agent for a caller, by two compiled queries that are sent together."""
+"""The lock that every change of an agent over the API takes first."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Model, QuerySet
-
 from access_app.caller import Caller
-from access_app.caller_params import CALLER_PARAMS, CallerKind, caller_params, placeholder_caller
-from agentcms.db.compiled_query import CompiledQuery, model_columns, run_together
+from access_app.caller_params import CallerParam
+from agentcms.db.compiled_query import compiled_query, run_together
 from agents_app.models import Agent, AgentQuerySet
 
-LIVE_VERSION = Agent.active_version.field
+
+@compiled_query
+def locked_agent(*, user: CallerParam, agent_id: str) -> AgentQuerySet:
+    agents = Agent.objects.for_user(user).with_role(user).filter(pk=agent_id)
+    return agents.order_by().select_for_update(of=("self",))
 
 
-def _visible(caller: Caller, agent_id: str) -> AgentQuerySet:
-    return Agent.objects.for_user(caller).filter(pk=agent_id).order_by()
-
-
-def _version_model() -> type[Model]:
-    model: type[Model] = LIVE_VERSION.related_model
-    return model
-
-
-def _lock(kind: CallerKind, agent_id: str, user_id: int) -> AgentQuerySet:
-    caller = placeholder_caller(kind, user_id)
-    return _visible(caller, agent_id).with_role(caller).select_for_update(of=("self",))
-
-
-def _live(kind: CallerKind, agent_id: str, user_id: int) -> QuerySet[Agent, Any]:
-    # For the caller too: it must not take longer for an agent of somebody else.
-    agents = _visible(placeholder_caller(kind, user_id), agent_id)
-    return agents.values_list(*model_columns(_version_model(), "active_version__"))
-
-
-LOCK_QUERY = CompiledQuery(_lock, agent_id=str, **CALLER_PARAMS)
-LIVE_VERSION_QUERY = CompiledQuery(_live, agent_id=str, **CALLER_PARAMS)
+@compiled_query
+def agent_with_live_version(*, user: CallerParam, agent_id: str) -> AgentQuerySet:
+    # For the user too: without the filter, the response time would tell whether a hidden agent exists.
+    agents = Agent.objects.for_user(user).filter(pk=agent_id)
+    return agents.order_by().select_related("active_version").only("active_version")
 
 
 def lock_agent_for(user: Caller, agent_id: str) -> Agent | None:
-    """Lock an agent for a user and load its live version in one round trip. Return None if the user may not see it."""
-    kind, params = CallerKind.of(user), {"agent_id": agent_id, **caller_params(user)}
-    # Two statements: one that waited for the lock would read other tables as they were before the wait.
-    locked, live = run_together(LOCK_QUERY.bind(kind, **params), LIVE_VERSION_QUERY.bind(kind, **params))
-    if not (locked and live):
+    """Lock an agent and load its live version in one round trip, inside a transaction.
+
+    Returns the agent with the role that its owner granted the user, or None if the user may not see it.
+    """
+    # Two statements: a single one that waited for the lock would read the version as it was before the wait.
+    agents, live = run_together(
+        locked_agent.bind(user=user, agent_id=agent_id), agent_with_live_version.bind(user=user, agent_id=agent_id)
+    )
+    if not (agents and live):
         return None
-    *values, granted = locked[0]
-    agent = Agent.from_db(DEFAULT_DB_ALIAS, model_columns(Agent), values)
-    agent.granted = granted
-    if agent.active_version_id is not None:
-        model = _version_model()
-        LIVE_VERSION.set_cached_value(agent, model.from_db(DEFAULT_DB_ALIAS, model_columns(model), live[0]))
+    agent: Agent = agents[0]
+    agent.active_version = live[0].active_version
     agent.share_live_head()
     return agent

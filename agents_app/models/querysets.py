@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -11,7 +10,7 @@ from django.db import models, transaction
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
-from agentcms.db.compiled_query import json_array_items
+from agentcms.db.parameters import json_array_items
 from agents_app.configuration import schema
 
 if TYPE_CHECKING:
@@ -45,10 +44,6 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def with_ids(self, agent_ids: Iterable[str]) -> Self:
         """Return the agents with these IDs, however many."""
-        return self.with_ids_json(json.dumps(list(agent_ids)))
-
-    def with_ids_json(self, agent_ids: str) -> Self:
-        """Return the agents whose IDs are in a JSON list."""
         return self.filter(pk__in=json_array_items(agent_ids))
 
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:

@@ -24,10 +24,11 @@ from agents_app.api.views import DRAFT_HINT, get_version, version_not_found
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, full_version_json
+from versions_app.api.representation_cache import VersionKey
 from versions_app.api.schemas import Description, parse_description
 from versions_app.models import AgentVersion
 
-VersionsByName = dict[str, tuple[representation_cache.Key, Pointers]]
+VersionsByName = dict[str, tuple[VersionKey, Pointers]]
 
 ORDER_COLUMNS = {"versionNumber": "version_number", "createdAt": "created_at"}
 DEFAULT_ORDER = OrderBy("versionNumber")
@@ -41,13 +42,13 @@ class VersionsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER_COLUMNS), DEFAULT_ORDER)
-        pointers_and_total = representation_cache.pointers_and_total(request.user, agent_id)
+        pointers_and_total = representation_cache.find_pointers_and_total(request.user, agent_id)
         if pointers_and_total is None:
             raise agent_not_found(agent_id)
         pointers, total = pointers_and_total
         sign = "-" if order.direction == "DESC" else ""
         columns = dict.fromkeys((f"{sign}{ORDER_COLUMNS[order.field]}", f"{sign}version_number"))
-        page = representation_cache.page(agent_id, tuple(columns), (paging.per_page, paging.start))
+        page = representation_cache.get_page(agent_id, tuple(columns), slice(paging.start, paging.stop))
 
         texts = representation_cache.get_many_json(page, pointers)
         return json_text_response(page_json("versions", texts, total, paging.page, paging.per_page))
@@ -131,7 +132,7 @@ class CompareView(JSONView):
                 if not value:
                     query.add_fault(name, "Give a version ID, live or head.")
         (before, after), pointers = get_version_keys(request, agent_id, *map(str, names), words=("live", "head"))
-        text = representation_cache.comparison(before, after, pointers)
+        text = representation_cache.find_comparison(before, after, pointers)
         if text is None:  # deleted after the first query
             raise version_not_found(agent_id, f"{names[0]} or {names[1]}")
         return json_text_response(text)
@@ -151,7 +152,7 @@ class DiscardDraftView(JSONView):
 
 def get_version_keys(
     request: Request, agent_id: str, *names: str, words: tuple[str, ...] = ()
-) -> tuple[representation_cache.Keys, Pointers]:
+) -> tuple[list[VersionKey], Pointers]:
     """Return up to two versions of an agent by ID or pointer name, in one query. Raises NotFound."""
     lower_names = [name.lower() for name in names]
     versions = find_version_keys(request, agent_id, lower_names, [word for word in words if word in lower_names])
@@ -167,7 +168,7 @@ def find_version_keys(request: Request, agent_id: str, names: Sequence[str], wor
     """Return the existing versions by ID, and live and head by the given pointer names."""
     a, b = [parse_uuid(name) or NO_VERSION_ID for name in (*names, "")][:2]
     versions: VersionsByName = {}
-    for key, pointers in representation_cache.load_pair(request.user, agent_id, a, b, with_pointed=bool(words)):
+    for key, pointers in representation_cache.get_pair(request.user, agent_id, a, b, with_pointers=bool(words)):
         versions[str(key.id)] = (key, pointers)
         versions |= {word: versions[str(key.id)] for word in words if key.id == getattr(pointers, f"{word}_id")}
     return versions

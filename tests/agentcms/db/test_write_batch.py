@@ -98,11 +98,11 @@ def test_statements_are_recorded_for_observers_and_return_the_same_rows_without(
     asked = "SELECT id FROM agents_app_agent WHERE id = %s"
 
     with CaptureQueriesContext(connection) as captured:
-        watched = connection.rows(asked, ["a"])
+        watched = connection.run_statement(asked, ["a"])
 
     assert len(captured) == 1
-    assert watched == connection.rows(asked, ["a"]) == connection.rows(asked, ["a"]) == [("a",)]
-    assert connection.rows(asked, ["b"]) == []
+    assert watched == connection.run_statement(asked, ["a"]) == connection.run_statement(asked, ["a"]) == [("a",)]
+    assert connection.run_statement(asked, ["b"]) == []
 
 
 @pytest.mark.postgres_only
@@ -110,9 +110,9 @@ def test_a_failed_statement_can_run_again():
     asked = "SELECT 1 / %s::int"
 
     with pytest.raises(Exception, match="division by zero"), transaction.atomic():
-        connection.rows(asked, [0])
+        connection.run_statement(asked, [0])
 
-    assert connection.rows(asked, [1]) == [(1,)]
+    assert connection.run_statement(asked, [1]) == [(1,)]
 
 
 def test_signals_are_sent_after_all_writes_of_a_batch(heard):

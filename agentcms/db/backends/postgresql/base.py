@@ -46,7 +46,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
 
-    def rows(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    def run_statement(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         """What a statement answers that is asked again and again, by a cursor that the connection keeps for it.
 
         A new cursor learns anew what the parameters and columns are, which takes longer than the statement.
@@ -80,13 +80,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         idle = self.connection.info.transaction_status == TransactionStatus.IDLE
         return self.connection.pipeline() if idle and not self.connection.autocommit else nullcontext()
 
-    def rows_of_each(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
+    def run_statements(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
         """What each of some statements answers that are sent at once, inside a transaction.
 
         One wait instead of many spares the server two thirds of what small statements cost it.
         """
         if self.queries_logged or self.execute_wrappers or len(statements) < 2:
-            return [self.rows(sql, parameters) for sql, parameters in statements]
+            return [self.run_statement(sql, parameters) for sql, parameters in statements]
         self.ensure_connection()
         self.validate_no_broken_transaction()
         with self.wrap_database_errors, self.connection.pipeline():

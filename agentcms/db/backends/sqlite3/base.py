@@ -88,13 +88,13 @@ class DatabaseWrapper(Base):
         if self.turn is not None:
             self.turn.give_back()
 
-    def rows(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    def run_statement(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         """What a statement answers that is asked again and again; SQLite remembers statements by itself."""
         with self.cursor() as cursor:
             cursor.execute(sql, parameters)
             found: list[tuple[Any, ...]] = cursor.fetchall()
         return found
 
-    def rows_of_each(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
+    def run_statements(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
         """What each of some statements answers; there is nobody to wait for."""
-        return [self.rows(sql, parameters) for sql, parameters in statements]
+        return [self.run_statement(sql, parameters) for sql, parameters in statements]
