@@ -1,4 +1,4 @@
-"""A caller of the API: a Bearer key, JSON in, JSON out."""
+"""A client of the API for tests in the same process."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ MODEL = {"provider": "demo", "name": "echo"}
 
 
 class Caller:
-    """Calls with one key; every answer must be JSON, but for the empty body of a 304."""
+    """A client with an API key. Every response must be JSON, except the empty body of a 304."""
 
     def __init__(self, key: str = "") -> None:
         self.authorization = f"Bearer {key}" if key else ""

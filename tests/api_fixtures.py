@@ -1,4 +1,4 @@
-"""Callers of every kind."""
+"""API callers with different roles."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from tests.factories import UserFactory, api_key, member
 
 @pytest.fixture(autouse=True)
 def _database(db: None) -> None:
-    """Every test here speaks to the database."""
+    """Enable database access in every test."""
 
 
 @pytest.fixture
 def api() -> Caller:
-    """A publisher of the shared space."""
+    """Return a publisher of the shared space."""
     return Caller(api_key(member("publisher", username="penny")))
 
 
@@ -29,11 +29,11 @@ def viewer() -> Caller:
 
 @pytest.fixture
 def stranger() -> Caller:
-    """A member of another owner only."""
+    """Return a manager of another owner."""
     return Caller(api_key(member("manager", "elsewhere", username="stella")))
 
 
 @pytest.fixture
 def admin_caller() -> Caller:
-    """A superuser."""
+    """Return a superuser."""
     return Caller(api_key(UserFactory(username="root", is_superuser=True)))

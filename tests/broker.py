@@ -1,4 +1,4 @@
-"""Another broker for the Celery application of this process."""
+"""A temporary broker for the Celery application of this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from agentcms.celery import app
 
 @contextmanager
 def broker(url: str) -> Iterator[None]:
-    """Send and receive there; the pools are dropped on both ends, because they keep connections to where they were."""
+    """Use this broker in the block. Drop the pools before and after, as their connections belong to one broker."""
     before = app.conf.broker_url
     app.conf.broker_url = url
     _drop_pools()
@@ -20,5 +20,5 @@ def broker(url: str) -> Iterator[None]:
 
 
 def _drop_pools() -> None:
-    app._pool = None  # close() would also take the application out of those that new tasks are made for
+    app._pool = None  # close() would also deregister the application for new tasks
     app.amqp._producer_pool = None

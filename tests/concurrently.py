@@ -1,4 +1,4 @@
-"""Run things at the same time, each in a thread with a database connection of its own."""
+"""Concurrent calls in threads, each with its own database connection."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +8,8 @@ from typing import Any
 from django.db import connections
 
 
-def together(acts: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Start all acts at one moment; the answer or the exception of each, in order."""
+def run_concurrently(acts: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Start all calls together. Return the result or exception of each, in order."""
     barrier = Barrier(len(acts))
 
     def run(act: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What tests of every app share: the database, the served application, and the rules of a run."""
+"""Fixtures of all tests, and the selection and order of tests."""
 
 import os
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from hypothesis import settings as hypothesis_settings
 from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
-from tests.runs import come_to_rest
+from tests.runs import wait_for_engine
 from tests.served import Served
 from tests.served_accounts import drop_template_database, serving_with_accounts
 
-# How long an example takes is the machine's affair.
+# The duration of an example depends on the machine.
 hypothesis_settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("patient")
 
@@ -25,7 +25,7 @@ hypothesis_settings.load_profile("patient")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 DRILL = bool(os.environ.get("DRILL"))
-# What starts processes takes longest: first, so that no worker is alone with it in the end.
+# Tests that start processes take longest. They run first, so that all workers end at the same time.
 LONGEST = (
     "tests/concurrency/test_crash_recovery.py",
     "tests/operations/",
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, rather than skip, what is not about this database: a skip always means that something is missing."""
+    """Deselect tests of the other database and drills. A skip always means that something is missing."""
     absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
     if not DRILL:
         absent.add("drill")
@@ -66,7 +66,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where CI is set nothing may be skipped: what does not run there runs nowhere."""
+    """Fail a run with skipped tests where CI is set: they would run nowhere."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter and not hasattr(session.config, "workerinput") else []
     if os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
@@ -78,8 +78,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def drilled() -> bool:
-    """Whether the long figures are wanted."""
+def is_drill() -> bool:
+    """Return True in `make drill`."""
     return DRILL
 
 
@@ -87,8 +87,8 @@ def drilled() -> bool:
 
 
 @pytest.fixture(autouse=True)
-def registry_as_it_was() -> Iterator[None]:
-    """What a test registers or takes away is so for that test alone."""
+def restored_registry() -> Iterator[None]:
+    """Restore the registry after a test that changed it."""
     before = {kind: registry.entries(kind) for kind in Kind}
     yield
     for kind, entries in before.items():
@@ -100,8 +100,8 @@ def registry_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted() -> None:
-    """No test waits for what another called."""
+def cleared_throttles() -> None:
+    """Clear throttles and cache before each test."""
     calls.windows.clear()
     wrong_keys.windows.clear()
     cache.clear()
@@ -111,10 +111,10 @@ def nothing_counted() -> None:
 
 
 @pytest.fixture
-def engine_at_rest(transactional_db: None) -> Iterator[None]:
-    """A database that the engine's threads see too, and that they have left when the next test empties it."""
+def idle_engine(transactional_db: None) -> Iterator[None]:
+    """Use a database that threads of the engine see, and stop all runs before it is emptied."""
     yield
-    come_to_rest()
+    wait_for_engine()
 
 
 # --- Real processes
@@ -122,20 +122,20 @@ def engine_at_rest(transactional_db: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real, embedded Valkey."""
+    """Start an embedded Valkey and return its address."""
     with server_valkey.running_valkey(tmp_path_factory.mktemp("valkey"), os.environ) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A running copy that all tests of a worker share. It has one account per role and no demo data."""
+    """Start a copy that all tests of a worker share. It has one account per role and no demo data."""
     with serving_with_accounts(tmp_path_factory.mktemp("served") / "var") as copy:
         yield copy
 
 
 @pytest.fixture
 def own_served(tmp_path: Path) -> Iterator[Served]:
-    """A copy for a single test that stops it, kills it or counts its rows."""
+    """Start a copy for a single test that stops it, kills it or counts its rows."""
     with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1") as copy:
         yield copy

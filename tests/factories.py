@@ -1,4 +1,4 @@
-"""Users, memberships, keys and agents, made through the doors that the application uses."""
+"""Factories of users, memberships, keys and agents."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ PASSWORD = "a long enough password"
 
 
 class UserFactory(factory.django.DjangoModelFactory[Any]):
-    """A person without any membership, who signs in with `PASSWORD`."""
+    """A user without membership, with `PASSWORD`."""
 
     class Meta:
         model = get_user_model()
@@ -23,7 +23,7 @@ class UserFactory(factory.django.DjangoModelFactory[Any]):
 
 
 class MembershipFactory(factory.django.DjangoModelFactory[Membership]):
-    """A viewer of the shared space."""
+    """A viewer membership of the shared space."""
 
     class Meta:
         model = Membership
@@ -46,10 +46,10 @@ class AgentFactory(factory.django.DjangoModelFactory[Agent]):
 
 
 def member(role: Role | str = Role.PUBLISHER, owner_id: str = "", **fields: Any) -> Any:
-    """A user with one role for one owner."""
+    """Return a user with one role for one owner."""
     return MembershipFactory(user=UserFactory(**fields), owner_id=owner_id, role=role).user
 
 
 def api_key(user: Any, role: Role | str = "", **fields: Any) -> str:
-    """The secret text of a new key of the user, cut to the role."""
+    """Return the secret of a new key of the user with this role."""
     return ApiKey.objects.issue(user, role=role, **fields)[1]

@@ -1,4 +1,4 @@
-"""An agent with a history, and the acts of its pages as a browser sends them."""
+"""Fixtures and functions of tests of history pages."""
 
 from typing import Any, NamedTuple
 
@@ -12,24 +12,24 @@ from agents_app.models import Agent
 from versions_app.models import AgentVersion
 
 
-class Stand(NamedTuple):
-    """How an agent stands: the numbers of live and head, and of every version that is kept."""
+class AgentState(NamedTuple):
+    """The numbers of live, head and all versions of an agent."""
 
     live: int
     head: int
     versions: list[int]
 
 
-def stand(agent: Agent) -> Stand:
+def agent_state(agent: Agent) -> AgentState:
     agent = Agent.objects.with_versions().get(pk=agent.pk)
     pointers: Any = (agent.active_version, agent.head_version)
     live, head = (version.version_number for version in pointers)
     assert agent.snapshot_text == pointers[1].snapshot_text, "the row is the picture of its head"
-    return Stand(live, head, sorted(agent.versions.values_list("version_number", flat=True)))
+    return AgentState(live, head, sorted(agent.versions.values_list("version_number", flat=True)))
 
 
 def edit(agent: Agent, publish: bool | None = None, **fields: Any) -> AgentVersion:
-    """A save of the agent; a draft where `publish` is False."""
+    """Save the agent, as a draft where `publish` is False. Return the version."""
     with change(publish=publish):
         version: Any = Agent.objects.get(pk=agent.pk).edit(fields)
     return version
@@ -44,20 +44,20 @@ def page(client: Client, name: str, agent: Agent, /, *more: Any, **query: Any) -
 
 
 def act(client: Client, name: str, agent: Agent, /, *more: Any, **sent: Any) -> Any:
-    """Send an act as the form does that was just opened; `sent` comes on top."""
-    now = stand(agent)
+    """Send the form of an action, opened just now and changed by `sent`."""
+    now = agent_state(agent)
     address = reverse(f"versions:{name}", args=[agent.pk, *more])
     return client.post(address, {"live": now.live, "head": now.head, **sent})
 
 
-def said(response: Any) -> list[str]:
-    """The messages that the next page shows."""
+def messages(response: Any) -> list[str]:
+    """Return the messages for the next page."""
     return [str(message) for message in get_messages(response.wsgi_request)]
 
 
 @pytest.fixture
 def story(agent: Agent) -> Agent:
-    """Three versions, the third of them live."""
+    """Return an agent with three versions, the third of them live."""
     edit(agent, instructions="Greet guests warmly.\nAnswer briefly.")
     edit(agent, tools=["search"])
     return agent
@@ -65,6 +65,6 @@ def story(agent: Agent) -> Agent:
 
 @pytest.fixture
 def drafted(story: Agent) -> Agent:
-    """The story with a fourth version, which is a draft."""
+    """Return the story with a fourth version, which is a draft."""
     edit(story, publish=False, name="Doorman")
     return story

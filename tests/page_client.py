@@ -1,4 +1,4 @@
-"""What the tests of pages share: people who are signed in, and forms as a browser sends them."""
+"""Fixtures and functions of page tests."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from tests.factories import AgentFactory, member
 
 
 def browser(user: Any, **headers: str) -> Client:
-    """A browser in which the person is signed in."""
+    """Return a client in which the user is signed in."""
     client = Client(headers=headers)
     client.force_login(user)
     return client
 
 
-def typed(agent: Agent, **changed: Any) -> dict[str, Any]:
-    """What a browser sends from the editor of this agent, with some fields typed anew."""
+def editor_form(agent: Agent, **changed: Any) -> dict[str, Any]:
+    """Return the form data of the editor of this agent with changed fields."""
     form = ExistingAgentForm.opening(Agent.objects.with_versions().get(pk=agent.pk), None)
     sent = {field.html_name: field.field.prepare_value(field.initial) for field in form}
     for scorer in form.scorer_rows:

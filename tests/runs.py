@@ -1,4 +1,4 @@
-"""Runs as tests start them and wait for them."""
+"""Functions that start runs and wait for them."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from tests.served import wait_until
 
 DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
-LONG = "word " * 2000  # with SLOW it is answered for a hundred seconds
+LONG = "word " * 2000  # takes a hundred seconds to answer with SLOW
 
 
-def begin(agent: Any, user: Any, messages: Any = "Hello there", **said: Any) -> AgentRun:
+def start_run(agent: Any, user: Any, messages: Any = "Hello there", **options: Any) -> AgentRun:
     """Start a run of the live version."""
-    return start.start_run(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **said)
+    return start.start_run(stored_agents.get(agent.pk, user=user), user=user, messages=messages, **options)
 
 
-def ended(run: AgentRun, seconds: float = 30) -> AgentRun:
-    """The run once it is over."""
+def wait_for_end(run: AgentRun, seconds: float = 30) -> AgentRun:
+    """Wait for the end of the run and return it."""
 
     def is_finished() -> Any:
         run.refresh_from_db()
@@ -29,20 +29,20 @@ def ended(run: AgentRun, seconds: float = 30) -> AgentRun:
     return run
 
 
-def speaks(run: AgentRun) -> AgentRun:
-    """The run once it has begun to answer."""
+def wait_for_text(run: AgentRun) -> AgentRun:
+    """Wait for the first text of the run and return it."""
     wait_until(lambda: run.events.filter(data__type="text-delta").exists(), 30, f"the first words of run {run.pk}")
     return run
 
 
 def chunks(run: AgentRun, *kinds: str) -> list[dict[str, Any]]:
-    """What the events of a run say, those of some types alone."""
-    found = run.events.order_by("number").values_list("data", flat=True)
-    return [data for data in found if not kinds or data["type"] in kinds]
+    """Return the data of the events of a run, optionally of some types only."""
+    events = run.events.order_by("number").values_list("data", flat=True)
+    return [data for data in events if not kinds or data["type"] in kinds]
 
 
-def come_to_rest() -> None:
-    """Stop what still runs in this process and wait until nobody speaks to the database."""
+def wait_for_engine() -> None:
+    """Cancel all runs of this process and wait until their last write."""
     engine = find_engine()
     if engine is not None:
         for run_id in list(engine.tasks):

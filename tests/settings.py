@@ -1,4 +1,4 @@
-"""The settings of the tests: the application's, with a data folder of their own and nothing slow for safety's sake."""
+"""The settings of the tests: those of the application with a temporary data folder and fast, unsafe storage."""
 
 import atexit
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def data_folder() -> Path:
-    """One temporary folder per run; each worker of xdist has its own in there, as workers end without a goodbye."""
+    """Create a temporary folder per run, with a subfolder for each worker of xdist. The main process deletes it."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and "TEST_DATA_DIR" in os.environ:
         folder = Path(os.environ["TEST_DATA_DIR"], worker)
@@ -20,7 +20,7 @@ def data_folder() -> Path:
     return folder
 
 
-# What the machine has set is not what the tests are about; DATABASE_URL alone says what they run on.
+# The environment of the machine must not affect the tests, except DATABASE_URL.
 for name in ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "ALLOWED_HOSTS", "AGENT_VERSION_LIMIT"):
     os.environ.pop(name, None)
 for provider in ("OPENAI", "ANTHROPIC", "GOOGLE", "MISTRAL"):
@@ -39,7 +39,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 CELERY_BROKER_URL = "memory://"
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # A file, as in the application: in memory, threads would share one connection and wait for nothing.
+    # A file, as in the application: in memory, threads would share one connection without locks.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
     options = DATABASES["default"]["OPTIONS"]
     options["init_command"] = options["init_command"].replace("synchronous=FULL", "synchronous=OFF")

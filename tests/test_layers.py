@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parent.parent
 # The lowest first. `agentcms` has a floor below the apps and a top above them.
 APPS = ["access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
 LEVELS = ["agentcms floor", *APPS, "agentcms top"]
-# What wires everything together, or runs it. The rest of `agentcms` is the floor, which knows no app.
+# Modules that connect or run everything. The rest of `agentcms` is the floor, which imports no app.
 TOP = {"__init__", "apps", "celery", "checks", "observability", "openapi", "server", "settings", "urls", "wsgi"}
 
 # Names of packages and modules. Every other module of an app belongs to its domain.
@@ -110,7 +110,7 @@ def reachable_imports(start: Path) -> Iterator[tuple[str, str]]:
 
 
 def may_import(importer: str, imported: str) -> bool:
-    """Whether the order of the apps allows an import between two of them."""
+    """Return True if the order of the apps allows the import."""
     below = level_of(imported) <= level_of(importer)
     if importer.split(".")[0] in APPS and layer_of(importer) == "web" and imported.split(".")[0] in APPS:
         return below or layer_of(imported) == "domain"
@@ -184,7 +184,7 @@ def test_modules_import_each_other_in_no_cycle():
 
 
 def is_heavy(name: str) -> bool:
-    """Whether loading a module loads one of the heavy libraries."""
+    """Return True if loading the module loads a heavy library."""
     if name.startswith(HEAVY):
         return True
     file = file_of(name) if level_of(name) is not None else None

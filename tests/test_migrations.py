@@ -47,10 +47,12 @@ def renames_storage(app, migration):
 @pytest.mark.parametrize(("app", "migration"), OURS, ids=str)
 def test_migrations_are_compatible_with_the_previous_release(app, migration):
     """Old code inserts rows without a new column, and asks for tables and columns by the names it knows."""
-    added = [each for each in migration.operations if isinstance(each, operations.AddField)]
+    added = [operation for operation in migration.operations if isinstance(operation, operations.AddField)]
 
     assert renames_storage(app, migration) == []
-    assert [each.name for each in added if not (each.field.null or each.field.has_db_default())] == []
+    assert [
+        operation.name for operation in added if not (operation.field.null or operation.field.has_db_default())
+    ] == []
 
 
 def test_every_app_is_checked():

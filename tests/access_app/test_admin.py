@@ -86,7 +86,7 @@ def test_the_membership_inline_grants_roles_for_the_own_owner_only(client):
 
 
 def inline(user, owner_id, role, row=""):
-    """What a browser sends of the memberships on a user's page; with `row` of one that is there."""
+    """Return the form data of the membership inline, with `row` for an existing one."""
     row = {"memberships-0-owner_id": owner_id, "memberships-0-role": role, "memberships-0-id": row}
     count = "1" if row["memberships-0-id"] else "0"
     return {"memberships-TOTAL_FORMS": "1", "memberships-INITIAL_FORMS": count, "memberships-0-user": user.pk, **row}
@@ -106,7 +106,9 @@ def test_the_membership_inline_grants_and_changes_roles_of_the_own_owner(client)
 def test_the_membership_inline_moves_no_role_between_owners(client):
     client.force_login(member("manager", "north", is_staff=True))
     user = UserFactory()
-    mine, other = [Membership.objects.create(user=user, owner_id=each, role="viewer") for each in ("north", "south")]
+    mine, other = [
+        Membership.objects.create(user=user, owner_id=owner_id, role="viewer") for owner_id in ("north", "south")
+    ]
     address = reverse("admin:auth_user_change", args=[user.pk])
 
     client.post(address, inline(user, "south2", "manager", row=mine.pk))
@@ -121,8 +123,8 @@ def test_the_secret_of_a_key_is_displayed_once(client):
     client.force_login(staff)
     form = {"user": staff.pk, "name": "ci", "role": "viewer"}
 
-    shown = client.post(reverse("admin:access_app_apikey_add"), form, follow=True).content.decode()
-    token = re.search(r"acms_\w{8}_[\w-]+", shown)[0]
+    html = client.post(reverse("admin:access_app_apikey_add"), form, follow=True).content.decode()
+    token = re.search(r"acms_\w{8}_[\w-]+", html)[0]
     key = ApiKey.objects.find(token)
     later = client.get(reverse("admin:access_app_apikey_change", args=[key.pk])).content.decode()
 

@@ -1,4 +1,4 @@
-"""API keys: shown once, stored as a hash, and good for nothing once they ended."""
+"""API keys: creation, lookup, expiry and last use."""
 
 from datetime import timedelta
 
@@ -20,9 +20,9 @@ def user():
 def test_a_key_is_found_by_its_secret(user):
     key, token = ApiKey.objects.issue(user, name="deploy")
 
-    found = ApiKey.objects.find(token)
+    stored_key = ApiKey.objects.find(token)
 
-    assert (found, found.user, found.name) == (key, user, "deploy")
+    assert (stored_key, stored_key.user, stored_key.name) == (key, user, "deploy")
 
 
 def test_finding_a_key_takes_one_query(user, django_assert_num_queries):

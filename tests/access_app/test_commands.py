@@ -1,4 +1,4 @@
-"""Users and keys from a script."""
+"""The commands that create users and API keys."""
 
 from io import StringIO
 
@@ -23,7 +23,7 @@ def test_create_user_takes_the_password_from_the_environment(monkeypatch):
 def test_create_user_prompts_for_a_password_without_the_variable(monkeypatch):
     monkeypatch.delenv("AGENTCMS_PASSWORD", raising=False)
     typed = iter([PASSWORD, PASSWORD, PASSWORD, "another password"])
-    monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))  # the keyboard
+    monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))  # the terminal
 
     call_command("create_user", "iris", stderr=StringIO())
     with pytest.raises(CommandError, match="The two passwords differ"):

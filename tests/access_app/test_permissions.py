@@ -1,4 +1,4 @@
-"""Who may do what for which owner. Where nothing grants, nothing is allowed."""
+"""Roles of users and keys for owners."""
 
 from datetime import timedelta
 
@@ -21,12 +21,12 @@ ROLES = list(Role)
 
 @pytest.fixture
 def agents():
-    """One agent for each of two owners and the shared space."""
+    """Return one agent for each of two owners and the shared space."""
     return {owner: AgentFactory(id=f"of-{owner or 'all'}", owner_id=owner) for owner in ("", "bar", "kitchen")}
 
 
 def with_key(user, role="", **fields):
-    """The user as it comes with an API key cut to the role."""
+    """Return the user as authenticated by an API key with this role."""
     user.api_key = ApiKey.objects.issue(user, role=role, **fields)[0]
     return user
 

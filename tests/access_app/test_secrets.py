@@ -1,4 +1,4 @@
-"""The secret text of a key stands in the answer that issues it, and nowhere else: no log, no error, no page."""
+"""Secrets of API keys, which appear in no log, error or later page."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ TOKEN = re.compile(r"acms_[0-9a-f]{8}_[\w-]{43}")
 
 @pytest.fixture
 def logged(caplog):
-    """Everything that is logged from here on, as it was said and as both formatters write it."""
+    """Return a function that reads all log records, unformatted and in both formats."""
     caplog.set_level(logging.DEBUG)
 
     def read():
@@ -39,12 +39,12 @@ def logged(caplog):
 
 
 def assert_hidden(token, *texts):
-    """Neither the token nor its secret part nor what is stored of it."""
+    """Assert that the texts contain neither token nor secret nor hash."""
     stored = set(ApiKey.objects.values_list("secret_hash", flat=True))
     for text in texts:
         assert token not in text
         assert token[14:] not in text
-        assert not any(each in text for each in stored)
+        assert not any(value in text for value in stored)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_issuing_using_and_refusing_a_key_logs_no_secret(logged, staff, settings
 
     assert (used.status_code, expired.status_code, revoked.status_code, wrong.status_code) == (400, 401, 401, 401)
     assert "agentcms.requests" in logged()
-    assert_hidden(token, logged(), *(each.content.decode() for each in (used, expired, revoked, wrong)))
+    assert_hidden(token, logged(), *(response.content.decode() for response in (used, expired, revoked, wrong)))
 
 
 def test_no_page_displays_a_secret_again(staff):
@@ -113,7 +113,7 @@ def test_a_running_copy_logs_no_secret_at_level_debug(tmp_path):
             assert client.post(AGENTS, content=token).status_code == 415
         with copy.client(f"{token}x") as client:
             assert client.get(AGENTS).status_code == 401
-        said = copy.log_text()
+        log = copy.log_text()
 
-    assert "agentcms.requests" in said
-    assert token[14:] not in said
+    assert "agentcms.requests" in log
+    assert token[14:] not in log

@@ -6,7 +6,7 @@ from tests.agentcms import urls
 
 @pytest.fixture
 def http(settings):
-    """A client of the routes in `tests/agentcms/urls.py`, which answers 500 instead of raising."""
+    """Return a client of the routes in `tests/agentcms/urls.py` that does not raise exceptions."""
     settings.ROOT_URLCONF = "tests.agentcms.urls"
     settings.MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
     settings.TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
@@ -16,7 +16,7 @@ def http(settings):
 
 @pytest.fixture
 def raised(http):
-    """The answer of a route below /api, or another, that raises this exception."""
+    """Return a function that requests a route which raises the given exception."""
 
     def answer(exception, url="/api/raising", **extra):
         urls.RAISED["exception"] = exception

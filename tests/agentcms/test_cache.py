@@ -1,4 +1,4 @@
-"""The in-process cache: what it stores, what it removes, and several threads at once."""
+"""The in-process cache: storage, eviction and threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""Whatever is asked, and however far the answer had come: a database that goes away is a wait, never a failure."""
+"""Requests during a database outage, at every URL and after any number of queries."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def addresses(patterns, before="") -> Iterator[str]:
-    """Every address that is served, as the resolver spells it."""
+    """Yield every route of the resolver."""
     for pattern in patterns:
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -30,13 +30,13 @@ ROUTES = sorted({*addresses(get_resolver().url_patterns)})
 
 
 def filled(route, run):
-    """The address with the names of what is there."""
+    """Return the route with parameters of existing objects."""
     route = re.sub(r"<uuid:\w+>", str(run.pk), route)
     return "/" + re.sub(r"<[^>]+>", "1", route)
 
 
 class GoesAway:
-    """A database that answers so many questions and no more."""
+    """An execute wrapper that fails after a number of queries."""
 
     def __init__(self, questions):
         self.left = questions
@@ -50,14 +50,14 @@ class GoesAway:
 
 @pytest.fixture(autouse=True)
 def _places():
-    """Streams that a test began and nobody reads have no place after it."""
+    """Release the places of streams that a test opened."""
     yield
     slots.count_by_user.clear()
 
 
 @pytest.fixture
 def callers():
-    """A browser, and a program for the API, that may do everything."""
+    """Return a browser client and an API client of superusers."""
     user = UserFactory(is_superuser=True, is_staff=True)
     browser = Client(raise_request_exception=False)
     browser.force_login(user)
@@ -65,8 +65,8 @@ def callers():
     return lambda route: program if route.startswith("api/") else browser
 
 
-def asked(client, method, address, questions):
-    """The answer, once what was done is undone."""
+def request_with_limit(client, method, address, questions):
+    """Return the response to a request whose changes are rolled back."""
     with transaction.atomic():
         with connection.execute_wrapper(GoesAway(questions)):
             answer = getattr(client, method)(address)
@@ -78,12 +78,12 @@ def asked(client, method, address, questions):
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_every_url_answers_503_when_the_database_fails(callers, method, questions):
     run = RunFactory(agent=AgentFactory(id="1"))
-    found = {}
+    failures = {}
     for route in ROUTES:
         address = filled(route, run)
-        found[address] = asked(callers(route), method, address, questions)
+        failures[address] = request_with_limit(callers(route), method, address, questions)
 
-    broken = {address: answer for address, answer in found.items() if answer.status_code >= 500}
+    broken = {address: answer for address, answer in failures.items() if answer.status_code >= 500}
     silent = {address: answer.status_code for address, answer in broken.items() if "Retry-After" not in answer.headers}
     assert silent == {}
     assert {answer.status_code for answer in broken.values()} == {503}

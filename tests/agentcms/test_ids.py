@@ -1,4 +1,4 @@
-"""Ids of version 7: in the order of time, and no two the same."""
+"""UUIDs of version 7."""
 
 import time
 import uuid

@@ -1,4 +1,4 @@
-"""Lines with the id of their request, and nothing in them that a caller wrote."""
+"""Log lines: request ids, formats and masked data."""
 
 import json
 import logging
@@ -13,8 +13,8 @@ from tests.factories import UserFactory, api_key, member
 
 
 @pytest.fixture
-def said(caplog):
-    """What was logged, as JSON lines."""
+def log_lines(caplog):
+    """Return a function that reads the log as parsed JSON lines."""
     return lambda: [json.loads(logs.JSONFormatter().format(record)) for record in caplog.records]
 
 
@@ -45,7 +45,7 @@ def test_an_invalid_request_id_is_replaced(client, given):
 
 
 @pytest.mark.django_db
-def test_requests_are_logged_where_enabled(client, settings, caplog, said):
+def test_requests_are_logged_where_enabled(client, settings, caplog, log_lines):
     settings.LOG_REQUESTS = True
     caplog.set_level("INFO")
     user = UserFactory()
@@ -53,7 +53,7 @@ def test_requests_are_logged_where_enabled(client, settings, caplog, said):
 
     client.get("/api/stored/agents/nobody?secret=1", headers={"x-request-id": "seven"})
 
-    line = next(line for line in said() if line["logger"] == "agentcms.requests")
+    line = next(line for line in log_lines() if line["logger"] == "agentcms.requests")
     assert (line["requestId"], line["status"], line["user"], line["method"]) == ("seven", 404, user.pk, "GET")
     assert line["route"] == "api/stored/agents/<str:agent_id>"
     assert "secret" not in json.dumps(line)
@@ -75,10 +75,10 @@ def test_a_logged_system_error_contains_its_message():
     assert "assistant" not in text
 
 
-def test_a_database_outage_is_logged_without_data(said):
+def test_a_database_outage_is_logged_without_data(log_lines):
     api_error(OperationalError("deadlock detected\nDETAIL: You are a secret assistant."))
 
-    [line] = said()
+    [line] = log_lines()
     assert line["message"] == "The database was not available in time: OperationalError: deadlock detected"
 
 
@@ -111,8 +111,8 @@ TOLD = "You are Sesame, who opens for nobody."
 
 
 @pytest.mark.django_db
-def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, said):
-    """Calls that go well, that are refused and that fail in each way, with everything logged that can be."""
+def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, log_lines):
+    """Log everything during successful, refused and failing requests."""
     settings.LOG_REQUESTS = True
     caplog.set_level("DEBUG")
     caller = Caller(api_key(member("publisher")))
@@ -130,8 +130,8 @@ def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, said)
         statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
 
     assert statuses == [201, 409, 400, 200, 503, 400, 500]
-    assert len(said()) > len(statuses)
-    assert "Sesame" not in json.dumps(said())
+    assert len(log_lines()) > len(statuses)
+    assert "Sesame" not in json.dumps(log_lines())
 
 
 def raiser(error):

@@ -1,4 +1,4 @@
-"""A bad value of any variable is a sentence that names it, before anything is served."""
+"""Validation of settings at start-up."""
 
 import os
 import re
@@ -14,8 +14,8 @@ from agentcms.server.processes import PROJECT
 
 def manage(tmp_path, *arguments, **variables):
     outside = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE"}
-    kept = {name: value for name, value in os.environ.items() if name not in outside}
-    environment = {**kept, "DATA_DIR": str(tmp_path), **variables}
+    inherited = {name: value for name, value in os.environ.items() if name not in outside}
+    environment = {**inherited, "DATA_DIR": str(tmp_path), **variables}
     return subprocess.run(
         [sys.executable, "manage.py", *arguments], env=environment, cwd=PROJECT, capture_output=True, text=True
     )

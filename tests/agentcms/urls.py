@@ -1,4 +1,4 @@
-"""A few routes that stand on the floor alone."""
+"""Routes for tests of `agentcms` without the apps."""
 
 from django.http import HttpResponse
 from django.urls import path, re_path

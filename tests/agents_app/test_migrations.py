@@ -1,4 +1,4 @@
-"""A migration that landed does what it did then, whatever the application does now."""
+"""Migrations that do not depend on current application code."""
 
 import ast
 from importlib import import_module
@@ -13,7 +13,7 @@ from agents_app.models.search_index import index_is_current
 from tests.factories import AgentFactory
 
 MIGRATIONS = sorted(PROJECT.glob("*_app/migrations/0*.py"))
-NAMED = {"agentcms.ids", "access_app.models"}  # the default of a key and a validator, which a migration only names
+NAMED = {"agentcms.ids", "access_app.models"}  # a key default and a validator, which migrations only name
 
 
 @pytest.mark.parametrize("path", MIGRATIONS, ids=lambda path: f"{path.parent.parent.name} {path.stem}")

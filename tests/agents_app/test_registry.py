@@ -1,4 +1,4 @@
-"""What agents may name is registered by key in code, with a title, a description and the schema of what it takes."""
+"""The registry of tools, agents, memories and other entries."""
 
 import os
 import subprocess
@@ -58,7 +58,7 @@ def test_an_entry_is_found_by_key_or_id():
 
 def test_keys_are_unique_per_kind():
     tool("hello")(greet)
-    tool("hello")(greet)  # a module that is imported twice
+    tool("hello")(greet)  # as when a module is imported twice
 
     with pytest.raises(ImproperlyConfigured, match="The key 'hello' is registered twice as tool"):
         tool("hello", title="Another")(greet)
@@ -131,9 +131,9 @@ def test_the_demo_entries_work(kind, key, taken, given):
 
 
 def test_current_time_takes_a_time_zone():
-    told = registry.get(Kind.TOOL, "current-time").target("Asia/Kolkata")
+    result = registry.get(Kind.TOOL, "current-time").target("Asia/Kolkata")
 
-    assert told.endswith("+05:30")
+    assert result.endswith("+05:30")
 
 
 @pytest.mark.parametrize("expression", ["2 ** 9", "__import__('os')", "a", "[1]", "1" * 201])

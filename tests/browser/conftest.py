@@ -1,4 +1,4 @@
-"""A real browser in front of the real application, with an agent that has a history."""
+"""A browser that uses a running copy, and agents with a history."""
 
 import shutil
 import uuid
@@ -11,13 +11,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.served import PASSWORD, Served
 
-# The first run of a process loads what talks to models, which takes seconds where others are at work.
+# The first run in a process imports the model libraries, which takes seconds on a busy machine.
 expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One per file: an open Playwright keeps an event loop running, in which Django's database refuses to work."""
+    """Start one browser per module: Playwright keeps an event loop running, in which Django refuses queries."""
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -25,28 +25,28 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-# What Chromium says to who types before it has set the focus itself.
+# A message of Chromium after typing before it has set the focus.
 QUICK = "Autofocus processing was blocked"
 
 
 @pytest.fixture
 def api(served: Served) -> Iterator[httpx.Client]:
-    """An API client of the publisher."""
+    """Return an API client of the publisher."""
     with served.client(served.keys["publisher"]) as client:
         yield client
 
 
 @pytest.fixture
 def agent(api: httpx.Client) -> str:
-    """The id of an agent with three versions, the third of them live."""
+    """Return the id of an agent with three versions, the third of them live."""
     agent_id = f"agent-{uuid.uuid4().hex[:8]}"
-    make(api, agent_id)
-    patch(api, agent_id, instructions="Greet guests warmly.\nAnswer briefly.")
-    patch(api, agent_id, tools=["text-search"], name="Night porter")
+    create_agent(api, agent_id)
+    patch_agent(api, agent_id, instructions="Greet guests warmly.\nAnswer briefly.")
+    patch_agent(api, agent_id, tools=["text-search"], name="Night porter")
     return agent_id
 
 
-def make(api: httpx.Client, agent_id: str, **fields: Any) -> None:
+def create_agent(api: httpx.Client, agent_id: str, **fields: Any) -> None:
     body = {
         "id": agent_id,
         "name": "Concierge",
@@ -57,7 +57,7 @@ def make(api: httpx.Client, agent_id: str, **fields: Any) -> None:
     assert api.post("/api/stored/agents", json=body).status_code == 201
 
 
-def patch(api: httpx.Client, agent_id: str, **fields: Any) -> None:
+def patch_agent(api: httpx.Client, agent_id: str, **fields: Any) -> None:
     assert api.patch(f"/api/stored/agents/{agent_id}", json=fields).status_code == 200
 
 
@@ -72,7 +72,7 @@ def live_number(api: httpx.Client, agent_id: str) -> int:
 
 
 class Visitor:
-    """Somebody who is signed in, and everything that the console said to them."""
+    """A signed-in user with a browser context and its console messages."""
 
     def __init__(self, context: BrowserContext, base_url: str) -> None:
         self.context = context
@@ -100,15 +100,15 @@ class Visitor:
         return self.page
 
 
-# The cookies of those who have signed in, by name, so that not each test types a password.
+# Cookies of signed-in users by name, so that not every test signs in.
 SIGNED_IN: dict[str, Any] = {}
 
 
 @pytest.fixture
 def visit(browser: Browser, served: Served) -> Iterator[Any]:
-    """Sign somebody in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`.
+    """Return a function that signs a user in: `visit()`, `visit("editor")`, `visit(java_script_enabled=False)`.
 
-    `visit(own_session=True)` is for those who sign out.
+    Use `visit(own_session=True)` in tests that sign out.
     """
     contexts = []
 

@@ -1,4 +1,4 @@
-"""The published JavaScript client, oldest and newest, works against us unmodified."""
+"""The published JavaScript client, in the oldest and newest supported version."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def installed() -> Path:
-    """The clients from npm, as the lock file names them."""
+    """Install the clients of the lock file and return their folder."""
     return install(HERE)
 
 

@@ -1,4 +1,4 @@
-"""The published JavaScript client, oldest and newest, asks agents of ours unmodified."""
+"""Running agents with the published JavaScript client."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.served_accounts import serving_with_accounts
 
 @pytest.fixture(scope="module", params=["client-oldest", "client-newest"])
 def own_copy(request, tmp_path_factory):
-    """A copy for each client, which makes agents of the same names."""
+    """Start a copy for each client, as both create agents with the same ids."""
     with serving_with_accounts(tmp_path_factory.mktemp("asked") / "var", WEB_WORKERS="1") as copy:
         yield request.param, copy, copy.keys["publisher"]
 

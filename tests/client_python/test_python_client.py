@@ -1,4 +1,4 @@
-"""The Python client, against the served application and against answers that go wrong."""
+"""The Python client with a running copy and with scripted responses."""
 
 import asyncio
 import inspect
@@ -38,13 +38,13 @@ def test_the_examples_create_no_agent_that_the_demo_data_has():
 
 
 class Script:
-    """Answers in turn, and remembers what was asked."""
+    """A transport that returns scripted responses and records the requests."""
 
     def __init__(self, *answers):
-        self.answers, self.asked = list(answers), []
+        self.answers, self.requests = list(answers), []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -53,7 +53,7 @@ class Script:
 
 @pytest.fixture
 def naps(monkeypatch):
-    """How long the client waited, which takes no time here."""
+    """Record the pauses of the client without waiting."""
     taken = []
 
     async def nap(seconds):
@@ -65,28 +65,28 @@ def naps(monkeypatch):
 
 
 class Waited:
-    """The async client behind the calls of the other, so that one test is about both."""
+    """The asynchronous client behind synchronous methods, so that one test covers both clients."""
 
     def __init__(self, *arguments, **options):
         self.cms = AsyncClient(*arguments, **options)
 
     def __getattr__(self, name):
-        found = getattr(self.cms, name)
+        attribute = getattr(self.cms, name)
 
         def call(*arguments, **options):
-            answer = found(*arguments, **options)
+            answer = attribute(*arguments, **options)
             return asyncio.run(listed(answer) if hasattr(answer, "__aiter__") else answer)
 
         return call
 
 
 async def listed(answers):
-    return [each async for each in answers]
+    return [item async for item in answers]
 
 
 @pytest.fixture(params=[Client, Waited], ids=["waiting", "not waiting"])
 def client(request, naps):
-    """A client that is answered in turn, and what it asked."""
+    """Return a function that creates a client with scripted responses."""
 
     def make(*answers):
         script = Script(*answers)
@@ -122,7 +122,7 @@ def test_all_versions_and_agents_are_read_page_by_page(client):
 
     assert [version["versionNumber"] for version in cms.versions("a")] == [2, 1]
     assert [agent["id"] for agent in cms.agents()] == ["a", "b"]
-    assert [request.url.params.get("cursor", request.url.params.get("page")) for request in script.asked] == [
+    assert [request.url.params.get("cursor", request.url.params.get("page")) for request in script.requests] == [
         "0",
         "1",
         "",
@@ -134,7 +134,7 @@ def test_a_lost_response_is_retried_with_the_same_idempotency_key(client):
     cms, script = client(httpx.ReadError("lost"), answer(201, {"id": "a"}))
 
     assert cms.create_agent("a")["id"] == "a"
-    assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
+    assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 1
 
 
 def test_retry_after_is_respected(client, naps):
@@ -153,7 +153,7 @@ def test_a_refused_request_is_not_retried(client):
         cms.update_agent("a", name="")
 
     assert (refused.value.status, refused.value.code, refused.value.issues) == (400, "invalid_body", issues)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_a_retried_delete_that_gets_404_has_succeeded(client):
@@ -168,7 +168,7 @@ def test_the_number_of_retries_is_limited(client):
     with pytest.raises(ApiError):
         cms.get_agent("a")
 
-    assert len(script.asked) == 5
+    assert len(script.requests) == 5
 
 
 def test_a_conflicting_edit_reads_the_agent_again(client):
@@ -178,8 +178,8 @@ def test_a_conflicting_edit_reads_the_agent_again(client):
 
     cms.edit_agent("a", lambda agent: {"metadata": {"n": agent["n"]}})
 
-    assert script.asked[-1].headers["If-Match"] == '"2"'
-    assert b'"n":2' in script.asked[-1].content.replace(b" ", b"")
+    assert script.requests[-1].headers["If-Match"] == '"2"'
+    assert b'"n":2' in script.requests[-1].content.replace(b" ", b"")
 
 
 def test_a_stale_update_raises(client):
@@ -195,7 +195,7 @@ def test_a_request_in_progress_is_retried_with_its_key(client, naps):
     cms.create_agent("a")
 
     assert naps == [1]
-    assert len({request.headers["Idempotency-Key"] for request in script.asked}) == 1
+    assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 1
 
 
 def test_a_taken_id_is_not_retried(client):
@@ -204,4 +204,4 @@ def test_a_taken_id_is_not_retried(client):
     with pytest.raises(ApiError, match="already exists"):
         cms.create_agent("a")
 
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1

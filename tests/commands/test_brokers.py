@@ -1,4 +1,4 @@
-"""A broker of one's own in place of the embedded one."""
+"""A configured broker in place of the embedded one."""
 
 import pytest
 

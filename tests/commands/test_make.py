@@ -1,4 +1,4 @@
-"""The commands as somebody types them."""
+"""The commands of the Makefile."""
 
 import os
 import re
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.commands.test_stopping import nobody_left
+from tests.commands.test_stopping import all_ended
 from tests.served import Served, wait_until
 from tests.served_accounts import prepared
 
 
 class Made(Served):
-    """A copy that `make run` starts, in a process group of its own, as a terminal does."""
+    """A copy that `make run` starts in its own process group, like a terminal."""
 
     def launch(self) -> subprocess.Popen[bytes]:
         command = ["make", "--no-print-directory", "run"]
@@ -49,14 +49,14 @@ def test_every_end_of_make_run_leaves_no_process(made, end):
     end(made.process)
 
     made.process.wait(20)
-    wait_until(lambda: nobody_left(everybody), 20, "nobody left")
+    wait_until(lambda: all_ended(everybody), 20, "nobody left")
     assert len(everybody) > 5
 
 
 def test_make_lists_every_command():
     commands = set(re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)[1].split())
 
-    said = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, timeout=30).stdout
+    output = subprocess.run(["make"], cwd=PROJECT, capture_output=True, text=True, timeout=30).stdout
 
-    assert set(re.findall(r"^  make (\S+)  +\S", said, re.MULTILINE)) == commands
+    assert set(re.findall(r"^  make (\S+)  +\S", output, re.MULTILINE)) == commands
     assert {"run", "test", "drill", "lint", "format", "types"} <= commands

@@ -1,4 +1,4 @@
-"""The one command with real processes: it starts, answers and heals."""
+"""Starting the command, its errors and restarts of its processes."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from tests.served_accounts import serving_with_accounts
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One copy for the tests that leave it as it was."""
+    """Start one copy for all tests of this module."""
     with serving(tmp_path_factory.mktemp("running") / "var") as copy:
         yield copy
 
@@ -42,7 +42,7 @@ def test_a_second_start_on_the_same_data_names_the_running_process(running):
     second = Served(running.data_dir)
     environment = {**second.environment, "DATA_DIR": str(running.data_dir)}
 
-    said = subprocess.run(
+    second_start = subprocess.run(
         [sys.executable, "-m", "agentcms.server.run"],
         env=environment,
         cwd=PROJECT,
@@ -51,15 +51,15 @@ def test_a_second_start_on_the_same_data_names_the_running_process(running):
         timeout=120,
     )
 
-    assert said.returncode == 1
-    assert f"is in use by process {running.process.pid}" in said.stderr
+    assert second_start.returncode == 1
+    assert f"is in use by process {running.process.pid}" in second_start.stderr
     wait_until(running.responds, what="an answer")
 
 
 def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
     environment = {**running.environment, "DATA_DIR": str(tmp_path / "var")}
 
-    said = subprocess.run(
+    second_start = subprocess.run(
         [sys.executable, "-m", "agentcms.server.run"],
         env=environment,
         cwd=PROJECT,
@@ -68,9 +68,9 @@ def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
         timeout=120,
     )
 
-    assert said.returncode == 1
-    assert f"Port {running.port} on 127.0.0.1 cannot be used" in said.stderr
-    assert "Traceback" not in said.stderr
+    assert second_start.returncode == 1
+    assert f"Port {running.port} on 127.0.0.1 cannot be used" in second_start.stderr
+    assert "Traceback" not in second_start.stderr
 
 
 @pytest.mark.parametrize("part", ["granian", "agentcms.server.worker", "valkey-server"])

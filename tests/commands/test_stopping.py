@@ -1,4 +1,4 @@
-"""The one command with real processes: however it ends, nothing is left behind, and it starts again."""
+"""Stopping and killing the command, and starting it again."""
 
 import re
 import signal
@@ -20,7 +20,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def started(copy: Served) -> Served:
-    """The same copy on the same data, started again if the test before has ended it."""
+    """Return the copy of the module, started again if the test before has stopped it."""
     return copy if copy.process.poll() is None else copy.start()
 
 
@@ -29,7 +29,7 @@ def socket_folder(copy: Served) -> Path:
     return Path(address.removeprefix("unix://").partition("?")[0]).parent
 
 
-def nobody_left(processes: list[psutil.Process]) -> bool:
+def all_ended(processes: list[psutil.Process]) -> bool:
     return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
@@ -40,7 +40,7 @@ def test_a_signal_stops_every_process(started, number):
     started.process.send_signal(number)
 
     assert started.process.wait(20) == 0
-    assert nobody_left(processes)
+    assert all_ended(processes)
     assert not sockets.exists()
     assert not (started.data_dir / "valkey.url").exists()
 
@@ -50,7 +50,7 @@ def test_killing_the_supervisor_ends_every_process(started):
 
     started.process.kill()
 
-    wait_until(lambda: nobody_left(processes), what="nobody left")
+    wait_until(lambda: all_ended(processes), what="nobody left")
     wait_until(lambda: not sockets.exists(), what="socket folder removed")
 
 

@@ -1,4 +1,4 @@
-"""Everything killed in the middle of edits, again and again: what was answered is kept, and nothing is half there."""
+"""Killing the server repeatedly during edits."""
 
 import os
 import random
@@ -21,12 +21,12 @@ from tests.served_accounts import prepared
 
 AGENTS = "/api/stored/agents"
 KILLS = 100 if DRILL else 5
-EDITORS = ("one", "one", "two", "two")  # the agent that each of them edits
+EDITORS = ("one", "one", "two", "two")  # the agent of each editor
 
 
 @pytest.fixture
 def copy(tmp_path) -> Iterator[Served]:
-    """A prepared copy with two agents, of which only the web server is started."""
+    """Create a prepared copy with two agents. Only its web server is started."""
     with prepared(tmp_path / "var", AGENT_VERSION_LIMIT="1000000", LOG_LEVEL="ERROR") as copy:
         with web_server(copy), copy.client(copy.keys["root"]) as client:
             for agent_id in ("one", "two"):
@@ -37,7 +37,7 @@ def copy(tmp_path) -> Iterator[Served]:
 
 @contextmanager
 def web_server(copy):
-    """The web server in a process group of its own, which is dead after the block."""
+    """Run the web server in its own process group and kill it after the block."""
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(copy.port)]
     command += ["--blocking-threads", "8", "--log-level", "error", "--no-ws", "agentcms.wsgi:application"]
     with copy.log.open("ab") as log:
@@ -51,11 +51,11 @@ def web_server(copy):
         everybody = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
-        wait_until(lambda: all(has_ended(each) for each in everybody), 10)
+        wait_until(lambda: all(has_ended(member) for member in everybody), 10)
 
 
 def has_ended(process):
-    """Whether a process is gone; process 1 of a container may not bury it."""
+    """Return True if a process has ended. Process 1 of a container may leave zombies."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -63,7 +63,7 @@ def has_ended(process):
 
 
 def edit_until_killed(copy, key, agent_id, name, answered):
-    """Note the version number and the text of every edit that was answered."""
+    """Edit until the server dies, and record version number and text of every answered edit."""
     with copy.client(key) as client, suppress(httpx.TransportError):
         for number in count():
             text = f"{name}.{number}"
@@ -73,26 +73,26 @@ def edit_until_killed(copy, key, agent_id, name, answered):
 
 
 def history(client, agent_id):
-    """The texts of the newest thousand versions of an agent by number, once they were found to be whole."""
+    """Check the newest thousand versions of an agent. Return their texts by number."""
     agent = client.get(f"{AGENTS}/{agent_id}").json()
     page = client.get(f"{AGENTS}/{agent_id}/versions", params={"perPage": 1000}).json()["versions"]
     assert all(newer["versionNumber"] == older["versionNumber"] + 1 for newer, older in pairwise(page))
     assert all(newer["basedOn"] == older["versionNumber"] for newer, older in pairwise(page))
     assert agent["activeVersionId"] == agent["headVersionId"] == page[0]["id"]
     assert {name: agent[name] for name in page[0]["snapshot"]} == page[0]["snapshot"]
-    texts = {each["versionNumber"]: each["snapshot"]["description"] for each in page}
-    assert texts == {each["versionNumber"]: each["snapshot"]["metadata"].get("said", "") for each in page}
+    texts = {version["versionNumber"]: version["snapshot"]["description"] for version in page}
+    assert texts == {version["versionNumber"]: version["snapshot"]["metadata"].get("said", "") for version in page}
     return texts
 
 
 def missing(client, answered):
-    """The answered edits that the history does not have."""
-    kept = {agent_id: history(client, agent_id) for agent_id in answered}
+    """Return the answered edits that the history lacks."""
+    histories = {agent_id: history(client, agent_id) for agent_id in answered}
     return [
         (agent_id, number, text)
-        for agent_id, said in answered.items()
-        for number, text in said.items()
-        if kept[agent_id].get(number) != text
+        for agent_id, texts in answered.items()
+        for number, text in texts.items()
+        if histories[agent_id].get(number) != text
     ]
 
 

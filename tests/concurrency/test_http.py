@@ -1,4 +1,4 @@
-"""The same over HTTP, against the application as `make run` serves it: several processes, one database."""
+"""Concurrent writes over HTTP to a copy with several web processes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def client(served, key) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def path(client):
-    """Where a new agent of this test is."""
+    """Create an agent and return its path."""
     agent_id = f"agent-{uuid4().hex[:8]}"
     assert create(client, agent_id).status_code == 201
     return f"{AGENTS}/{agent_id}"
@@ -43,31 +43,31 @@ def at_once(acts):
 
 
 def whole(client, path):
-    """The agent, once its live and its head version were found to be what it shows."""
+    """Check live and head against the versions. Return the agent and its versions."""
     live, head = client.get(path).json(), client.get(path, params={"status": "draft"}).json()
-    versions = {each["id"]: each for each in client.get(f"{path}/versions?perPage=1000").json()["versions"]}
-    for shown, pointer in ((live, "activeVersionId"), (head, "headVersionId")):
-        snapshot = versions[shown[pointer]]["snapshot"]
-        assert {name: shown[name] for name in snapshot} == snapshot
-    return live, sorted(versions.values(), key=lambda each: each["versionNumber"])
+    versions = {version["id"]: version for version in client.get(f"{path}/versions?perPage=1000").json()["versions"]}
+    for agent, pointer in ((live, "activeVersionId"), (head, "headVersionId")):
+        snapshot = versions[agent[pointer]]["snapshot"]
+        assert {name: agent[name] for name in snapshot} == snapshot
+    return live, sorted(versions.values(), key=lambda version: version["versionNumber"])
 
 
 def test_each_concurrent_edit_returns_its_own_version(served, key, client, path):
     def edit_often(number):
         with served.client(key) as own:
             answers = [own.patch(path, json={"description": f"{number}/{n}"}) for n in range(EDITS)]
-        return [(each.status_code, each.json()) for each in answers]
+        return [(answer.status_code, answer.json()) for answer in answers]
 
-    answers = [each for some in at_once([partial(edit_often, n) for n in range(CLIENTS)]) for each in some]
+    answers = [item for some in at_once([partial(edit_often, n) for n in range(CLIENTS)]) for item in some]
 
     live, versions = whole(client, path)
     assert Counter(status for status, _ in answers) == {200: CLIENTS * EDITS}
-    assert sorted(each["activeVersionNumber"] for _, each in answers) == list(range(2, 2 + CLIENTS * EDITS))
-    said = {each["activeVersionNumber"]: each["description"] for _, each in answers}
-    kept = {each["versionNumber"]: each["snapshot"]["description"] for each in versions}
-    assert all(said[number] == text for number, text in kept.items())
-    assert [each["versionNumber"] for each in versions] == list(range(592, 642))  # the limit is 50
-    assert live["description"] == said[641]
+    assert sorted(item["activeVersionNumber"] for _, item in answers) == list(range(2, 2 + CLIENTS * EDITS))
+    answered = {item["activeVersionNumber"]: item["description"] for _, item in answers}
+    stored = {item["versionNumber"]: item["snapshot"]["description"] for item in versions}
+    assert all(answered[number] == text for number, text in stored.items())
+    assert [item["versionNumber"] for item in versions] == list(range(592, 642))  # the default limit of versions is 50
+    assert live["description"] == answered[641]
 
 
 def test_concurrent_edits_of_different_fields_are_all_kept(client, path):
@@ -76,7 +76,7 @@ def test_concurrent_edits_of_different_fields_are_all_kept(client, path):
     answers = at_once([partial(client.patch, path, json={name: value}) for name, value in edits.items()])
 
     live, _ = whole(client, path)
-    assert {each.status_code for each in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}
     assert {name: live[name] for name in edits} == edits
 
 
@@ -86,8 +86,8 @@ def test_concurrent_creates_of_one_id_create_one_agent(client):
     answers = at_once([partial(create, client, agent_id, f"Agent {number}") for number in range(10)])
 
     live, versions = whole(client, f"{AGENTS}/{agent_id}")
-    assert Counter(each.status_code for each in answers) == {201: 1, 409: 9}
-    assert [live["name"]] == [each.json()["name"] for each in answers if each.status_code == 201]
+    assert Counter(answer.status_code for answer in answers) == {201: 1, 409: 9}
+    assert [live["name"]] == [answer.json()["name"] for answer in answers if answer.status_code == 201]
     assert len(versions) == 1
 
 
@@ -114,6 +114,6 @@ def test_concurrent_actions_leave_valid_pointers_and_no_server_error(served, key
 
     statuses = dict(zip(acts, at_once([partial(repeat, act) for act in acts.values()]), strict=True))
 
-    assert {status for each in statuses.values() for status in each} <= {200, 201, 400, 404, 409}, statuses
+    assert {status for group in statuses.values() for status in group} <= {200, 201, 400, 404, 409}, statuses
     assert set(statuses["delete"]) == {201}
     whole(client, path)

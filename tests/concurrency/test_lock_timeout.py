@@ -1,4 +1,4 @@
-"""A lock that cannot be had in time is a 503 that says when to come again, and breaks nothing."""
+"""Writes that wait too long for a lock."""
 
 import sqlite3
 from contextlib import closing, contextmanager
@@ -14,14 +14,14 @@ AGENT = {"id": "a", "name": "A", "instructions": "", "model": {"provider": "demo
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy whose writers wait two seconds for a lock."""
+    """Start a copy whose writers wait two seconds for a lock."""
     with serving_with_accounts(tmp_path / "var", DATABASE_LOCK_TIMEOUT="2", WEB_WORKERS="1") as copy:
         yield copy
 
 
 @contextmanager
-def held(copy):
-    """The agent's lock in somebody else's hand."""
+def locked(copy):
+    """Hold the lock of the agent in another connection."""
     if url := copy.environment.get("DATABASE_URL"):
         with psycopg.connect(url) as connection:
             connection.execute("SELECT 1 FROM agents_app_agent WHERE id = 'a' FOR UPDATE")
@@ -37,7 +37,7 @@ def test_a_write_that_waits_too_long_for_a_lock_is_a_503(copy):
     with copy.client(copy.keys["root"]) as client:
         assert client.post(AGENTS, json=AGENT).status_code == 201
 
-        with held(copy):
+        with locked(copy):
             refused = client.patch(f"{AGENTS}/a", json={"name": "B"})
             read = client.get(f"{AGENTS}/a")
         retried = client.patch(f"{AGENTS}/a", json={"name": "B"})

@@ -1,4 +1,4 @@
-"""Fifty streams at once on the two web processes of a server, while other requests go on."""
+"""Many concurrent streams on two web processes, beside other requests."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ async def stream(client: httpx.AsyncClient) -> list[str]:
 
 
 async def others(client: httpx.AsyncClient, streams: asyncio.Future) -> list[int]:
-    """The answers of reads and writes while the streams go on."""
+    """Return the statuses of reads and writes during the streams."""
     statuses = []
     while not streams.done():
         read = await client.get("/api/stored/agents/slow")
@@ -40,7 +40,7 @@ async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]
 
 
 def test_fifty_streams_are_read_beside_other_requests(tmp_path):
-    # Room for all in either process: nothing shares them out evenly.
+    # Each process has places for all: connections are not distributed evenly.
     room = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "60")
     with serving_with_accounts(tmp_path / "var", **room) as copy:
         streams, statuses = asyncio.run(together(copy.base_url, copy.keys["publisher"]))

@@ -1,4 +1,4 @@
-"""The sweep that prunes all agents, while their versions are made live, restored and added to."""
+"""Pruning during concurrent activations, restores and saves."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from agents_app.models import Agent
 from jobs_app import runner
 from jobs_app.models import Job
 from tests.concurrency.test_writers import failures, tolerated, whole
-from tests.concurrently import together
+from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory
 from versions_app import tasks
 from versions_app.models import AgentVersion
@@ -20,7 +20,7 @@ AGENTS, VERSIONS, LIMIT = 6, 8, 5
 
 @pytest.fixture
 def crowd(settings, monkeypatch):
-    """Agents over the limit, which no save prunes; a sweep takes a few of them at a time."""
+    """Create agents over the limit. Saves do not prune them, and pruning takes two per batch."""
     settings.AGENT_VERSION_LIMIT = 1000
     monkeypatch.setattr(tasks, "PRUNE_BATCH_SIZE", 2)
     for number in range(AGENTS):
@@ -41,7 +41,7 @@ def sweep():
 
 
 def oldest_first(agent_id, verb, times=15):
-    """Make live or restore what the sweep is about to remove; how often that was still there."""
+    """Publish or restore the oldest versions. Return how many still existed."""
 
     def act():
         version = AgentVersion.objects.filter(agent=agent_id).last()
@@ -55,7 +55,7 @@ def test_pruning_breaks_no_activation_and_no_save(crowd):
     acts += [partial(oldest_first, f"a{number}", "activate") for number in (0, 2, 3)]
     acts += [partial(oldest_first, f"a{number}", "restore") for number in (1, 4)]
 
-    answers = together(acts)
+    answers = run_concurrently(acts)
 
     assert failures(answers) == []
     assert set(answers[2]) == {"done"}

@@ -1,4 +1,4 @@
-"""Runs are rows: whichever process carries one, every other reads it, stops it and tells how it ended."""
+"""Reading and cancelling runs of another process."""
 
 import contextlib
 import json
@@ -14,13 +14,13 @@ from tests.served import Served, free_port, wait_until
 from tests.served_accounts import serving_with_accounts
 
 SLOW = {"provider": "demo", "name": "echo", "delay": 0.05}
-LONG = "word " * 2000  # is answered for a hundred seconds
+LONG = "word " * 2000  # takes a hundred seconds to answer
 NEW = {"instructions": "Answer.", "model": SLOW}
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory) -> Iterator[Served]:
-    """One copy with one web process."""
+    """Start a copy with one web process."""
     with serving_with_accounts(tmp_path_factory.mktemp("one") / "var", WEB_WORKERS="1") as copy:
         with copy.client(copy.keys["publisher"]) as client:
             made = client.post("/api/stored/agents", json={"id": "slow", "name": "Slow", **NEW})
@@ -30,7 +30,7 @@ def copy(tmp_path_factory) -> Iterator[Served]:
 
 @contextlib.contextmanager
 def beside(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
-    """Another web process on the same data."""
+    """Start another web process on the same data."""
     port = free_port()
     command = [
         sys.executable,
@@ -77,7 +77,7 @@ def one(copy):
 
 @contextlib.contextmanager
 def following(client: httpx.Client, run_id: str, after: int = 0) -> Iterator[Iterator[tuple[int, dict]]]:
-    """The numbered chunks of a run as they come."""
+    """Yield an iterator over the numbered chunks of a run."""
     headers = {"Last-Event-ID": str(after)} if after else {}
     with client.stream("GET", f"/api/runs/{run_id}/stream", headers=headers) as answer:
         assert answer.status_code == 200
@@ -94,7 +94,7 @@ def events(lines: Iterator[str]) -> Iterator[tuple[int, dict]]:
 
 
 def begin(client: httpx.Client, text: str = LONG) -> str:
-    """Start a run and leave its stream at once; it goes on."""
+    """Start a run, close its stream and return its id. The run continues."""
     with client.stream("POST", "/api/agents/slow/stream", json={"messages": text}) as answer:
         assert answer.status_code == 200, answer.read()
         return answer.headers["X-Run-ID"]
@@ -115,10 +115,10 @@ def test_a_stream_continues_in_another_process_without_gap_or_repeat(one, other)
         read += list(followed)
 
     run = one.get(f"/api/runs/{run_id}").json()
-    kept = one.get(f"/api/runs/{run_id}/events").json()["events"]
-    assert [number for number, _ in read] == list(range(1, len(kept) + 1))
+    stored = one.get(f"/api/runs/{run_id}/events").json()["events"]
+    assert [number for number, _ in read] == list(range(1, len(stored) + 1))
     assert [(data["type"], data["payload"]) for _, data in read] == [
-        (each["data"]["type"], each["data"]["payload"]) for each in kept
+        (event["data"]["type"], event["data"]["payload"]) for event in stored
     ]
     assert "".join(data["payload"]["text"] for _, data in read if data["type"] == "text-delta") == run["output"]
 
@@ -133,21 +133,21 @@ def test_a_reader_in_another_process_gets_events_during_the_run(one, other):
     assert other.post(f"/api/runs/{run_id}/cancel").status_code == 200
 
 
-def test_a_run_is_cancelled_from_another_process(one, other, drilled):
+def test_a_run_is_cancelled_from_another_process(one, other, is_drill):
     from agentcms.wire.timestamps import parse_timestamp
 
     run_id = begin(one)
     with following(one, run_id) as followed:
         first(followed, 4)
-        asked = other.post(f"/api/runs/{run_id}/cancel").json()
+        cancelling = other.post(f"/api/runs/{run_id}/cancel").json()
         rest = [data["type"] for _, data in followed]
 
     run = other.get(f"/api/runs/{run_id}").json()
-    assert asked["id"] == run_id
+    assert cancelling["id"] == run_id
     assert (run["status"], rest[-1]) == ("cancelled", "abort")
-    seconds = (parse_timestamp(run["finishedAt"]) - parse_timestamp(asked["cancelRequestedAt"])).total_seconds()
+    seconds = (parse_timestamp(run["finishedAt"]) - parse_timestamp(cancelling["cancelRequestedAt"])).total_seconds()
     print(f"stopped {seconds:.2f} s after somebody asked another process")
-    assert seconds < (1 if drilled else 10)
+    assert seconds < (1 if is_drill else 10)
 
 
 def test_a_version_published_in_one_process_runs_next_in_another(one, other):
@@ -178,11 +178,11 @@ def test_a_run_of_a_killed_process_fails_with_a_reason_and_stays_readable(copy, 
 
 
 def kill(process: subprocess.Popen) -> None:
-    """End a web server with kill -9, its workers too."""
+    """Kill a web server and its workers with SIGKILL."""
     import psutil
 
-    for each in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
-        each.kill()
+    for member in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+        member.kill()
     process.wait(10)
 
 

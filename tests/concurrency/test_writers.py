@@ -1,4 +1,4 @@
-"""Many writers of one agent at once, each with a database connection of its own."""
+"""Concurrent writers of one agent, each with its own database connection."""
 
 import time
 from functools import partial
@@ -13,7 +13,7 @@ from agents_app.configuration.schema import FIELDS
 from agents_app.editing.change_context import change
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
-from tests.concurrently import together
+from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, UserFactory
 from versions_app.models import AgentVersion
 
@@ -24,12 +24,12 @@ CLIENTS, EDITS = 32, 20
 
 @pytest.fixture
 def roomy(settings):
-    """Nothing is pruned."""
+    """Raise the limit, so that nothing is pruned."""
     settings.AGENT_VERSION_LIMIT = 10_000
 
 
 def whole(agent_id="shared"):
-    """The agent, once what must always hold was found to hold."""
+    """Check the invariants of the agent and return it."""
     agent = Agent.objects.with_versions().get(pk=agent_id)
     assert agent.head_version.agent_id == agent.active_version.agent_id == agent_id
     assert sha256_hex(agent.snapshot_text) == agent.head_version.snapshot_hash
@@ -48,12 +48,12 @@ def failures(answers):
 
 
 def edit_often(client):
-    """Each edit's text, with the number of the version that the edit was answered with."""
+    """Edit repeatedly. Return the text of each edit by version number."""
     texts = {}
     for number in range(EDITS):
         text = f"{client}/{number}"
         texts[Agent.objects.get(pk="shared").edit({"description": text}).version_number] = text
-        connection.close()  # as after a request: the pool has fewer connections than there are writers
+        connection.close()  # as after a request: there are more writers than pooled connections
     return texts
 
 
@@ -61,15 +61,15 @@ def edit_often(client):
 def test_each_concurrent_edit_returns_its_own_version():
     AgentFactory(id="shared")
 
-    answers = together([partial(edit_often, client) for client in range(CLIENTS)])
+    answers = run_concurrently([partial(edit_often, client) for client in range(CLIENTS)])
 
     agent = whole()
     assert failures(answers) == []
     assert numbers(agent) == list(range(1, 2 + CLIENTS * EDITS))
-    said = {number: text for answer in answers for number, text in answer.items()}
-    kept = {version.version_number: version.snapshot["description"] for version in agent.versions.all()}
-    assert kept == {1: "", **said}
-    assert agent.description == said[agent.last_version_number]
+    answered = {number: text for answer in answers for number, text in answer.items()}
+    stored = {version.version_number: version.snapshot["description"] for version in agent.versions.all()}
+    assert stored == {1: "", **answered}
+    assert agent.description == answered[agent.last_version_number]
 
 
 @pytest.mark.usefixtures("roomy")
@@ -88,7 +88,7 @@ def test_concurrent_edits_of_different_fields_are_all_kept():
     values |= {"input_processors": [{"key": "i"}], "output_processors": [{"key": "o"}]}
     assert set(values) == set(FIELDS)
 
-    answers = together([partial(Agent(pk="shared").edit, {name: value}) for name, value in values.items()])
+    answers = run_concurrently([partial(Agent(pk="shared").edit, {name: value}) for name, value in values.items()])
 
     assert failures(answers) == []
     assert {name: getattr(whole(), name) for name in values} == values
@@ -98,7 +98,7 @@ def test_concurrent_edits_of_different_fields_are_all_kept():
 def test_each_concurrent_restore_is_based_on_the_head_it_replaced():
     first = AgentFactory(id="shared").versions.get()
 
-    answers = together([AgentVersion.objects.get(pk=first.pk).restore for _ in range(16)])
+    answers = run_concurrently([AgentVersion.objects.get(pk=first.pk).restore for _ in range(16)])
 
     bases = whole().versions.order_by("version_number").values_list("based_on", flat=True)
     assert failures(answers) == []
@@ -106,9 +106,9 @@ def test_each_concurrent_restore_is_based_on_the_head_it_replaced():
 
 
 def wait_for(other, seconds=10):
-    """Let the other thread begin, and on PostgreSQL reach the lock that this transaction holds."""
+    """Wait until the other thread has started, and on PostgreSQL waits for the lock."""
     assert other.wait(seconds)
-    if connection.vendor != "postgresql":  # there it waits at BEGIN, where nobody can see it
+    if connection.vendor != "postgresql":  # SQLite waits at BEGIN, which cannot be observed
         return
     until = time.monotonic() + seconds
     while not lock_awaited():
@@ -146,12 +146,12 @@ def test_a_writer_that_waited_for_a_draft_sees_the_draft(act):
         with change(publish=True):
             return Agent(pk="shared").edit({"name": "Amended"})
 
-    answers = together([draft, wait_and_act])
+    answers = run_concurrently([draft, wait_and_act])
 
     assert failures(answers) == []
     assert answers[1]
-    kept = whole().head_version.snapshot["description"]
-    assert kept == ("" if act == "discard" else "Draft")
+    description = whole().head_version.snapshot["description"]
+    assert description == ("" if act == "discard" else "Draft")
     assert whole().active_version.snapshot["description"] == ""
 
 
@@ -173,7 +173,7 @@ def test_a_writer_that_waited_for_an_activation_sees_the_live_version():
         with transaction.atomic():
             return lock_agent_for(user, "shared")
 
-    published, waited = together([publish, wait_and_hold])
+    published, waited = run_concurrently([publish, wait_and_hold])
 
     assert waited.active_version == waited.head_version == published != agent.active_version
     assert waited.active_version.snapshot["description"] == waited.description == "Newer"
@@ -184,7 +184,7 @@ def test_concurrent_creates_of_one_id_create_one_agent():
     def create(name):
         return AgentFactory(id="shared", name=name).name
 
-    answers = together([partial(create, f"Agent {number}") for number in range(10)])
+    answers = run_concurrently([partial(create, f"Agent {number}") for number in range(10)])
 
     assert [type(answer) for answer in failures(answers)] == [IntegrityError] * 9
     assert whole().name in answers
@@ -192,7 +192,7 @@ def test_concurrent_creates_of_one_id_create_one_agent():
 
 
 def tolerated(act):
-    """Whether an act was done; False where the agent or the version was gone, or had just gone live."""
+    """Return False where the agent or version is deleted, or the version is live."""
     try:
         act()
     except (Agent.DoesNotExist, AgentVersion.DoesNotExist, ValidationError):
@@ -201,7 +201,7 @@ def tolerated(act):
 
 
 def version_at(position):
-    """One of the versions that are there now."""
+    """Return one of the current versions."""
     versions = list(AgentVersion.objects.filter(agent="shared"))
     if not versions:
         raise AgentVersion.DoesNotExist
@@ -236,10 +236,10 @@ def draft(number):
 
 
 def test_concurrent_actions_leave_valid_pointers_and_no_failure(settings):
-    settings.AGENT_VERSION_LIMIT = 5  # every new version prunes
+    settings.AGENT_VERSION_LIMIT = 5  # every new version prunes one
     AgentFactory(id="shared")
 
-    answers = together([partial(repeat, act) for act in [*ACTS.values(), draft, draft]])
+    answers = run_concurrently([partial(repeat, act) for act in [*ACTS.values(), draft, draft]])
 
     agent = whole()
     assert failures(answers) == []
@@ -256,7 +256,7 @@ def test_an_agent_recreated_during_concurrent_actions_is_consistent(settings):
     settings.AGENT_VERSION_LIMIT = 5
     AgentFactory(id="shared")
 
-    answers = together([partial(repeat, act) for act in [*ACTS.values(), draft, delete]])
+    answers = run_concurrently([partial(repeat, act) for act in [*ACTS.values(), draft, delete]])
 
     assert failures(answers) == []
     assert numbers(whole())
@@ -270,7 +270,7 @@ def test_deleting_agents_in_bulk_deletes_concurrent_edits():
     def edit(number):
         return [tolerated(partial(Agent(pk=f"a{number}").edit, {"name": f"{n}"})) for n in range(10)]
 
-    answers = together([partial(edit, number) for number in range(8)] + [Agent.objects.all().delete])
+    answers = run_concurrently([partial(edit, number) for number in range(8)] + [Agent.objects.all().delete])
 
     assert failures(answers) == []
     assert not Agent.objects.exists()
@@ -285,13 +285,13 @@ def test_writers_of_different_agents_do_not_fail():
         for n in range(10):
             Agent(pk=f"a{number}").edit({"name": f"{n}"})
 
-    assert failures(together([partial(edit, number) for number in range(8)])) == []
+    assert failures(run_concurrently([partial(edit, number) for number in range(8)])) == []
     assert [whole(f"a{number}").last_version_number for number in range(8)] == [11] * 8
 
 
 def test_a_thread_leaves_no_connection_open():
     AgentFactory(id="shared")
 
-    together([partial(Agent(pk="shared").edit, {"name": "A"})])
+    run_concurrently([partial(Agent(pk="shared").edit, {"name": "A"})])
 
     assert connections["default"].in_atomic_block is False

@@ -1,4 +1,4 @@
-"""The examples of docs/api.md, as they are written there."""
+"""The examples of docs/api.md."""
 
 import re
 import subprocess

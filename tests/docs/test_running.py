@@ -1,4 +1,4 @@
-"""The examples of docs/running.md do what it says of them."""
+"""The examples of docs/running.md."""
 
 import itertools
 import re
@@ -18,9 +18,9 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 @pytest.fixture
 def examples():
-    """What all the examples define, one after another."""
+    """Return the names that all examples define."""
     AgentFactory(id="concierge")
-    defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task is registered once under a name
+    defined = {"__name__": f"docs{next(TIMES)}"}  # a Celery task can be registered only once
     for block in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL):
         exec(block, defined)
     return defined
@@ -49,8 +49,8 @@ def test_arguments_are_described_by_the_docstring(examples):
     built = build({"model": DEMO, "tools": ["order-status"]})
 
     (tool,) = built.agent.toolsets[-1].tools.values()
-    told = tool.function_schema.json_schema["properties"]
-    assert told["order"]["description"] == "The order number, as printed on the invoice."
+    properties = tool.function_schema.json_schema["properties"]
+    assert properties["order"]["description"] == "The order number, as printed on the invoice."
 
 
 def test_a_provider_in_code_answers(examples, ask):

@@ -1,4 +1,4 @@
-"""Jobs in Django admin: progress, results, late ones, and those that staff may start."""
+"""Jobs in Django admin: progress, results, filters and starting."""
 
 from datetime import timedelta
 

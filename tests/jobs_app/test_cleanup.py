@@ -1,4 +1,4 @@
-"""Tables that grow are kept to an age."""
+"""Deleting old rows of growing tables."""
 
 import os
 from datetime import timedelta
@@ -42,13 +42,13 @@ def test_expired_sessions_are_deleted():
 def test_finished_jobs_are_deleted_after_their_days(settings):
     settings.JOB_DAYS = 30
     Job.objects.create(kind="old", state="done", finished_at=days_ago(31))
-    kept = [
+    remaining = [
         Job.objects.create(kind="new", state="done", finished_at=days_ago(29)),
         Job.objects.create(kind="waits", created_at=days_ago(99)),
     ]
 
     assert clean()["jobs"] == 1
-    assert {job.kind for job in Job.objects.exclude(kind=cleanup.CLEAN_UP)} == {job.kind for job in kept}
+    assert {job.kind for job in Job.objects.exclude(kind=cleanup.CLEAN_UP)} == {job.kind for job in remaining}
 
 
 def test_old_activations_are_deleted_except_the_newest_of_each_agent():
@@ -72,7 +72,7 @@ def test_old_admin_log_entries_are_deleted(settings):
     assert LogEntry.objects.count() == 1
 
 
-# What people and programs make on purpose, and what goes with a row of another table or is counted by retention.
+# Tables that users fill, that are deleted with other rows, or that retention limits.
 MADE = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
 MADE |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
 MADE |= {"runs_app.SavedInput"}
@@ -81,7 +81,7 @@ FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttemp
 
 
 def test_every_growing_table_has_a_cleanup():
-    app.autodiscover_tasks(force=True)  # what a worker knows
+    app.autodiscover_tasks(force=True)  # the context of a worker
     aged = {old().model._meta.label for old in cleanup._expired_rows.values()}
 
     assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
@@ -110,9 +110,9 @@ def test_files_of_old_exports_are_deleted(settings):
     path = jobs.exchange_folder() / "old.jsonl"
     path.write_text("{}")
     os.utime(path, (0, 0))
-    kept = jobs.exchange_folder() / "new.jsonl"
-    kept.write_text("{}")
+    recent = jobs.exchange_folder() / "new.jsonl"
+    recent.write_text("{}")
 
     clean()
 
-    assert (path.exists(), kept.exists()) == (False, True)
+    assert (path.exists(), recent.exists()) == (False, True)

@@ -1,4 +1,4 @@
-"""Long work: every job is done once, and none is lost with its worker."""
+"""Running jobs: leases, retries, errors and late jobs."""
 
 import errno
 from datetime import timedelta
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def counting():
-    """A kind of job that counts how often it was done."""
+    """Register a kind of job that counts its calls."""
     done = []
 
     @runner.job_handler("counting")
@@ -48,7 +48,7 @@ def test_a_job_run_by_a_command_is_never_queued(counting):
 
     def look(instance, **_):
         states.append(instance.state)
-        assert runner.run_claimed(str(instance.pk)) is None  # as a worker that is quick would
+        assert runner.run_claimed(str(instance.pk)) is None  # as a fast worker would
 
     post_save.connect(look, sender=Job)
     try:
@@ -143,7 +143,7 @@ def test_an_unavailable_broker_delays_a_job(counting, django_capture_on_commit_c
 
 
 def test_two_schedulers_create_one_job(counting):
-    century = timedelta(days=36_500)  # which does not end between the two
+    century = timedelta(days=36_500)  # a period that does not end between both calls
     first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
 
     assert (first.kind, second) == ("counting", None)

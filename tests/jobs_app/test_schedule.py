@@ -1,4 +1,4 @@
-"""The night's jobs begin at an hour that operators choose, and once however many beats there are."""
+"""The schedule of nightly jobs."""
 
 import runpy
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ NIGHTLY = [prune_versions, check_history, clean_up]
 
 
 def starts(tmp_path, monkeypatch, hour):
-    """At which hour and minute each job of the night begins where the night begins at this hour."""
+    """Return hour and minute of each nightly job for this value of the setting."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("NIGHTLY_HOUR", str(hour))
     schedule = runpy.run_path(str(PROJECT / "agentcms" / "settings.py"))["CELERY_BEAT_SCHEDULE"]

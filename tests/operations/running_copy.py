@@ -1,4 +1,4 @@
-"""Look into the database of a running copy, set it up and put load on it."""
+"""Access to the database and processes of a running copy, and load on it."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from tests.served import Served, wait_until
 
 
 def rows(copy: Served, question: str) -> list[tuple]:
-    """What a query of the copy's own database answers."""
+    """Return the rows of a query on the copy's database."""
     if url := copy.environment.get("DATABASE_URL"):
         with psycopg.connect(url) as connection:
             return connection.execute(question).fetchall()
@@ -65,23 +65,23 @@ def run_inside(copy: Served, call: str) -> str:
 
 
 def jobs(copy: Served, kind: str) -> list[tuple]:
-    """State, attempts, progress and result of the jobs of a kind."""
-    found = rows(copy, f"SELECT state, attempts, done, result, error FROM jobs_app_job WHERE kind = '{kind}'")
-    return [(*row[:3], json.loads(row[3]) if isinstance(row[3], str) else row[3], row[4]) for row in found]
+    """Return state, attempts, progress, result and error of the jobs of a kind."""
+    matches = rows(copy, f"SELECT state, attempts, done, result, error FROM jobs_app_job WHERE kind = '{kind}'")
+    return [(*row[:3], json.loads(row[3]) if isinstance(row[3], str) else row[3], row[4]) for row in matches]
 
 
 def wait_for_jobs(copy: Served, kind: str, count: int = 1, seconds: float = 60) -> list[tuple]:
     def all_done() -> bool:
-        found = jobs(copy, kind)
-        return len(found) >= count and all(state in ("done", "failed") for state, *_ in found)
+        matches = jobs(copy, kind)
+        return len(matches) >= count and all(state in ("done", "failed") for state, *_ in matches)
 
     wait_until(all_done, seconds, f"{count} jobs {kind}; there are {jobs(copy, kind)}")
     return jobs(copy, kind)
 
 
 def assert_sound(copy: Served) -> None:
-    """The history of the copy keeps all its promises."""
-    copy.manage("check_history", JOB_LEASE="600")  # so that no worker thinks a slow machine dead
+    """Assert that the history of the copy is consistent."""
+    copy.manage("check_history", JOB_LEASE="600")  # a slow machine must not lose the lease
 
 
 def ready(copy: Served) -> dict[str, str]:
@@ -96,7 +96,7 @@ def is_ready(copy: Served) -> bool:
 
 @contextlib.contextmanager
 def suspended(copy: Served, part: str) -> Iterator[None]:
-    """Let one process of the copy do nothing for a while."""
+    """Suspend one process of the copy during the block."""
     process = copy.processes_matching(part)[0]
     wait_until(lambda: is_stopped_at_rest(copy, process), what=f"a moment in which {part} holds no lock")
     try:
@@ -105,7 +105,7 @@ def suspended(copy: Served, part: str) -> Iterator[None]:
         process.resume()
 
 
-# Who is stopped in the middle of a write keeps others from writing.
+# A process suspended during a write would block other writers.
 IN_A_TRANSACTION = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -114,7 +114,7 @@ AND xact_start IS NOT NULL
 
 
 def is_stopped_at_rest(copy: Served, process: psutil.Process) -> bool:
-    """Stop it, and let it go on if it may be in the middle of a write."""
+    """Suspend the process. Resume it and return False if it may be writing."""
     if "DATABASE_URL" in copy.environment:
         process.suspend()
         if rows(copy, IN_A_TRANSACTION) == [(0,)]:
@@ -127,7 +127,7 @@ def is_stopped_at_rest(copy: Served, process: psutil.Process) -> bool:
         contextlib.closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection,
     ):
         turn.take(20)
-        connection.execute("BEGIN IMMEDIATE")  # now nobody else writes, nor has the next turn
+        connection.execute("BEGIN IMMEDIATE")  # no other process is writing or has the next turn
         process.suspend()
     return True
 
@@ -137,7 +137,7 @@ WORKER = ("-m", "celery", "-A", "agentcms", "worker", "-P", "threads", "-c", "4"
 
 @contextlib.contextmanager
 def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[subprocess.Popen]:
-    """A second worker beside the copy's own, as on a second machine."""
+    """Start a second worker beside the worker of the copy."""
     environment = {**copy.environment, "REDIS_URL": (copy.data_dir / "valkey.url").read_text()}
     log = copy.data_dir.with_name("second-worker.log")
     with log.open("wb") as out:
@@ -150,8 +150,8 @@ def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[
         process.wait()
 
 
-class Editors:
-    """Threads that edit one agent each without a pause, and remember what was acknowledged."""
+class ConcurrentEditors:
+    """Threads that edit one agent each without pauses and record acknowledged edits."""
 
     def __init__(self, copy: Served, count: int = 4) -> None:
         self.copy = copy
@@ -163,7 +163,7 @@ class Editors:
         self.stopping = threading.Event()
         self.threads = [threading.Thread(target=self.edit, args=[agent]) for agent in self.agents]
 
-    def __enter__(self) -> "Editors":
+    def __enter__(self) -> "ConcurrentEditors":
         body = {"name": "Edited", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
         with self.copy.client(self.key) as client:
             for agent in self.agents:
@@ -204,7 +204,7 @@ class Editors:
         wait_until(lambda: self.count >= enough, seconds, f"{count} more edits; refused: {self.refused[-3:]}")
 
     def assert_nothing_lost(self) -> None:
-        """Every acknowledged edit is a version, numbers have no gap, and each refusal said when to come back."""
+        """Assert that all acknowledged edits are versions without gaps, and that refusals named the time to wait."""
         for answer in self.refused:
             assert answer.status_code == 503, answer.text
             assert int(answer.headers["Retry-After"]) > 0

@@ -1,4 +1,4 @@
-"""A backup brought back into an empty database is the original, row by row."""
+"""Saving and restoring backups."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from tests.served import Served, own_database
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """A PATH with PostgreSQL's own programs, where they are needed."""
+    """Return a PATH with the programs of PostgreSQL."""
     if connection.vendor != "postgresql":
         return os.environ["PATH"]
     folder = postgres.binaries(tmp_path_factory.mktemp("postgres"))
@@ -34,7 +34,7 @@ def backup(copy, programs, act, file):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    """A copy with the demo data, which is not started. No test changes it."""
+    """Create a copy with demo data, which is not started and which no test changes."""
     with own_database() as database:
         copy = Served(tmp_path_factory.mktemp("original") / "var", **database)
         copy.manage("migrate", "-v", "0")
@@ -43,17 +43,19 @@ def original(tmp_path_factory):
 
 
 def everything(copy):
-    """Every row of every table, and every trigger."""
+    """Return all rows of all tables, and all triggers."""
     if url := copy.environment.get("DATABASE_URL"):
         with psycopg.connect(url) as line:
             tables = line.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
-            found = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
+            tables_with_rows = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
             triggers = line.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1").fetchall()
-            return found, triggers
+            return tables_with_rows, triggers
     with contextlib.closing(sqlite3.connect(copy.data_dir / "agentcms.sqlite3")) as line:
         tables = line.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1").fetchall()
-        found = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
-        return found, line.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY 1").fetchall()
+        tables_with_rows = {name: sorted(map(str, line.execute(f'SELECT * FROM "{name}"'))) for (name,) in tables}
+        return tables_with_rows, line.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY 1"
+        ).fetchall()
 
 
 def export_digest(copy):

@@ -1,4 +1,4 @@
-"""What the deployment's files start is there, and serves."""
+"""The files for deployment: start script, systemd and Compose."""
 
 import contextlib
 import os
@@ -26,10 +26,10 @@ SECRET_KEY = "a-secret-that-is-as-long-and-as-random-as-one-should-be"
 
 
 def example() -> dict[str, str]:
-    """The environment that operators begin with, once they have made a secret."""
+    """Return the example environment with a secret key."""
     lines = (DEPLOY / "agentcms.env.example").read_text().splitlines()
-    found = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    return {**found, "SECRET_KEY": SECRET_KEY}
+    variables = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return {**variables, "SECRET_KEY": SECRET_KEY}
 
 
 def test_systemd_and_compose_start_every_part_and_nothing_else():
@@ -82,7 +82,7 @@ def test_the_example_environment_passes_the_deployment_check(tmp_path):
 
 @contextlib.contextmanager
 def part(copy: Served, name: str) -> Iterator[subprocess.Popen]:
-    """One part in the foreground, as systemd starts and ends it."""
+    """Run one service in the foreground, as systemd does."""
     with copy.log.open("ab") as log:
         process = subprocess.Popen([START, name], env=copy.environment, cwd="/", stdout=log, stderr=log)
     try:
@@ -97,7 +97,7 @@ def part(copy: Served, name: str) -> Iterator[subprocess.Popen]:
 
 @pytest.fixture
 def copy(tmp_path, valkey) -> Iterator[Served]:
-    """A copy as its environment's file describes it, with a database and a broker of its own."""
+    """Return a copy with the example environment, its own database and its own broker."""
     own = {"REDIS_URL": valkey, "ALLOWED_HOSTS": "127.0.0.1", "HTTPS": "no", "PYTHON": sys.executable}
     with own_database() as database:
         settings = {**example(), **own, **database, "WEB_WORKERS": "2"}
@@ -120,10 +120,10 @@ def test_production_services_work_without_the_scheduler(copy):
             beat.kill()
             beat.wait()
             edited = client.patch("/api/stored/agents/porter", json={"instructions": "Without beat."})
-            asked = client.post("/api/stored/agent-export")
+            export = client.post("/api/stored/agent-export")
         [(state, attempts, *_)] = wait_for_jobs(copy, "export_agents")
         checks = ready(copy)
 
-    assert [answer.status_code for answer in (made, edited, asked)] == [201, 200, 202]
+    assert [answer.status_code for answer in (made, edited, export)] == [201, 200, 202]
     assert (state, attempts) == ("done", 1)
     assert checks["database"] == checks["broker"] == "ok"

@@ -1,4 +1,4 @@
-"""A disk that is full refuses writes, loses nothing that was acknowledged, and is forgiven once there is room."""
+"""Full disks: refused writes, working reads and recovery."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from jobs_app.models import Job
 from tests import postgres
 from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory, api_key
-from tests.operations.running_copy import Editors, assert_sound, is_ready, ready
+from tests.operations.running_copy import ConcurrentEditors, assert_sound, is_ready, ready
 from tests.served import Served, wait_until
 from tests.served_accounts import serving_with_accounts
 from versions_app.integrity import triggers
@@ -38,7 +38,7 @@ class Disk(Protocol):
 
 
 class SmallDisk:
-    """A file system of its own, filled to the last byte."""
+    """A separate file system that is filled completely."""
 
     def __init__(self, folder: Path) -> None:
         self.ballast = folder / "ballast"
@@ -53,7 +53,7 @@ class SmallDisk:
 
 
 class SmallFiles:
-    """No file may pass a size: what the kernel offers to who may not mount. The log of the database soon wants to."""
+    """A limit of file sizes, for machines where the tests cannot mount. The log of the database soon exceeds it."""
 
     def fill(self, copy: Served) -> None:
         self.limit(copy, 1 << 20)
@@ -83,7 +83,7 @@ def limited(folder: Path) -> Iterator[SmallFiles]:
 
 
 def may_mount() -> bool:
-    """Whether this machine lets us; containers often do not."""
+    """Return True if the tests may mount file systems, which containers often forbid."""
     tried = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     return os.geteuid() == 0 and subprocess.run(tried, capture_output=True).returncode == 0
 
@@ -93,19 +93,19 @@ DISKS = [limited, mounted] if may_mount() else [limited]
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("kind", DISKS, ids=lambda kind: kind.__name__)
-def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path, kind, drilled):
+def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path, kind, is_drill):
     folder = tmp_path / "var"
     with kind(folder) as disk, serving_with_accounts(folder, AGENT_VERSION_LIMIT="1000000") as copy:
-        with Editors(copy) as editors:
-            for _ in range(10 if drilled else 2):
+        with ConcurrentEditors(copy) as editors:
+            for _ in range(10 if is_drill else 2):
                 go_through(copy, disk, editors)
         wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
         editors.assert_nothing_lost()
         assert_sound(copy)
 
 
-def go_through(copy: Served, disk: Disk, editors: Editors) -> None:
-    """Fill the disk until edits are refused, read all the same, make room, and see edits go on by themselves."""
+def go_through(copy: Served, disk: Disk, editors: ConcurrentEditors) -> None:
+    """Fill the disk until edits are refused, read, free the disk, and wait for further edits."""
     refused = len(editors.refused)
     disk.fill(copy)
     try:
@@ -121,7 +121,7 @@ def go_through(copy: Served, disk: Disk, editors: Editors) -> None:
 
 @contextlib.contextmanager
 def versions_on_a_small_disk() -> Iterator[SmallDisk]:
-    """PostgreSQL keeps the versions in a file system of their own."""
+    """Move the table of versions to a separate file system."""
     folder, name = Path(tempfile.mkdtemp(prefix="agentcms-disk-", dir="/tmp")), f"small_{uuid.uuid4().hex[:12]}"
     user = postgres.unprivileged()["user"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},uid={user},mode=0700", "tmpfs", folder], check=True)
@@ -139,7 +139,7 @@ def versions_on_a_small_disk() -> Iterator[SmallDisk]:
         folder.rmdir()
 
 
-if may_mount():  # there is no quota that PostgreSQL takes for a full disk
+if may_mount():  # PostgreSQL takes no quota for a full disk
 
     @pytest.mark.postgres_only
     @pytest.mark.django_db(transaction=True)
@@ -160,7 +160,7 @@ if may_mount():  # there is no quota that PostgreSQL takes for a full disk
 
 
 def long_text() -> dict[str, str]:
-    """More than fits into what a page of the table has left, and cannot be packed."""
+    """Return a text that cannot be compressed and does not fit into a page of the table."""
     return {"instructions": os.urandom(100_000).hex()}
 
 

@@ -1,4 +1,4 @@
-"""Faults on purpose, with real processes under load: nothing acknowledged is lost, and all recovers without hands."""
+"""Failures of processes under load, and recovery from them."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ import pytest
 from agentcms.server.supervisor import MAX_RESTART_DELAY
 from tests import postgres
 from tests.operations.running_copy import (
-    Editors,
+    ConcurrentEditors,
     assert_sound,
     delete_agents_and_jobs,
     execute,
@@ -35,7 +35,7 @@ from tests.served_accounts import serving_with_accounts
 
 @contextlib.contextmanager
 def own_postgres() -> Iterator["OwnPostgres"]:
-    """A server that may be stopped and started, which keeps what it acknowledged."""
+    """Start a PostgreSQL server that can be stopped and writes to disk."""
     folder = Path(tempfile.mkdtemp(prefix="agentcms-drill-", dir="/tmp"))
     try:
         server = OwnPostgres(folder)
@@ -66,13 +66,13 @@ class OwnPostgres:
         postgres.wait_until_it_answers(self.process, address, self.folder / "postgres.log")
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
-        """`immediate`: without a word to anybody, as a crash would."""
+        """Stop the server in the mode `immediate`, like a crash."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
             self.process.wait(30)
 
 
-EVERYTHING = "1000000"  # so that every acknowledged edit can be looked for
+EVERYTHING = "1000000"  # every acknowledged edit must be kept
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def copy(shared_copy: Served) -> Served:
-    """A ready copy without jobs, started again if the test before has stopped it."""
+    """Return a ready copy without jobs, started again if the test before has stopped it."""
     if not shared_copy.processes():
         shared_copy.start()
     wait_until(lambda: is_ready(shared_copy), 60, f"readiness; {ready(shared_copy)}")
@@ -92,14 +92,14 @@ def copy(shared_copy: Served) -> Served:
 
 
 @pytest.mark.postgres_only
-def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, drilled):
+def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, is_drill):
     with own_postgres() as server:
         copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=EVERYTHING)
         with running(copy):
             copy.create_user("root", "--superuser")
             copy.keys["root"] = copy.create_api_key("root")
-            with Editors(copy) as editors:
-                for _ in range(20 if drilled else 2):
+            with ConcurrentEditors(copy) as editors:
+                for _ in range(20 if is_drill else 2):
                     server.stop()
                     wait_until(lambda: ready(copy).get("database") == "failing", 60, "that the database is missed")
                     server.start()
@@ -109,9 +109,9 @@ def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, drilled):
             assert_sound(copy)
 
 
-def test_killing_valkey_fails_no_edit(copy, drilled):
-    with Editors(copy) as editors:
-        for _ in range(20 if drilled else 2):
+def test_killing_valkey_fails_no_edit(copy, is_drill):
+    with ConcurrentEditors(copy) as editors:
+        for _ in range(20 if is_drill else 2):
             copy.processes_matching("valkey-server")[0].kill()
             editors.wait_for_more(20)
             wait_until(lambda: copy.processes_matching("valkey-server"), MAX_RESTART_DELAY * 2, what="another valkey")
@@ -122,10 +122,10 @@ def test_killing_valkey_fails_no_edit(copy, drilled):
     assert_sound(copy)
 
 
-def test_killing_web_processes_loses_no_acknowledged_edit(copy, drilled):
-    with Editors(copy) as editors:
-        # The hundred kills are those of the server alone: here each one lengthens the pause before the next start.
-        for _ in range(12 if drilled else 3):
+def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
+    with ConcurrentEditors(copy) as editors:
+        # test_crash_recovery kills a hundred times. Here each kill lengthens the pause before the next start.
+        for _ in range(12 if is_drill else 3):
             wait_until(lambda: len(copy.processes_matching("granian")) > 1, MAX_RESTART_DELAY * 2, "a web process")
             max(copy.processes_matching("granian"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
@@ -157,7 +157,7 @@ def test_a_night_without_the_scheduler_is_caught_up(copy):
 
 
 def let_time_pass(schedule: Path, time: timedelta) -> None:
-    """Move the schedule's own memory back, instead of waiting."""
+    """Set the last runs of the schedule back by this time."""
     with shelve.open(str(schedule), writeback=True) as memory:
         for entry in memory["entries"].values():
             entry.last_run_at -= time

@@ -1,4 +1,4 @@
-"""A command on a database without tables says what to do first."""
+"""Commands on a database without tables."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory):
-    """A copy that nobody ever started."""
+    """Return a copy that was never started."""
     with own_database() as database:
         yield Served(tmp_path_factory.mktemp("empty") / "var", **database)
 
@@ -33,5 +33,5 @@ def test_a_command_without_tables_asks_to_migrate_first(empty, command):
 
     done = subprocess.run(arguments, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=60)
 
-    said = "The database is not migrated. Run `make run` or `manage.py migrate` first.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    message = "The database is not migrated. Run `make run` or `manage.py migrate` first.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)

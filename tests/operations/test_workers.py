@@ -1,4 +1,4 @@
-"""Real workers on a real broker: no job is done twice, none is lost, and no edit waits for them."""
+"""Jobs during failures of workers and broker."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ work_until_half_a_job_is_done()
 
 @pytest.fixture(scope="module")
 def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A copy whose workers count as dead after two seconds of silence."""
+    """Start a copy whose workers lose their leases after two seconds."""
     environment = {"JOB_LEASE": "2", "AGENT_VERSION_LIMIT": str(LIMIT), "WEB_WORKERS": "1"}
     with serving_with_accounts(tmp_path_factory.mktemp("workers") / "var", **environment) as copy:
         yield copy
@@ -49,7 +49,7 @@ def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def copy(shared_copy: Served) -> Served:
-    """The shared copy without agents and jobs."""
+    """Return the shared copy without agents and jobs."""
     delete_agents_and_jobs(shared_copy)
     return shared_copy
 
@@ -69,10 +69,10 @@ def create_agent(client: httpx.Client, agent_id: str) -> str:
 
 @contextlib.contextmanager
 def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
-    """What is started here is begun by a worker that dies of kill -9; the copy's own sees it afterwards."""
+    """Let a second worker start the job of the block and die in its middle. The copy's own worker takes over."""
     with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING_WORKER)) as worker:
         yield
-        # Once more: the first message may have gone to the worker that is suspended.
+        # The suspended worker may have received the first message.
         run_inside(copy, f"send_again('{kind}')")
         assert worker.wait(180) == -signal.SIGKILL
         [(state, _, done, *_)] = jobs(copy, kind)
@@ -82,9 +82,9 @@ def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
 def test_two_workers_run_each_job_once(own_served):
     with another_worker(own_served):
         run_inside(own_served, "send_dry_runs_repeatedly()")
-        found = wait_for_jobs(own_served, "prune_versions", DRY_RUNS)
+        finished = wait_for_jobs(own_served, "prune_versions", DRY_RUNS)
 
-    assert {(state, attempts) for state, attempts, *_ in found} == {("done", 1)}
+    assert {(state, attempts) for state, attempts, *_ in finished} == {("done", 1)}
 
 
 def test_pruning_continues_after_its_worker_is_killed(copy):
@@ -147,7 +147,7 @@ def test_an_import_continues_after_its_worker_is_killed(copy, client):
     assert (state, done) == ("done", RECORDS)
     assert attempts > 1
     assert (result["create"], result["same"], result["refuse"]) == (RECORDS, 0, 0)
-    assert [each["line"] for each in result["records"]] == list(range(1, RECORDS + 1))
+    assert [record["line"] for record in result["records"]] == list(range(1, RECORDS + 1))
     versions = rows(copy, "SELECT count(*), count(DISTINCT agent_id) FROM versions_app_agentversion")
     assert versions == [(RECORDS, RECORDS)]
     assert_sound(copy)

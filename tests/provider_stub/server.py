@@ -1,4 +1,4 @@
-"""A server from npm that stands in for OpenAI, Anthropic, Gemini and those who speak like OpenAI."""
+"""A stub server from npm for OpenAI, Anthropic, Gemini and compatible APIs."""
 
 import contextlib
 import subprocess
@@ -18,8 +18,8 @@ KEY = "sk-test-0c7e51b2a94d4f"
 PROVIDERS = ("openai", "anthropic", "google", "mistral")
 
 
-class StandIn:
-    """The running server: where it listens, and what it was asked."""
+class ProviderStub:
+    """The running stub server with its addresses and recorded requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -29,14 +29,14 @@ class StandIn:
             "google": self.url,
             "mistral": f"{self.url}/v1",
         }
-        # The same for a copy of the application in a process of its own.
+        # The same for a copy in its own processes.
         self.environment = {"MODEL_NETWORKS": "127.0.0.0/8"}
         for provider, url in self.urls.items():
             self.environment[f"{provider.upper()}_BASE_URL"] = url
             self.environment[f"{provider.upper()}_API_KEY"] = KEY
 
     def received_requests(self) -> list[dict[str, Any]]:
-        """Every request so far; their bodies are told as OpenAI would spell them."""
+        """Return all requests, with bodies in the format of OpenAI."""
         return httpx.get(f"{self.url}/__aimock/journal", timeout=60).json()
 
     def forget(self) -> None:
@@ -44,9 +44,9 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def standing_in(log: Path) -> Iterator[StandIn]:
+def run_provider_stub(log: Path) -> Iterator[ProviderStub]:
     install(HERE)
-    server = StandIn(free_port())
+    server = ProviderStub(free_port())
     command = [Path(ROOT_DIR) / "bin" / "node", COMMAND, "-p", server.url.rpartition(":")[2], "-f", "answers.json"]
     with log.open("wb") as out, subprocess.Popen(command, cwd=HERE, stdout=out, stderr=out) as process:
         try:
@@ -56,7 +56,7 @@ def standing_in(log: Path) -> Iterator[StandIn]:
             process.terminate()
 
 
-def answers(server: StandIn) -> bool:
+def answers(server: ProviderStub) -> bool:
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(f"{server.url}/__aimock/journal").status_code == 200
     return False

@@ -1,4 +1,4 @@
-"""What the tests of runs share."""
+"""Fixtures and functions of tests of runs."""
 
 import asyncio
 from uuid import uuid4
@@ -12,8 +12,8 @@ from runs_app.providers import table
 
 
 @pytest.fixture(autouse=True)
-def providers_as_they_are(monkeypatch):
-    """No test believes what another one read of the providers, and each believes for as long as it takes."""
+def cleared_provider_cache(monkeypatch):
+    """Clear the cache of stored providers, and let it not expire during a test."""
     monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
     table.invalidate()
     yield
@@ -22,28 +22,34 @@ def providers_as_they_are(monkeypatch):
 
 @pytest.fixture
 def ask():
-    """Asks an agent that was built, in a run that is nowhere kept; returns what it answers."""
-    return lambda built, text, **said: asyncio.run(answer(built, text, **said)).output
+    """Return a function that runs a built agent without a stored run and returns its output."""
+    return lambda built, text, **options: asyncio.run(answer(built, text, **options)).output
 
 
 @pytest.fixture
 def run():
-    """The same; returns all that came of it."""
-    return lambda built, text, **said: asyncio.run(answer(built, text, **said))
+    """Return a function that runs a built agent without a stored run and returns the whole result."""
+    return lambda built, text, **options: asyncio.run(answer(built, text, **options))
 
 
-async def answer(built, text, history=(), settings=None, **said):
-    deps = running(**{"options": built.options, **said})
+async def answer(built, text, history=(), settings=None, **options):
+    deps = running(**{"options": built.options, **options})
     events = built.agent.run_stream_events(text, deps=deps, message_history=[*history], model_settings=settings)
     async with events as happening:
         return [event async for event in happening][-1].result
 
 
-def running(**said) -> RunDeps:
-    """What an agent knows of a run that is nowhere kept."""
-    usual = {"run_id": uuid4(), "agent_key": "concierge", "owner_id": "", "user_id": None, "call_sub_agent": asked}
-    return RunDeps(**{**usual, **said})
+def running(**options) -> RunDeps:
+    """Return the dependencies of a run that is not stored."""
+    usual = {
+        "run_id": uuid4(),
+        "agent_key": "concierge",
+        "owner_id": "",
+        "user_id": None,
+        "call_sub_agent": ask_sub_agent,
+    }
+    return RunDeps(**{**usual, **options})
 
 
-async def asked(key, prompt, call_id):
+async def ask_sub_agent(key, prompt, call_id):
     return f"{key} was asked: {prompt}"

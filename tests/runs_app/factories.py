@@ -1,4 +1,4 @@
-"""Runs as their engine leaves them behind."""
+"""Factories of runs."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,7 @@ Chunk = tuple[str, dict[str, Any]]
 
 
 class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
-    """A run that answered "Good day." to "Hello"."""
+    """A finished run that answered "Good day." to "Hello"."""
 
     class Meta:
         model = AgentRun
@@ -36,18 +36,21 @@ class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
     finished_at = factory.LazyAttribute(lambda run: run.created_at + timedelta(seconds=2, milliseconds=500))
 
     class Params:
-        asked = "Hello"
+        prompt = "Hello"
         open = factory.Trait(status=AgentRun.Status.RUNNING, finished_at=None, output="")
 
     input = factory.LazyAttribute(
-        lambda run: {"messages": [{"role": "user", "content": [{"type": "text", "text": run.asked}]}], "options": {}}
+        lambda run: {"messages": [{"role": "user", "content": [{"type": "text", "text": run.prompt}]}], "options": {}}
     )
 
     @factory.post_generation
     def chunks(run: AgentRun, create: bool, given: list[Chunk] | None, **more: Any) -> None:
-        """Its events: those given as type and payload, else the answer in one piece."""
-        said: list[Chunk] = [("text-start", {"id": "1-0"}), ("text-delta", {"id": "1-0", "text": run.output})]
-        for number, (kind, payload) in enumerate(said if given is None else given, 1):
+        """Create the given events of type and payload, or else the answer in one text delta."""
+        default_chunks: list[Chunk] = [
+            ("text-start", {"id": "1-0"}),
+            ("text-delta", {"id": "1-0", "text": run.output}),
+        ]
+        for number, (kind, payload) in enumerate(default_chunks if given is None else given, 1):
             at = (run.started_at or run.created_at) + timedelta(milliseconds=100 * number)
             chunk = {"type": kind, "payload": payload}
             RunEvent.objects.create(run=run, number=number, type="chunk", data=chunk, created_at=at)

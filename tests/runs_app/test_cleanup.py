@@ -1,4 +1,4 @@
-"""Runs and conversations are kept for so long."""
+"""Deletion of old runs and threads."""
 
 from datetime import timedelta
 
@@ -46,9 +46,9 @@ def test_old_threads_are_deleted_and_their_runs_kept(settings):
     old = Thread.objects.create(key="a", user=user, agent_key=agent.pk)
     Thread.objects.filter(pk=old.pk).update(updated_at=timezone.now() - timedelta(days=366))
     young = Thread.objects.create(key="b", user=user, agent_key=agent.pk)
-    kept = run(agent, 1, thread=old)
+    run_in_old_thread = run(agent, 1, thread=old)
 
     assert clean_up()["threads"] >= 1
 
-    kept.refresh_from_db()
-    assert (kept.thread, list(Thread.objects.all())) == (None, [young])
+    run_in_old_thread.refresh_from_db()
+    assert (run_in_old_thread.thread, list(Thread.objects.all())) == (None, [young])

@@ -1,4 +1,4 @@
-"""The demo's questions: asked through the engine that answers everybody, and once only."""
+"""The command `seed_demo_runs`."""
 
 from io import StringIO
 
@@ -7,21 +7,21 @@ from django.core.management import call_command
 
 from runs_app.models import AgentRun
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 def seed():
-    said = StringIO()
-    call_command("seed_demo", stderr=said)
-    call_command("seed_demo_runs", stderr=said)
-    return said.getvalue()
+    output = StringIO()
+    call_command("seed_demo", stderr=output)
+    call_command("seed_demo_runs", stderr=output)
+    return output.getvalue()
 
 
 def test_demo_runs_use_a_tool_and_a_sub_agent():
-    said = seed()
+    output = seed()
 
     runs = AgentRun.objects.filter(parent=None)
-    assert "Created 4 runs of storyteller." in said
+    assert "Created 4 runs of storyteller." in output
     assert set(runs.values_list("status", "is_demo")) == {("succeeded", True)}
     assert set(runs.values_list("requested_by_name", flat=True)) == {"ada", "maya", "tom"}
     assert AgentRun.objects.get(parent__isnull=False).agent_key == "proofreader"

@@ -1,4 +1,4 @@
-"""What a run needs is heavy: nothing loads it before somebody is about to run an agent."""
+"""Lazy loading of the model libraries."""
 
 import subprocess
 import sys

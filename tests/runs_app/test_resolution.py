@@ -1,4 +1,4 @@
-"""Which configuration of an agent runs, and which built agents are kept."""
+"""Resolution of agents to configurations, and the cache of built agents."""
 
 from uuid import uuid4
 
@@ -20,31 +20,35 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def agent():
-    """Live at version 1, with version 2 as a draft ahead."""
+    """Return an agent with live version 1 and draft version 2."""
     agent = AgentFactory(id="concierge", instructions="Greet guests.", model={"provider": "demo", "name": "echo"})
     with change(publish=False):
         agent.edit({"instructions": "Greet guests by name."})
     return agent
 
 
-def said(**asked):
-    found = stored_agents.get("concierge", **asked)
-    return found.configuration["instructions"], found.target, found.version_number
+def resolved_instructions(**selection):
+    resolved = stored_agents.get("concierge", **selection)
+    return resolved.configuration["instructions"], resolved.target, resolved.version_number
 
 
 def test_the_live_version_runs(agent):
-    assert said() == ("Greet guests.", "live", 1)
+    assert resolved_instructions() == ("Greet guests.", "live", 1)
 
 
 def test_the_draft_runs_on_request(agent):
-    assert said(status="draft") == ("Greet guests by name.", "draft", 2)
+    assert resolved_instructions(status="draft") == ("Greet guests by name.", "draft", 2)
 
 
 def test_a_version_runs_by_number_or_id(agent):
     version = agent.versions.get(version_number=2)
 
-    assert said(version_number=2) == said(version_id=version.pk) == said(version_id=str(version.pk))
-    assert said(version_number=2) == ("Greet guests by name.", "version", 2)
+    assert (
+        resolved_instructions(version_number=2)
+        == resolved_instructions(version_id=version.pk)
+        == resolved_instructions(version_id=str(version.pk))
+    )
+    assert resolved_instructions(version_number=2) == ("Greet guests by name.", "version", 2)
 
 
 def test_raw_returns_the_configuration(agent):
@@ -52,26 +56,26 @@ def test_raw_returns_the_configuration(agent):
 
 
 def test_the_result_names_its_version(agent):
-    found = stored_agents.get("concierge")
+    resolved = stored_agents.get("concierge")
 
-    assert (found.id, found.name, found.owner_id, found.source) == ("concierge", "Concierge", "", "stored")
-    assert found.version_id == agent.active_version_id
+    assert (resolved.id, resolved.name, resolved.owner_id, resolved.source) == ("concierge", "Concierge", "", "stored")
+    assert resolved.version_id == agent.active_version_id
 
 
 def test_unsaved_text_can_run(agent):
     configuration = {**agent.active_version.snapshot, "name": "Porter", "instructions": "Carry bags."}
 
-    found = ResolvedAgent.unsaved(agent, configuration)
+    resolved = ResolvedAgent.unsaved(agent, configuration)
 
-    assert (found.name, found.target, found.version_id) == ("Porter", "unsaved", None)
-    assert found.build().agent.name == "Porter"
+    assert (resolved.name, resolved.target, resolved.version_id) == ("Porter", "unsaved", None)
+    assert resolved.build().agent.name == "Porter"
 
 
 def test_an_agent_in_code_is_found_by_key():
-    found = stored_agents.get("proofreader")
+    resolved = stored_agents.get("proofreader")
 
-    assert (found.source, found.target, found.version_id) == ("code", "code", None)
-    assert found.configuration["model"] == {"provider": "demo", "name": "echo"}
+    assert (resolved.source, resolved.target, resolved.version_id) == ("code", "code", None)
+    assert resolved.configuration["model"] == {"provider": "demo", "name": "echo"}
 
 
 def test_a_stored_agent_takes_precedence_over_one_in_code():
@@ -88,13 +92,13 @@ def test_a_version_of_another_agent_is_not_found(agent):
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "selection",
     [{"version_number": 9}, {"version_number": 10**30}, {"version_id": "no id"}, {"version_id": "0"}],
     ids=["number", "huge number", "text", "digit"],
 )
-def test_a_missing_version_raises(agent, asked):
+def test_a_missing_version_raises(agent, selection):
     with pytest.raises(AgentVersion.DoesNotExist):
-        stored_agents.get("concierge", **asked)
+        stored_agents.get("concierge", **selection)
 
 
 def test_an_agent_in_code_has_no_versions():
@@ -114,14 +118,14 @@ def test_a_user_finds_visible_agents_only(agent):
     assert stored_agents.get("concierge", user=viewer).id == "concierge"
     with pytest.raises(Agent.DoesNotExist):
         stored_agents.get("secret", user=viewer)
-    assert [each.id for each in stored_agents.list(viewer)] == ["concierge", "proofreader"]
+    assert [listed.id for listed in stored_agents.list(viewer)] == ["concierge", "proofreader"]
 
 
 def test_code_finds_every_agent(agent):
     AgentFactory(id="secret", owner_id="press")
 
-    assert {each.id for each in stored_agents.list()} == {"concierge", "secret", "proofreader"}
-    assert {each.version_number for each in stored_agents.list(status="draft")} == {1, 2, None}
+    assert {listed.id for listed in stored_agents.list()} == {"concierge", "secret", "proofreader"}
+    assert {listed.version_number for listed in stored_agents.list(status="draft")} == {1, 2, None}
 
 
 def test_sub_agents_belong_to_the_owner_or_the_shared_space(agent):
@@ -148,7 +152,7 @@ def test_a_published_version_runs_at_once(agent):
     agent.versions.get(version_number=2).activate()
 
     assert stored_agents.get("concierge").build() is not before
-    assert said()[2] == 2
+    assert resolved_instructions()[2] == 2
 
 
 def test_given_versions_and_unsaved_text_are_not_cached(agent):

@@ -1,4 +1,4 @@
-"""Scorers look at answers afterwards, as often as they were told to."""
+"""Scoring of finished runs."""
 
 from uuid import uuid4
 
@@ -10,16 +10,16 @@ from jobs_app.models import Job
 from runs_app import scoring
 from runs_app.models import AgentRun, Score, ScorerCount
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO, begin, ended
+from tests.runs import DEMO, start_run, wait_for_end
 from tests.served import wait_until
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 def scored(agent, times=1):
-    """So many runs whose scorers have been asked for, one after another."""
+    """Run an agent several times and start its scorers."""
     editor = member("editor")
-    runs = [ended(begin(agent, editor, f"Number {number}")) for number in range(times)]
+    runs = [wait_for_end(start_run(agent, editor, f"Number {number}")) for number in range(times)]
     wait_until(lambda: not scoring_left(), 30)
     return runs
 
@@ -39,7 +39,7 @@ def test_an_answer_is_scored_by_a_job():
     run = scored(AgentFactory(model=DEMO, scorers={"answer-length": {}, "cites-source": {}}))[0]
     do_jobs()
 
-    assert {each.scorer: each.score for each in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
+    assert {score.scorer: score.score for score in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
     assert Job.objects.get(kind=scoring.SCORE_RUN).state == Job.State.DONE
 
 
@@ -72,8 +72,8 @@ def test_a_failed_or_missing_scorer_stores_an_error():
     run = scored(AgentFactory(model=DEMO, scorers={"broken": {}, "nobody": {}}))[0]
     do_jobs()
 
-    said = {each.scorer: (each.score, each.error) for each in run.scores.all()}
-    assert said == {
+    results = {score.scorer: (score.score, score.error) for score in run.scores.all()}
+    assert results == {
         "broken": (None, "ValueError: No idea."),
         "nobody": (None, "No scorer is registered as 'nobody'."),
     }

@@ -1,4 +1,4 @@
-"""What agents and their histories do, said once more in plain Python and without a database."""
+"""A reference model of agents and their histories in plain Python, without a database."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -7,25 +7,25 @@ from agentcms.wire.canonical import canonical
 from agents_app.configuration.schema import WIRE_NAMES
 
 LIMIT = 5
-Picture = dict[str, Any]
+Snapshot = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Version:
     number: int
-    picture: Picture
+    snapshot: Snapshot
     based_on: int | None
     pinned: bool = False
     changed: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        return canonical(self.picture)
+        return canonical(self.snapshot)
 
 
 @dataclass
 class History:
-    """One agent: its versions by number, head and live, and every move of live."""
+    """An agent with its versions by number, head, live and all activations."""
 
     versions: dict[int, Version] = field(default_factory=dict)
     head: int = 0
@@ -39,31 +39,31 @@ class History:
         return self.versions[self.head].text != self.versions[self.live].text
 
     @property
-    def picture(self) -> Picture:
-        """The agent's row."""
-        return self.versions[self.head].picture
+    def head_snapshot(self) -> Snapshot:
+        """Return the snapshot of the head, which the row of the agent contains."""
+        return self.versions[self.head].snapshot
 
     # --- The table
 
-    def create(self, picture: Picture) -> None:
-        self._append(picture, None, head=True, live=True)
+    def create(self, snapshot: Snapshot) -> None:
+        self._append(snapshot, None, head=True, live=True)
 
-    def save(self, picture: Picture, publish: bool | None) -> None:
+    def save(self, snapshot: Snapshot, publish: bool | None) -> None:
         draft = self.has_draft
-        if canonical(picture) != self.versions[self.head].text:
-            self._append(picture, self.head, head=True, live=not draft if publish is None else publish)
+        if canonical(snapshot) != self.versions[self.head].text:
+            self._append(snapshot, self.head, head=True, live=not draft if publish is None else publish)
         elif publish and draft:
             self._go_live(self.head)
 
-    def edit(self, fields: Picture, publish: bool | None) -> None:
+    def edit(self, fields: Snapshot, publish: bool | None) -> None:
         if not (publish and self.has_draft):
-            picture = {**self.picture, **fields}
-            if canonical(picture) != self.versions[self.head].text:
-                self.save(picture, publish)
+            snapshot = {**self.head_snapshot, **fields}
+            if canonical(snapshot) != self.versions[self.head].text:
+                self.save(snapshot, publish)
             return
-        picture = {**self.versions[self.live].picture, **fields}
-        if canonical(picture) != self.versions[self.live].text:
-            self._append(picture, self.live, head=False, live=True)
+        snapshot = {**self.versions[self.live].snapshot, **fields}
+        if canonical(snapshot) != self.versions[self.live].text:
+            self._append(snapshot, self.live, head=False, live=True)
 
     def activate(self, number: int) -> None:
         if number != self.live:
@@ -72,10 +72,10 @@ class History:
             self._go_live(number)
 
     def restore(self, number: int, publish: bool | None) -> None:
-        self._append(self.versions[number].picture, self.head, head=True, live=publish is not False)
+        self._append(self.versions[number].snapshot, self.head, head=True, live=publish is not False)
 
     def snapshot(self, pinned: bool) -> None:
-        self._append(self.picture, self.head, head=True, live=False, pinned=pinned)
+        self._append(self.head_snapshot, self.head, head=True, live=False, pinned=pinned)
 
     def discard_draft(self) -> None:
         if self.has_draft:
@@ -101,11 +101,13 @@ class History:
 
     # --- Numbers and retention
 
-    def _append(self, picture: Picture, based_on: int | None, *, head: bool, live: bool, pinned: bool = False) -> None:
+    def _append(
+        self, snapshot: Snapshot, based_on: int | None, *, head: bool, live: bool, pinned: bool = False
+    ) -> None:
         self.counter += 1
-        base = self.versions[based_on].picture if based_on else {}
-        changed = tuple(wire for wire in WIRE_NAMES.values() if canonical(base.get(wire)) != canonical(picture[wire]))
-        self.versions[self.counter] = Version(self.counter, picture, based_on, pinned, changed)
+        base = self.versions[based_on].snapshot if based_on else {}
+        changed = tuple(wire for wire in WIRE_NAMES.values() if canonical(base.get(wire)) != canonical(snapshot[wire]))
+        self.versions[self.counter] = Version(self.counter, snapshot, based_on, pinned, changed)
         if head:
             self.head = self.counter
         if live:
@@ -117,7 +119,9 @@ class History:
         self.live = number
 
     def _prune(self) -> None:
-        spared = {self.live, self.head, self.moves[-1][0]} | {n for n, each in self.versions.items() if each.pinned}
+        spared = {self.live, self.head, self.moves[-1][0]} | {
+            n for n, version in self.versions.items() if version.pinned
+        }
         surplus = len(self.versions) - LIMIT
         for number in [n for n in sorted(self.versions) if n not in spared][: max(surplus, 0)]:
             del self.versions[number]

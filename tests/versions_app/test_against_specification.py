@@ -1,4 +1,4 @@
-"""Any sequence of acts on two agents leaves the database exactly as the plain specification says."""
+"""Random sequences of actions on two agents, compared with the reference model."""
 
 from copy import deepcopy
 
@@ -35,7 +35,7 @@ fields = st.fixed_dictionaries(
 
 
 class AgentsAndHistories(RuleBasedStateMachine):
-    """Each rule does one thing to the specification and the same to the database."""
+    """A state machine whose rules change the reference model and the database alike."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
         return self.histories[agent_id], Agent.objects.get(pk=agent_id)
 
     def pick(self, agent_id, data):
-        """A number that the history has, and its version."""
+        """Return an existing number and its version."""
         history, _ = self.here(agent_id)
         number = data.draw(st.sampled_from(sorted(history.versions)), label="version")
         return history, number, AgentVersion.objects.get(agent_id=agent_id, version_number=number)
@@ -71,14 +71,14 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(agent, name, value)
         with change(publish=publish):
             agent.save()
-        history.save({**history.picture, **schema.to_wire_dict(changes)}, publish)
+        history.save({**history.head_snapshot, **schema.to_wire_dict(changes)}, publish)
 
     @rule(agent_id=agent_ids, publish=publishing)
     def save_unchanged(self, agent_id, publish):
         history, agent = self.here(agent_id)
         with change(publish=publish):
             agent.save()
-        history.save(history.picture, publish)
+        history.save(history.head_snapshot, publish)
 
     @rule(agent_id=agent_ids)
     def keep_a_copy(self, agent_id):
@@ -92,7 +92,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(stale, name, value)
         stale.save(update_fields=list(changes) if named else None)
         written = {name: getattr(stale, name) for name in (changes if named else schema.FIELDS)}
-        history.save({**history.picture, **schema.to_wire_dict(written)}, None)
+        history.save({**history.head_snapshot, **schema.to_wire_dict(written)}, None)
 
     @rule(agent_id=agent_ids, changes=fields, publish=publishing)
     def edit(self, agent_id, changes, publish):
@@ -173,7 +173,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
                 history.head,
                 history.live,
             )
-            assert agent.snapshot_text == canonical(history.picture)
+            assert agent.snapshot_text == canonical(history.head_snapshot)
             assert sha256_hex(agent.snapshot_text) == agent.head_version.snapshot_hash
             assert (agent.last_version_number, agent.owner_id) == (history.counter, history.owner)
             assert agent.has_draft == history.has_draft
@@ -181,13 +181,19 @@ class AgentsAndHistories(RuleBasedStateMachine):
     @invariant()
     def the_versions_are_as_specified(self):
         for agent_id, history in self.histories.items():
-            found = AgentVersion.objects.filter(agent_id=agent_id).order_by("version_number")
+            versions = AgentVersion.objects.filter(agent_id=agent_id).order_by("version_number")
             assert [
-                (each.version_number, each.snapshot_text, each.based_on, each.pinned, tuple(each.changed_fields))
-                for each in found
+                (
+                    version.version_number,
+                    version.snapshot_text,
+                    version.based_on,
+                    version.pinned,
+                    tuple(version.changed_fields),
+                )
+                for version in versions
             ] == [
-                (each.number, each.text, each.based_on, each.pinned, each.changed)
-                for _, each in sorted(history.versions.items())
+                (version.number, version.text, version.based_on, version.pinned, version.changed)
+                for _, version in sorted(history.versions.items())
             ]
 
     @invariant()
@@ -201,7 +207,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
         for agent_id, history in self.histories.items():
             for state, number in (("is_live", history.live), ("is_head", history.head)):
                 row = AgentIndex.objects.get(agent=agent_id, **{state: True})
-                expected = index_columns(agent_id, history.versions[number].picture)
+                expected = index_columns(agent_id, history.versions[number].snapshot)
                 assert canonical({name: getattr(row, name) for name in expected}) == canonical(expected)
 
 
@@ -212,7 +218,7 @@ def test_any_sequence_of_actions_matches_the_reference_model():
         stateful_step_count=60 if DRILL else 25,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=set(Phase) if DRILL else set(Phase) - {Phase.shrink},  # shrinking against a database takes minutes
+        phases=set(Phase) if DRILL else set(Phase) - {Phase.shrink},  # shrinking with a database takes minutes
     )
     with override_settings(AGENT_VERSION_LIMIT=LIMIT):
         run_state_machine_as_test(AgentsAndHistories, settings=profile)

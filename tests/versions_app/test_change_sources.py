@@ -1,14 +1,14 @@
-"""The same edit through each door leaves exactly one version, which says who, from where, why and what."""
+"""The same edit through each interface."""
 
 import pytest
 from django.urls import reverse
 
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
-from tests.agents_app.admin.test_admin_saving import form_of
+from tests.agents_app.admin.test_admin_saving import admin_form
 from tests.api_client import Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key
-from tests.page_client import browser, typed
+from tests.page_client import browser, editor_form
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def by_save(agent, ann):
 
 
 def by_page(agent, ann):
-    sent = typed(agent, publish="yes", message=WHY, **EDIT)
+    sent = editor_form(agent, publish="yes", message=WHY, **EDIT)
     browser(ann).post(reverse("agents:edit", args=[agent.pk]), sent)
 
 
@@ -32,7 +32,7 @@ def by_api(agent, ann):
 
 
 def by_admin(agent, ann):
-    sent = form_of(agent, change_message=WHY, **EDIT)
+    sent = admin_form(agent, change_message=WHY, **EDIT)
     browser(ann).post(reverse("admin:agents_app_agent_change", args=[agent.pk]), sent)
 
 

@@ -1,4 +1,4 @@
-"""Who makes a change is refused sub-agents that lead back to the agent, whichever verb brings them; nobody is."""
+"""Circular references of sub-agents."""
 
 import pytest
 
@@ -15,14 +15,14 @@ WAY = r"This is a circular reference: a → b → a\."
 
 @pytest.fixture
 def agent():
-    """`a`, which `b` names."""
+    """Create `a` and `b`, which names `a`. Return `a`."""
     AgentFactory(id="b", agents=["a"])
     return AgentFactory(id="a")
 
 
 @pytest.fixture
 def ann():
-    """Makes every change of a test."""
+    """Make every change of a test as this user."""
     ann = member("publisher")
     with change(actor=ann):
         yield ann
@@ -76,7 +76,7 @@ def test_a_new_agent_cannot_be_its_own_sub_agent(ann):
 
 @pytest.fixture
 def closed(agent):
-    """The draft of `a` names `b`, which nobody forbade; version 1 and what is live do not."""
+    """Return `a` with a draft that names `b`. Its live version does not."""
     draft(agent)
     return agent
 
@@ -112,7 +112,7 @@ def test_other_fields_of_an_agent_with_circular_sub_agents_can_be_changed(closed
 
 
 def test_a_draft_can_be_discarded_where_live_has_circular_sub_agents(agent, ann):
-    with change(actor=member("viewer", "elsewhere")):  # who sees no circle
+    with change(actor=member("viewer", "elsewhere")):  # a user who does not see the circular reference
         agent.edit({"agents": ["b"]})
     with change(publish=False):
         agent.edit({"agents": []})

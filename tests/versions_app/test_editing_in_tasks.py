@@ -1,4 +1,4 @@
-"""Editing agents in a Celery task, on a real worker behind a real broker."""
+"""Editing agents in Celery tasks."""
 
 import pytest
 from celery import shared_task
@@ -14,14 +14,14 @@ from tests.served import wait_until
 
 
 @shared_task(name="tests.rename")
-def rename(agent_id, user_id=None, **said):
-    with change(actor=get_user_model().objects.filter(pk=user_id).first(), **said):
+def rename(agent_id, user_id=None, **options):
+    with change(actor=get_user_model().objects.filter(pk=user_id).first(), **options):
         Agent.objects.get(pk=agent_id).edit({"name": "Porter"})
 
 
 @pytest.fixture
 def worker(valkey):
-    """A worker of two threads in this process."""
+    """Start a worker with two threads in this process."""
     address = valkey.replace("unix://", "redis+socket://")
     options = {"pool": "threads", "concurrency": 2, "perform_ping_check": False, "shutdown_timeout": 20}
     with broker(address), start_worker(app, **options):

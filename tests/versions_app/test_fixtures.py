@@ -1,4 +1,4 @@
-"""Fixtures bring their own versions, and what came past the application is caught up with."""
+"""Loading fixtures, and recording changes made by SQL."""
 
 import json
 from io import StringIO
@@ -19,7 +19,7 @@ CAUGHT_UP = "Caught up with changes made outside the application"
 
 @pytest.fixture
 def agent():
-    """A rolled back agent with a restored and a pinned version and a draft ahead."""
+    """Return an agent with a roll back, a restored and a pinned version and a draft."""
     with change(actor=UserFactory(username="ann")):
         agent = AgentFactory(id="a", owner_id="bar", metadata={"t": True, "one": 1, "f": 0.1, "s": "é🙂"})
         agent.edit({"tools": ["calculator"]})
@@ -44,7 +44,7 @@ def load(text, tmp_path):
 
 
 def everything():
-    """Every row but for what a fixture cuts: microseconds."""
+    """Return all rows without microseconds, which fixtures truncate."""
     return [
         [
             {key: value for key, value in row.items() if not key.endswith("_at")}

@@ -1,4 +1,4 @@
-"""Every row of the table "live, head, draft" of the house, through `save()` and the verbs of a version."""
+"""Live, head and draft after saves and actions of versions."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def agent():
-    """Live and head are version 3 of 3."""
+    """Return an agent whose live and head are version 3 of 3."""
     agent = AgentFactory(description="1")
     for description in ("2", "3"):
         save(agent, description=description)
@@ -24,7 +24,7 @@ def agent():
 
 @pytest.fixture
 def drafted(agent):
-    """Live is version 3, a draft is ahead in version 4."""
+    """Return an agent with live version 3 and draft version 4."""
     with change(publish=False):
         save(agent, description="draft")
     return agent
@@ -41,7 +41,7 @@ def version(agent, number):
 
 
 def stands(agent):
-    """The numbers of head, live and the newest version, once the row was found to be the head's picture."""
+    """Check the row against its head. Return the numbers of head, live and newest version."""
     row = Agent.objects.with_versions().get(pk=agent.pk)
     assert sha256_hex(row.snapshot_text) == row.head_version.snapshot_hash
     newest = row.versions.first().version_number

@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from tests.agents_app.admin.test_admin_saving import form_of
+from tests.agents_app.admin.test_admin_saving import admin_form
 from tests.api_client import Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from tests.page_client import browser, typed
+from tests.page_client import browser, editor_form
 from versions_app.exchange.records import Record, import_record
 from versions_app.models import Activation, AgentVersion
 
@@ -123,7 +123,7 @@ def test_patching_an_agent_sends_post_save(agent, saves):
 def test_saving_the_editor_sends_post_save(agent, saves):
     publisher = browser(member("publisher", "bar"))
 
-    publisher.post(reverse("agents:edit", args=["a"]), typed(agent, name="Porter", publish="yes"))
+    publisher.post(reverse("agents:edit", args=["a"]), editor_form(agent, name="Porter", publish="yes"))
 
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 
@@ -131,7 +131,7 @@ def test_saving_the_editor_sends_post_save(agent, saves):
 def test_saving_in_the_admin_sends_post_save(agent, saves):
     staff = browser(UserFactory(is_staff=True, is_superuser=True))
 
-    staff.post(reverse("admin:agents_app_agent_change", args=["a"]), form_of(agent, name="Porter"))
+    staff.post(reverse("admin:agents_app_agent_change", args=["a"]), admin_form(agent, name="Porter"))
 
     assert saves == [(False, "Porter", "bar", 2, 2, 2)]
 

@@ -1,4 +1,4 @@
-"""The sweep that prunes all agents."""
+"""The job that prunes all agents."""
 
 from io import StringIO
 
@@ -92,11 +92,11 @@ def test_a_dry_run_whose_worker_died_starts_again():
 
 def test_pruning_can_be_started_by_a_command():
     agent_with(6)
-    said = StringIO()
+    output = StringIO()
 
-    call_command("prune_versions", "--limit", "4", "--dry-run", stdout=said)
-    call_command("prune_versions", "--limit", "4", stdout=said)
+    call_command("prune_versions", "--limit", "4", "--dry-run", stdout=output)
+    call_command("prune_versions", "--limit", "4", stdout=output)
 
-    assert "Would remove 2 versions" in said.getvalue()
-    assert "Removed 2 versions." in said.getvalue()
+    assert "Would remove 2 versions" in output.getvalue()
+    assert "Removed 2 versions." in output.getvalue()
     assert AgentVersion.objects.count() == 4

@@ -1,4 +1,4 @@
-"""The limit counts every version; over it, the oldest that nothing spares go."""
+"""Retention of versions."""
 
 from dataclasses import dataclass, field
 
@@ -148,7 +148,7 @@ def test_the_versions_of_other_agents_are_not_counted(agent):
 
 @dataclass
 class State:
-    """Versions 1 to `count`, which of them are pinned, and where the pointers stand."""
+    """The number of versions, the pinned ones and the pointers of an agent."""
 
     count: int
     pinned: set[int] = field(default_factory=set)
@@ -156,7 +156,7 @@ class State:
     head: int = 1
     before: int | None = None
 
-    def kept(self, limit: int) -> list[int]:
+    def remaining_numbers(self, limit: int) -> list[int]:
         numbers = list(range(1, self.count + 1))
         spared = self.pinned | {self.live, self.head, self.before}
         unspared = [number for number in numbers if number not in spared]
@@ -172,11 +172,11 @@ def states(draw):
 
 
 def build(agent_id, state):
-    """An agent in exactly this state, also where no sequence of edits leads to it."""
+    """Create an agent in this state, even if no sequence of edits leads to it."""
     agent = AgentFactory(id=agent_id)
     for _ in range(state.count - 1):
         AgentVersion.objects.snapshot(agent)
-    by_number = {each.version_number: each for each in agent.versions.all()}
+    by_number = {version.version_number: version for version in agent.versions.all()}
     agent.versions.filter(version_number__in=state.pinned).update(pinned=True)
     Agent.objects.filter(pk=agent_id).update_unguarded(
         active_version=by_number[state.live], head_version=by_number[state.head]
@@ -198,14 +198,20 @@ def build(agent_id, state):
 def test_retention_matches_the_reference_model(first, second, keep):
     with transaction.atomic(), override_settings(AGENT_VERSION_LIMIT=100):
         agents = [build("first", first), build("second", second), build("other", first)]
-        said = [
+        expected = [
             (agent, number) for agent, number, why in explain_retention(["first", "second"], keep) if why != "surplus"
         ]
 
         deleted = delete_surplus(["first", "second"], keep)
 
-        kept = [numbers(agent) for agent in agents]
-        assert kept == [first.kept(keep), second.kept(keep), list(range(1, first.count + 1))]
-        assert deleted == first.count + second.count - len(kept[0]) - len(kept[1])
-        assert said == [("first", number) for number in kept[0]] + [("second", number) for number in kept[1]]
+        remaining = [numbers(agent) for agent in agents]
+        assert remaining == [
+            first.remaining_numbers(keep),
+            second.remaining_numbers(keep),
+            list(range(1, first.count + 1)),
+        ]
+        assert deleted == first.count + second.count - len(remaining[0]) - len(remaining[1])
+        assert expected == [("first", number) for number in remaining[0]] + [
+            ("second", number) for number in remaining[1]
+        ]
         transaction.set_rollback(True)

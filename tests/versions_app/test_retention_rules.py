@@ -1,4 +1,4 @@
-"""Each owner may have a rule of its own: how many versions, and for how long."""
+"""Retention rules of owners."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ def prune(**parameters):
 
 
 def grow_old(agent, up_to, days):
-    """Let versions be older than they are, which the trigger forbids everybody else."""
+    """Set the times of versions back, which needs the trigger to be removed."""
     with connection.cursor() as cursor:
         on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
         cursor.execute(f"DROP TRIGGER {triggers.TRIGGER_NAME}{on}")

@@ -1,21 +1,21 @@
-"""Version 3 of 7 is made live again; the next small edit goes live as version 3 plus that field, through each door."""
+"""An edit after a roll back, through each interface."""
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from agents_app.models import Agent
-from tests.agents_app.admin.test_admin_saving import form_of
+from tests.agents_app.admin.test_admin_saving import admin_form
 from tests.api_client import Caller, agent_path, version_path
 from tests.factories import AgentFactory, UserFactory, api_key
-from tests.page_client import browser, typed
+from tests.page_client import browser, editor_form
 from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db
 
 
 class BySave:
-    """In code."""
+    """An editor in code."""
 
     def activate(self, agent: Agent, version: AgentVersion) -> None:
         version.activate()
@@ -38,7 +38,7 @@ class ByAPI:
 
 
 class ByForm:
-    """On the pages."""
+    """An editor on the pages."""
 
     def __init__(self) -> None:
         self.client: Client = browser(UserFactory(is_superuser=True))
@@ -48,7 +48,7 @@ class ByForm:
         self.client.post(reverse("versions:activate", args=[agent.pk, version.version_number]), sent)
 
     def edit(self, agent: Agent, **fields: str) -> None:
-        self.client.post(reverse("agents:edit", args=[agent.pk]), typed(agent, publish="yes", **fields))
+        self.client.post(reverse("agents:edit", args=[agent.pk]), editor_form(agent, publish="yes", **fields))
 
 
 class ByAdmin:
@@ -61,7 +61,7 @@ class ByAdmin:
         self.client.post(reverse("admin:versions_app_agentversion_changelist"), sent)
 
     def edit(self, agent: Agent, **fields: str) -> None:
-        self.client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), form_of(agent, **fields))
+        self.client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), admin_form(agent, **fields))
 
 
 DOORS = [BySave, ByAPI, ByForm, ByAdmin]

@@ -1,4 +1,4 @@
-"""Keys that are revoked, expired or deleted, and users whose rights change, between two requests."""
+"""Keys that are revoked, expired or deleted, and roles that change, between two requests."""
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -43,7 +43,7 @@ def user():
 
 @pytest.fixture
 def caller(user):
-    """A caller who used the key before, to create an agent."""
+    """Return a caller that has already created an agent with its key."""
     made = Caller(api_key(user))
     assert made.create("a").status_code == 201
     return made

@@ -1,4 +1,4 @@
-"""What is not yours takes the same steps as what is not there, on every route of an agent that the resolver knows."""
+"""Agents of other owners, which no route may tell apart from missing ones."""
 
 import gc
 import json
@@ -32,7 +32,7 @@ def by_case(case):
 
 @pytest.fixture
 def version():
-    """A version of somebody else's agent, which is not the live one."""
+    """Return a version of another owner's agent that is not live."""
     agent = AgentFactory(id=THEIRS, owner_id="them")
     agent.edit({"name": "Two"})
     return str(agent.versions.get(version_number=1).pk)
@@ -40,7 +40,7 @@ def version():
 
 @pytest.fixture
 def caller(version):
-    """A manager with an agent of their own, whose key was used just now, so that no note of its use is taken."""
+    """Return a manager with an own agent. The key has just been used, so that its last use is not written again."""
     caller = Caller(api_key(member("manager", "us")))
     assert caller.post(AGENTS, {**NEW, "id": YOURS}).status_code == 201
     caller.get(agent_path(YOURS))
@@ -54,10 +54,10 @@ def call(caller, case, agent_id, version):
 
 
 def steps(caller, case, agent_id, version):
-    """The status and the statements of a call, without the values in them."""
+    """Return the status and the SQL statements of a request, without their values."""
     with CaptureQueriesContext(connection) as captured:
         answer = call(caller, case, agent_id, version)
-    return answer.status_code, [re.sub(r"'(?:[^']|'')*'|\bs\d+_x\d+\b", "…", each["sql"]) for each in captured]
+    return answer.status_code, [re.sub(r"'(?:[^']|'')*'|\bs\d+_x\d+\b", "…", query["sql"]) for query in captured]
 
 
 @pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
@@ -81,7 +81,7 @@ def test_an_agent_that_others_just_read_asks_the_database_what_a_missing_one_doe
 
 @pytest.mark.parametrize("case", [case for case in AGENT_CASES if "{version}" in case.path], ids=by_case)
 def test_a_hidden_version_runs_the_same_queries_as_a_missing_one(caller, version, case):
-    theirs, missing = (steps(caller, case, YOURS, each) for each in (version, str(uuid.uuid4())))
+    theirs, missing = (steps(caller, case, YOURS, version_id) for version_id in (version, str(uuid.uuid4())))
 
     assert theirs[0] == 404
     assert theirs == missing
@@ -89,7 +89,7 @@ def test_a_hidden_version_runs_the_same_queries_as_a_missing_one(caller, version
 
 @pytest.fixture
 def undisturbed():
-    """Nothing is collected in the middle of a call."""
+    """Keep the garbage collector from running during a request."""
     gc.collect()
     gc.disable()
     yield
@@ -101,14 +101,14 @@ def undisturbed():
 def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, undisturbed):
     seconds = {THEIRS: [], NOBODYS: []}
     for number in range(WARM_UP + ROUNDS):
-        # By turns, and each first as often as second: whatever the machine does besides, it does to both.
+        # Alternate the order, so that other load on the machine affects both alike.
         for agent_id in (THEIRS, NOBODYS) if number % 2 else (NOBODYS, THEIRS):
-            began = time.thread_time()  # what the call itself takes, not how long it waits for a busy machine
+            began = time.thread_time()  # CPU time, which does not depend on other processes
             call(caller, case, agent_id, version)
             seconds[agent_id].append(time.thread_time() - began)
 
     pairs = list(zip(*(taken[WARM_UP:] for taken in seconds.values()), strict=True))
-    # Of two calls in a row: the machine may be twice as slow a second later.
+    # Compare consecutive requests: the speed of the machine changes within seconds.
     ratio = statistics.median(theirs / missing for theirs, missing in pairs)
 
     theirs, missing = (statistics.median(taken) * 1000 for taken in zip(*pairs, strict=True))
@@ -120,7 +120,7 @@ def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, und
 
 
 def every_route(patterns=None, prefix=""):
-    """The path of every route but the admin's, which has roles of its own."""
+    """Yield the path of every route except those of the admin, which has its own roles."""
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLPattern):
@@ -129,7 +129,7 @@ def every_route(patterns=None, prefix=""):
             yield from every_route(pattern.url_patterns, path)
 
 
-THEIR_WORDS = "Two doors"  # with a space, which no random token of a page has
+THEIR_WORDS = "Two doors"  # with a space, which no random token contains
 
 
 def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
@@ -138,24 +138,24 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     agent.edit({"name": THEIR_WORDS})
     key = ApiKey.objects.issue(bob)[0]
     job = enqueue("export_agents", requested_by=bob)
-    asked = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
-    run = AgentRun.objects.create(**asked, configuration={"name": THEIR_WORDS}, input={"messages": []})
+    run_fields = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
+    run = AgentRun.objects.create(**run_fields, configuration={"name": THEIR_WORDS}, input={"messages": []})
     ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}
     ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
-    kept = SavedInput.objects.create(user=bob, agent=agent, name=THEIR_WORDS, text=THEIR_WORDS)
-    ids |= {"run_id": run.pk, "input_id": kept.pk}
-    whole = {"duplicate": {"id": "copy"}, "observe": {"runId": str(run.pk)}}  # without these the body is at fault
+    saved_input = SavedInput.objects.create(user=bob, agent=agent, name=THEIR_WORDS, text=THEIR_WORDS)
+    ids |= {"run_id": run.pk, "input_id": saved_input.pk}
+    whole = {"duplicate": {"id": "copy"}, "observe": {"runId": str(run.pk)}}  # the body is invalid without these
     api = Caller(api_key(ann))
     client.force_login(ann)
     before = state()
 
     routes = [path for path in every_route() if set(re.findall(r"<(?:\w+:)?(\w+)>", path)) & ids.keys()]
     for route in routes:
-        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(ids[found[1]]), route)
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: str(ids[match[1]]), route)
         for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
             call = api.client.generic if path.startswith("/api/") else client.generic
-            said = whole.get(path.rpartition("/")[2], {"name": "Ann was here"})
-            body = json.dumps(said).encode() if path.startswith("/api/") else b"name=Ann+was+here"
+            params = whole.get(path.rpartition("/")[2], {"name": "Ann was here"})
+            body = json.dumps(params).encode() if path.startswith("/api/") else b"name=Ann+was+here"
             kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
             answer = call(method, f"{path}?from=live&to=head", body if method != "GET" else b"", content_type=kind)
             assert answer.status_code in (404, 405), (method, path, answer.status_code)
@@ -167,7 +167,7 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
 
 
 def state():
-    """All that somebody could have changed."""
+    """Return everything that a request could have changed."""
     models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]
 

@@ -1,4 +1,4 @@
-"""Every route of the API, by every kind of caller. A route without a case fails here."""
+"""The permissions of every API route for every kind of caller. A route without a case fails."""
 
 import re
 from collections.abc import Callable
@@ -20,10 +20,10 @@ NEW = {"id": "new", "name": "New", "instructions": "", "model": MODEL}
 
 
 class Case(NamedTuple):
-    """One call: the lowest role that may make it, and what it takes."""
+    """A request with the lowest role that may send it."""
 
     method: str
-    path: str  # below the agent, with {version} for a version that is neither live nor head
+    path: str  # relative to the agent; {version} is a version that is neither live nor head
     role: str
     body: Any = None
 
@@ -57,7 +57,7 @@ CASES = {
     "api-activations": [Case("GET", "activations", "viewer")],
     "api-undo": [Case("POST", "activations/undo", "publisher")],
 }
-# Routes that are about no single agent; they have tests of their own below, or in the file named.
+# Routes without an agent have their own tests, here or in the named file.
 OTHERS = {
     "api-agents": "here",
     "api-export": "test_exchange.py",
@@ -89,19 +89,19 @@ AGENT_CASES = [case for cases in CASES.values() for case in cases]
 
 
 def api_routes(patterns: Any = None, prefix: str = "") -> list[tuple[str, Any, str]]:
-    """The name, the view and the path of every route below /api."""
-    found = []
+    """Return name, view and path of every route below /api."""
+    routes = []
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
-            found += api_routes(pattern.url_patterns, path)
+            routes += api_routes(pattern.url_patterns, path)
         elif isinstance(pattern, URLPattern) and path.startswith("api/") and pattern.name:
-            found.append((pattern.name, pattern.callback.cls, path))
-    return found
+            routes.append((pattern.name, pattern.callback.cls, path))
+    return routes
 
 
 def test_every_method_of_every_route_has_a_case():
-    wanted = {
+    expected = {
         (name, method.upper())
         for name, view, _ in api_routes()
         if name not in OTHERS
@@ -109,7 +109,7 @@ def test_every_method_of_every_route_has_a_case():
         if hasattr(view, method)
     }
 
-    assert wanted == {(name, case.method) for name, cases in CASES.items() for case in cases}
+    assert expected == {(name, case.method) for name, cases in CASES.items() for case in cases}
 
 
 def test_no_route_is_open_to_anonymous_callers():
@@ -135,7 +135,7 @@ def cut(user: Any, role: str) -> str:
 
 
 CALLERS: dict[str, tuple[Callable[[], str], str | int]] = {
-    # What makes the key, and the role it acts with for the shared space, or the status of every answer.
+    # How the key is created, and its role in the shared space or the status of every response.
     "anonymous": (lambda: "", 401),
     "wrong key": (lambda: "acms_00000000_" + "x" * 43, 401),
     "expired key": (lambda: publisher_key(expires_at=timezone.now() - timedelta(seconds=1)), 401),
@@ -164,7 +164,7 @@ def disabled() -> Any:
 
 
 def expected(acts_as: str | int | None, needed: str) -> int:
-    """The class of the answer that a caller should get."""
+    """Return the expected kind of response for a caller."""
     if isinstance(acts_as, int):
         return acts_as
     return 200 if ROLES.index(str(acts_as)) >= ROLES.index(needed) else 403
@@ -172,7 +172,7 @@ def expected(acts_as: str | int | None, needed: str) -> int:
 
 @pytest.fixture
 def agent() -> Any:
-    """An agent of the shared space with three versions, the second of them live no more."""
+    """Return a shared agent with three versions, the second of which was live before."""
     agent = AgentFactory(id="it")
     for text in ("Two", "Three"):
         agent.edit({"instructions": text})
@@ -192,7 +192,7 @@ def test_each_role_is_allowed_exactly_its_actions(agent, who):
     version = str(agent.versions.get(version_number=2).pk)
     before = everything()
 
-    # What is refused changes nothing, so that all of it may be tried on one agent; what is allowed comes after.
+    # Refused requests change nothing, so all of them use one agent. Allowed requests follow.
     caller = Caller(make())
     for case in AGENT_CASES:
         status = expected(acts_as, case.role)
@@ -349,7 +349,7 @@ def test_concurrent_users_cannot_read_or_change_agents_of_each_other():
             answer = (bob if agent_id == "anns" else ann).call(case.method, path, case.body)
             assert answer.status_code == 404, (case, answer.body)
     for case in AGENT_CASES:
-        if "{version}" in case.path:  # bob's version under ann's own agent
+        if "{version}" in case.path:  # Bob's version below Ann's agent
             answer = ann.call(case.method, f"{agent_path('anns')}/{case.path.format(version=version)}", case.body)
             assert answer.status_code == 404
             assert answer.body["error"] == f"Version with id {version} not found for agent anns"

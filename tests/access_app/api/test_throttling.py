@@ -1,4 +1,4 @@
-"""Too many calls, wrong keys, and pages of other origins."""
+"""Throttling of requests and wrong keys, and requests of other origins."""
 
 import time
 
@@ -11,7 +11,7 @@ from agentcms.rate import Rate
 from tests.api_client import AGENTS, Caller
 from tests.factories import api_key, member
 
-LONG = 10**9  # seconds; the next such window begins in 2033
+LONG = 10**9  # seconds; no window of this length ends before 2033
 
 
 def test_a_key_over_its_rate_is_throttled_and_other_keys_are_not(api, editor, settings):
@@ -48,7 +48,7 @@ def test_requests_are_counted_over_all_processes(settings):
 
     for _ in range(8):
         assert calls.hit("somebody") == 0
-        calls.windows.clear()  # as another process would begin
+        calls.windows.clear()  # as in a new process
 
     assert [bool(calls.hit("somebody")) for _ in range(4)] == [False, False, True, True]
 
@@ -81,14 +81,14 @@ def test_an_invalid_rate_is_an_error(text):
 def test_an_allowed_origin_may_call_the_api(api, settings):
     settings.CORS_ORIGINS = ["https://app.example"]
 
-    asked = api.client.options(
+    preflight = api.client.options(
         AGENTS, headers={"Origin": "https://app.example", "Access-Control-Request-Method": "PATCH"}
     )
     answer = api.get(AGENTS, Origin="https://app.example")
     other = api.get(AGENTS, Origin="https://evil.example")
 
-    assert (asked.status_code, asked.headers["Access-Control-Allow-Origin"]) == (204, "https://app.example")
-    assert {"Authorization", "Last-Event-ID"} <= {*asked.headers["Access-Control-Allow-Headers"].split(", ")}
+    assert (preflight.status_code, preflight.headers["Access-Control-Allow-Origin"]) == (204, "https://app.example")
+    assert {"Authorization", "Last-Event-ID"} <= {*preflight.headers["Access-Control-Allow-Headers"].split(", ")}
     assert {"ETag", "X-Run-ID"} <= {*answer.headers["Access-Control-Expose-Headers"].split(", ")}
     assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
     assert "Access-Control-Allow-Credentials" not in answer.headers

@@ -1,4 +1,4 @@
-"""One's own keys and password, and the members of a team."""
+"""The pages of keys, password and team members."""
 
 import re
 
@@ -22,11 +22,11 @@ def ann():
 def test_a_new_key_is_displayed_once(ann):
     client = browser(ann)
 
-    shown = client.post(reverse("account:keys"), {"name": "Export", "role": "viewer", "expires_at": "30"})
+    response = client.post(reverse("account:keys"), {"name": "Export", "role": "viewer", "expires_at": "30"})
 
-    token = shown.context["token"]
-    assert token in shown.content.decode()
-    assert "no-store" in shown["Cache-Control"]
+    token = response.context["token"]
+    assert token in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
     assert ApiKey.objects.find(token).role == "viewer"
     assert token not in client.get(reverse("account:keys")).content.decode()
 
@@ -135,7 +135,7 @@ def test_a_member_without_a_managed_team_sees_the_own_teams(ann):
 
 
 def offered(client, address):
-    """The teams that the page leads to."""
+    """Return the teams that the page links to."""
     text = client.get(address).content.decode()
     return re.findall(r'<option value="([^"]*)"', text.partition('id="team"')[2].partition("</select>")[0])
 
@@ -145,11 +145,11 @@ def test_a_manager_sees_each_managed_team_and_the_own_roles_in_others(manager):
     MembershipFactory(user=manager, owner_id="lab", role=Role.EDITOR)
     client = browser(manager)
 
-    shown = client.get(team("newsroom")).content.decode()
+    html = client.get(team("newsroom")).content.decode()
 
     assert offered(client, team("newsroom")) == ["newsroom", "support"]
-    assert "Newsroom team" in shown
-    assert "<dt>lab</dt><dd>Editor</dd>" in shown
+    assert "Newsroom team" in html
+    assert "<dt>lab</dt><dd>Editor</dd>" in html
     assert 'id="team"' not in browser(member(Role.MANAGER, "lab")).get(team("lab")).content.decode()
 
 

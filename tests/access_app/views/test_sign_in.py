@@ -1,4 +1,4 @@
-"""Signing in: who gets in, where to, and how often somebody may try."""
+"""Signing in, redirects afterwards and throttling of attempts."""
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -28,9 +28,9 @@ def sign_in(client, username="ann", password=PASSWORD, **more):
     return client.post(reverse("login"), {"username": username, "password": password, **more})
 
 
-@pytest.mark.parametrize(("asked", "told"), [("/", False), ("/agents/a", True)])
-def test_only_an_expired_session_mentions_unsaved_text(client, asked, told):
-    assert (b"Unsaved text" in client.get(reverse("login"), {"next": asked}).content) is told
+@pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/agents/a", True)])
+def test_only_an_expired_session_mentions_unsaved_text(client, path, is_mentioned):
+    assert (b"Unsaved text" in client.get(reverse("login"), {"next": path}).content) is is_mentioned
 
 
 def test_signing_in_creates_a_new_session(client, user):

@@ -19,7 +19,7 @@ def query(text):
 
 
 def refused(text, read):
-    """The fields that reading this query names."""
+    """Return the fields with errors."""
     with pytest.raises(BadRequest) as caught, query(text) as reader:
         read(reader)
     assert caught.value.error == "Invalid query parameters"

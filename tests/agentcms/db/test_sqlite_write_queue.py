@@ -1,4 +1,4 @@
-"""SQLite's writers wait in line: in the order of asking, not for ever, and behind nobody who died."""
+"""The queue of SQLite writers: order, timeout and release of locks."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 def waiting(path):
-    """How many wait for a lock on the file."""
+    """Return the number of processes that wait for a lock on the file."""
     inode = f":{os.stat(path).st_ino} "
     with open("/proc/locks") as locks:
         return sum(inode in line and "->" in line for line in locks)

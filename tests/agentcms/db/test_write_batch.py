@@ -1,4 +1,4 @@
-"""Rows that are written with SQL built once are the rows that Django writes."""
+"""Rows written by prepared SQL, compared with rows written by Django."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -19,15 +19,15 @@ ODD = {"é": [1, 1.5, True, None, "\u2028", {"deep": []}], "big": 2**60}
 
 @pytest.fixture
 def heard():
-    """What the signals of a save tell."""
-    told = []
+    """Record the arguments of all save signals."""
+    signals = []
 
-    def listen(sender, instance, signal, **said):
-        told.append((sender, "post" if signal is post_save else "pre", said))
+    def listen(sender, instance, signal, **options):
+        signals.append((sender, "post" if signal is post_save else "pre", options))
 
     pre_save.connect(listen)
     post_save.connect(listen)
-    yield told
+    yield signals
     pre_save.disconnect(listen)
     post_save.disconnect(listen)
 
@@ -46,8 +46,8 @@ def version(agent, number):
 
 
 def stored(row):
-    kept = dict(type(row).objects.filter(pk=row.pk).values().get())
-    return {name: value for name, value in kept.items() if name not in ("id", "version_number", "author_id")}
+    values = dict(type(row).objects.filter(pk=row.pk).values().get())
+    return {name: value for name, value in values.items() if name not in ("id", "version_number", "author_id")}
 
 
 def test_an_inserted_row_equals_a_saved_one(heard):
@@ -57,12 +57,12 @@ def test_an_inserted_row_equals_a_saved_one(heard):
     heard.clear()
 
     Model.save(django, force_insert=True)
-    said_by_django = [each for each in heard if each[0] is AgentVersion]
+    said_by_django = [signal for signal in heard if signal[0] is AgentVersion]
     heard.clear()
     write_batch.insert_row(mine)
 
     assert stored(mine) == stored(django)
-    assert [each for each in heard if each[0] is AgentVersion] == said_by_django
+    assert [signal for signal in heard if signal[0] is AgentVersion] == said_by_django
     assert not mine._state.adding
     assert mine._state.db == django._state.db
 
@@ -95,24 +95,26 @@ def test_an_update_writes_the_values_and_returns_the_row_count():
 @pytest.mark.postgres_only
 def test_statements_are_recorded_for_observers_and_return_the_same_rows_without():
     AgentFactory(id="a")
-    asked = "SELECT id FROM agents_app_agent WHERE id = %s"
+    statement = "SELECT id FROM agents_app_agent WHERE id = %s"
 
     with CaptureQueriesContext(connection) as captured:
-        watched = connection.run_statement(asked, ["a"])
+        watched = connection.run_statement(statement, ["a"])
 
     assert len(captured) == 1
-    assert watched == connection.run_statement(asked, ["a"]) == connection.run_statement(asked, ["a"]) == [("a",)]
-    assert connection.run_statement(asked, ["b"]) == []
+    assert (
+        watched == connection.run_statement(statement, ["a"]) == connection.run_statement(statement, ["a"]) == [("a",)]
+    )
+    assert connection.run_statement(statement, ["b"]) == []
 
 
 @pytest.mark.postgres_only
 def test_a_failed_statement_can_run_again():
-    asked = "SELECT 1 / %s::int"
+    statement = "SELECT 1 / %s::int"
 
     with pytest.raises(Exception, match="division by zero"), transaction.atomic():
-        connection.run_statement(asked, [0])
+        connection.run_statement(statement, [0])
 
-    assert connection.run_statement(asked, [1]) == [(1,)]
+    assert connection.run_statement(statement, [1]) == [(1,)]
 
 
 def test_signals_are_sent_after_all_writes_of_a_batch(heard):
@@ -140,11 +142,11 @@ def test_a_refused_write_sends_no_signals(heard, place):
     heard.clear()
 
     writes = write_batch.WriteBatch()
-    for each in versions:
-        writes.insert(each)
+    for row in versions:
+        writes.insert(row)
     with pytest.raises(IntegrityError), transaction.atomic():
         writes.send()
 
     assert {kind for sender, kind, _ in heard if sender is AgentVersion} == {"pre"}
     assert AgentVersion.objects.filter(agent=agent).count() == 1
-    write_batch.insert_row(version(agent, 903))  # the connection goes on
+    write_batch.insert_row(version(agent, 903))  # the connection stays usable

@@ -1,4 +1,4 @@
-"""A call without a cookie passes nothing of what only pages need, and is answered as carefully as any other."""
+"""API requests without a cookie, which skip the middleware of pages."""
 
 import pytest
 from django.test import Client

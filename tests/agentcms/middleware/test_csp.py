@@ -1,4 +1,4 @@
-"""The Content-Security-Policy of every answer."""
+"""The Content-Security-Policy of responses."""
 
 import re
 
@@ -42,10 +42,10 @@ def test_each_response_has_its_own_nonce(client):
 
 @pytest.mark.parametrize("path", ["/", "/new-agent", "/account/keys", "/team", "/sign-in", "/runs"])
 def test_no_page_has_inline_handlers_or_styles(path):
-    shown = browser(UserFactory(is_superuser=True)).get(path).content.decode()
+    html = browser(UserFactory(is_superuser=True)).get(path).content.decode()
 
-    assert not re.search(r"<[^>]+\s(on\w+|style|hx-on\S*)=", shown)
-    assert not re.search(r"<script(?![^>]*\ssrc=)", shown)
+    assert not re.search(r"<[^>]+\s(on\w+|style|hx-on\S*)=", html)
+    assert not re.search(r"<script(?![^>]*\ssrc=)", html)
 
 
 def test_the_admin_may_load_its_own_scripts():

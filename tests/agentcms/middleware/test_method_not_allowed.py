@@ -1,4 +1,4 @@
-"""An address that a button posts to says so when it is opened, as after signing in again."""
+"""The 405 page of views that accept only POST."""
 
 import pytest
 from django.urls import reverse

@@ -1,4 +1,4 @@
-"""Forms come in UTF-8; any other charset is refused, and never a failure."""
+"""Charsets of request bodies other than UTF-8."""
 
 import httpx
 import pytest
@@ -32,7 +32,7 @@ def test_a_form_in_utf_8_is_accepted(http, kind):
     for charset in ("utf-8", "UTF8"):
         answer = http.post("/sign-in", content=FORMS[kind], headers={"Content-Type": f"{kind}; charset={charset}"})
 
-        assert answer.status_code == 403  # it brings no token
+        assert answer.status_code == 403  # it has no CSRF token
 
 
 def test_a_url_is_utf_8_whatever_charset_the_body_has(http):

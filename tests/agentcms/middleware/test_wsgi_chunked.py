@@ -5,14 +5,14 @@ from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND, with_content
 
 
 class Trickle(BytesIO):
-    """A stream that answers a few bytes at a time, as a socket may."""
+    """A stream that returns a few bytes per read, like a socket."""
 
     def read(self, size=-1):
         return super().read(min(size, 7) if size >= 0 else size)
 
 
 def reach(body, **environ):
-    """The environ that the application sees."""
+    """Return the environ that the application gets."""
     seen = {}
     base = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, "wsgi.input": Trickle(body)}
 

@@ -1,4 +1,4 @@
-"""Alive, and ready: two probes that answer whatever else is wrong."""
+"""The liveness and readiness probes."""
 
 import re
 from datetime import timedelta

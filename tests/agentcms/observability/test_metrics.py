@@ -1,4 +1,4 @@
-"""Figures for Prometheus: counted once, summed over processes, and not for everybody."""
+"""The Prometheus metrics and access to them."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def staff(client):
 
 
 def read(client, name, **labels):
-    """The value of one figure, 0 where it was never counted."""
+    """Return the value of a metric, or 0 where it does not exist."""
     text = client.get("/metrics").content.decode()
     for line in text.splitlines():
         if line.startswith(name) and all(f'{key}="{value}"' in line for key, value in labels.items()):
@@ -50,7 +50,7 @@ def test_throttles_without_the_cache_are_counted(staff, settings, monkeypatch):
     def away(*args):
         raise ConnectionError
 
-    settings.API_THROTTLE = Rate(20, 3600)  # so few that every call is told
+    settings.API_THROTTLE = Rate(20, 3600)  # a period without sampling
     caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
     before = read(staff, "agentcms_throttles_alone_total", throttle="calls")
 
@@ -104,13 +104,13 @@ def test_conflicts_are_counted(staff):
 
 
 def test_throttled_requests_are_counted(staff, settings):
-    settings.API_THROTTLE = Rate(1, 10**9)  # seconds; the next such window begins in 2033
+    settings.API_THROTTLE = Rate(1, 10**9)  # seconds; no window of this length ends before 2033
     caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
     route = {"route": "api/stored/agents"}
     before = read(staff, "agentcms_throttled_total", **route)
 
     answers = [caller.get("/api/stored/agents").status_code for _ in range(3)]
-    settings.API_THROTTLE = None  # it is for whoever reads the figures too
+    settings.API_THROTTLE = None  # it is part of the metrics endpoint
 
     assert answers[-1] == 429
     assert read(staff, "agentcms_throttled_total", **route) == before + answers.count(429)
@@ -156,7 +156,7 @@ def test_every_line_has_the_prometheus_format(staff):
     text = staff.get("/metrics").content.decode()
 
     line = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)')
-    assert [each for each in text.splitlines() if not line.fullmatch(each)] == []
+    assert [text_line for text_line in text.splitlines() if not line.fullmatch(text_line)] == []
 
 
 def test_anonymous_users_and_members_cannot_read_metrics(client):
@@ -183,8 +183,8 @@ def test_an_allowed_address_reads_metrics_unless_through_a_proxy(client, setting
 def test_a_start_removes_the_metrics_of_ended_processes(monkeypatch, tmp_path):
     monkeypatch.setattr(metrics, "METRICS_DIR", tmp_path)
     dead, living = tmp_path / "counter_999999999.db", tmp_path / f"counter_{os.getpid()}.db"
-    for each in (dead, living):
-        each.touch()
+    for process_id in (dead, living):
+        process_id.touch()
 
     metrics.remove_files_of_dead_processes()
 

@@ -1,4 +1,4 @@
-"""The API describes itself, and does as it says."""
+"""The OpenAPI document and generated requests that follow it."""
 
 import math
 import os
@@ -79,7 +79,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 
 @pytest.fixture
-def root(engine_at_rest):
+def root(idle_engine):
     caller = Caller(api_key(UserFactory(is_superuser=True)))
     caller.create()
     caller.patch(agent_path(), {"name": "Two"})
@@ -97,13 +97,13 @@ def root(engine_at_rest):
     suppress_health_check=list(HealthCheck),
 )
 def test_generated_requests_match_the_document(root, case):
-    kept = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
-    run = AgentRun.objects.filter(agent=kept, finished_at__isnull=False).first() or RunFactory(agent=kept)
-    known = {"agentId": "concierge", "versionId": str(kept.active_version_id), "runId": str(run.pk)}
+    agent = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
+    run = AgentRun.objects.filter(agent=agent, finished_at__isnull=False).first() or RunFactory(agent=agent)
+    known = {"agentId": "concierge", "versionId": str(agent.active_version_id), "runId": str(run.pk)}
     known["jobId"] = str(Job.objects.get(state=Job.State.DONE).pk)
     body = case.body if isinstance(case.body, dict) else {}
     for given in (case.path_parameters, body):
-        for name in known.keys() & given.keys():  # half of the calls are about what is there
+        for name in known.keys() & given.keys():  # half of the requests name existing objects
             if sum(str(given[name]).encode("utf-8", "replace")) % 2:
                 given[name] = known[name]
 

@@ -1,4 +1,4 @@
-"""HEAD is GET without the body, on every page."""
+"""HEAD requests of pages."""
 
 import re
 
@@ -18,18 +18,18 @@ def test_head_equals_get_without_body_on_every_page():
     client, agent = browser(person), AgentFactory()
     key, _ = ApiKey.objects.issue(person)
     ids = {"agent_id": agent.pk, "version_id": agent.head_version_id, "number": 1, "key_id": key.pk}
-    shown = 0
+    pages = 0
 
     for route in every_route():
-        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(ids.get(found[1], found[1])), route)
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: str(ids.get(match[1], match[1])), route)
         if path.startswith("/api/") or "(" in path:
             continue
         got, head = client.get(path), client.head(path)
         assert head.status_code == got.status_code, path
         assert head.content == b"" or got.status_code != 200, path
-        shown += got.status_code == 200
+        pages += got.status_code == 200
 
-    assert shown > 15
+    assert pages > 15
 
 
 @pytest.mark.parametrize("page", ["account:keys", "account:team", "agents:create"])

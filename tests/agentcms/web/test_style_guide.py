@@ -1,4 +1,4 @@
-"""The style guide shows every component with made-up data."""
+"""The pages of the style guide."""
 
 import os
 import subprocess

@@ -17,7 +17,7 @@ VALUES = st.recursive(
 
 
 def as_jsonb(value):
-    """What jsonb answers for a value: every number a plain decimal, shorter keys first."""
+    """Return the value as jsonb would: plain decimal numbers, shorter keys first."""
 
     def plain(digits):
         number = format(Decimal(digits), "f")

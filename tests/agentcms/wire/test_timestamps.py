@@ -6,9 +6,9 @@ from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 
 
 def test_a_timestamp_is_utc_with_milliseconds():
-    moment = datetime(2026, 1, 31, 11, 30, 0, 123999, tzinfo=timezone(timedelta(hours=2)))
+    timestamp = datetime(2026, 1, 31, 11, 30, 0, 123999, tzinfo=timezone(timedelta(hours=2)))
 
-    assert format_timestamp(moment) == "2026-01-31T09:30:00.123Z"
+    assert format_timestamp(timestamp) == "2026-01-31T09:30:00.123Z"
 
 
 def test_a_naive_datetime_is_refused():

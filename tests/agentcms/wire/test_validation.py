@@ -36,10 +36,10 @@ def test_valid_json_has_no_faults_before_or_after_jsonb(value):
     ],
 )
 def test_a_fault_is_named_by_its_path(value, field):
-    found = list(find_faults(value))
+    faults = list(find_faults(value))
 
-    assert [fault.field for fault in found] == [field]
-    assert found[0].message.endswith(".")
+    assert [fault.field for fault in faults] == [field]
+    assert faults[0].message.endswith(".")
 
 
 def test_all_faults_are_found_at_once():

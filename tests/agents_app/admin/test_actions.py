@@ -1,4 +1,4 @@
-"""Agents in Django admin: found, duplicated, and opened on their pages."""
+"""The list of agents in Django admin: filters, links and duplicating."""
 
 import html
 import re
@@ -129,7 +129,7 @@ def test_an_agent_links_to_its_versions_and_activations(client, staff):
     lists = [client.get(link).content.decode() for link in links]
 
     assert len(lists) == 2
-    assert [str(other.active_version) in each for each in lists] == [False, False]
+    assert [str(other.active_version) in content for content in lists] == [False, False]
     assert "2 versions" in lists[0]
     assert "v1\u00a0→\u00a0v2" in lists[1]
 
@@ -149,7 +149,7 @@ def test_invalid_filters_are_no_server_error(client, staff, query):
 def test_a_number_out_of_range_is_no_server_error(client, staff, model):
     client.raise_request_exception = False
 
-    # SQLite cannot hold such a number; PostgreSQL can, and finds nothing.
+    # SQLite cannot store such a number. PostgreSQL can and finds nothing.
     assert client.get(f"/admin/{model}/?id__in={10**20}").status_code in {200, 400}
 
 

@@ -16,10 +16,10 @@ from tests.factories import AgentFactory, UserFactory, member
 pytestmark = pytest.mark.django_db
 
 
-def form_of(agent, **changed):
-    """What a browser sends of the admin's form when these fields were changed in it."""
+def admin_form(agent, **changed):
+    """Return the data that a browser sends for the admin form with these changes."""
     fields = {name: getattr(agent, name) for name in schema.FIELDS}
-    # Django's form holds these twice: as they were, hidden, and as they are.
+    # Django's form contains these twice: the initial value in a hidden field, and the current one.
     fields |= {f"initial-{name}": fields[name] for name in (*LIST_FIELDS, *OBJECT_FIELDS) if name != "model"}
     fields |= {
         "owner_id": agent.owner_id,
@@ -33,7 +33,7 @@ def form_of(agent, **changed):
 
 
 def save(client, agent, **changed):
-    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), form_of(agent, **changed))
+    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), admin_form(agent, **changed))
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_repeated_values_of_a_browser_are_kept(client, staff):
 
     page = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).content.decode()
 
-    shown = set(re.findall(r'name="(initial-\w+)"', page))
-    assert shown == {name for name in form_of(agent) if name.startswith("initial-")}
+    names = set(re.findall(r'name="(initial-\w+)"', page))
+    assert names == {name for name in admin_form(agent) if name.startswith("initial-")}
 
 
 def test_saving_without_a_change_creates_no_version(client, staff):
@@ -76,15 +76,15 @@ def test_an_unregistered_key_is_a_warning(client, staff):
 
     answer = save(client, agent, tools=["calculator", "gone"])
 
-    said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "No tool is registered as 'gone'." in said
+    messages = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert "No tool is registered as 'gone'." in messages
     assert agent.versions.count() == 2
 
 
 def test_creating_an_agent_creates_its_first_version(client, staff):
     agent = Agent(id="new one", name="New", instructions=" kept ", model={"provider": "demo", "name": "echo"})
 
-    client.post(reverse("admin:agents_app_agent_add"), {"id": agent.id, **form_of(agent)})
+    client.post(reverse("admin:agents_app_agent_add"), {"id": agent.id, **admin_form(agent)})
 
     version = Agent.objects.get(pk="new one").active_version
     assert (version.version_number, version.source, version.snapshot["instructions"]) == (1, "admin", " kept ")
@@ -165,12 +165,12 @@ def test_changing_the_owner_creates_no_version(client, staff):
 
 
 def test_deleting_an_agent_deletes_its_history(client, staff):
-    kept, agent = AgentFactory(), AgentFactory()
+    other, agent = AgentFactory(), AgentFactory()
 
     client.post(reverse("admin:agents_app_agent_delete", args=[agent.pk]), {"post": "yes"})
     client.post(
         reverse("admin:agents_app_agent_changelist"),
-        {"action": "delete_selected", "_selected_action": [kept.pk], "post": "yes"},
+        {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"},
     )
 
     assert Agent.objects.count() == 0

@@ -1,4 +1,4 @@
-"""Drafts are made live from the list of agents in Django admin, once staff saw which."""
+"""Publishing drafts from the list of agents in Django admin."""
 
 import re
 from html import unescape
@@ -35,7 +35,7 @@ def choose(client, *agents):
 
 
 def confirm(client, page, **more):
-    """Press the button of the page that asks."""
+    """Submit the form of the confirmation page."""
     fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode())
     sent = {}
     for name, value in fields:
@@ -43,7 +43,7 @@ def confirm(client, page, **more):
     return client.post(LIST, {**sent, "confirmed": "Make live", **more})
 
 
-def said(answer):
+def messages(answer):
     return [str(message) for message in get_messages(answer.wsgi_request)]
 
 
@@ -67,7 +67,7 @@ def test_confirming_publishes_the_drafts_with_the_reason(client, staff):
 
     answer = confirm(client, choose(client, agent, with_draft("guide")), reason="Opening day")
 
-    assert said(answer) == ["Made 2 drafts live."]
+    assert messages(answer) == ["Made 2 drafts live."]
     assert live() == {"porter": 2, "guide": 2}
     assert agent.activations.latest("pk").reason == "Opening day"
     assert agent.versions.count() == 2
@@ -77,7 +77,7 @@ def test_without_drafts_there_is_no_confirmation(client, staff):
     answer = choose(client, AgentFactory())
 
     assert answer.status_code == 302
-    assert said(answer) == ["None of them has a draft that you may make live."]
+    assert messages(answer) == ["None of them has a draft that you may make live."]
 
 
 def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
@@ -88,7 +88,7 @@ def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
 
     answer = confirm(client, page)
 
-    assert said(answer) == ["Made 1 draft live.", "Porter: Somebody moved live or the draft meanwhile."]
+    assert messages(answer) == ["Made 1 draft live.", "Porter: Somebody moved live or the draft meanwhile."]
     assert live() == {"porter": 1, "guide": 2}
 
 
@@ -97,21 +97,21 @@ def test_a_draft_published_after_the_confirmation_is_skipped(client, staff):
     page = choose(client, agent)
     Agent.objects.get(pk="porter").head_version.activate()
 
-    assert said(confirm(client, page)) == ["Made 0 drafts live.", "Porter: It has no draft."]
+    assert messages(confirm(client, page)) == ["Made 0 drafts live.", "Porter: It has no draft."]
     assert agent.activations.count() == 2
 
 
 def test_an_agent_deleted_after_the_confirmation_is_skipped(client, staff, monkeypatch):
     page = choose(client, with_draft("porter"), with_draft("guide"))
-    each = bulk.apply_to_each
+    apply_to_each = bulk.apply_to_each
 
     def delete_one(*arguments):
         Agent.objects.filter(pk="guide").delete()
-        return each(*arguments)
+        return apply_to_each(*arguments)
 
     monkeypatch.setattr(bulk, "apply_to_each", delete_one)
 
-    assert said(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
+    assert messages(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
     assert live() == {"porter": 2}
 
 
@@ -119,12 +119,12 @@ def test_only_publishers_may_publish_drafts(client):
     client.force_login(member("editor", "north", is_staff=True))
     agent = with_draft("porter", owner_id="north")
 
-    assert said(choose(client, agent)) == ["None of them has a draft that you may make live."]
+    assert messages(choose(client, agent)) == ["None of them has a draft that you may make live."]
 
     forged = {"draft": bulk.live_and_draft(Agent.objects.get()), "confirmed": "Make live"}
     answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
-    assert said(answer)[-2] == "Made 0 drafts live."
-    assert "publisher" in said(answer)[-1]
+    assert messages(answer)[-2] == "Made 0 drafts live."
+    assert "publisher" in messages(answer)[-1]
     assert live() == {"porter": 1}
 
 
@@ -136,11 +136,11 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
 
     answer = confirm(client, choose(client, agent))
 
-    assert said(answer)[-1] == "porter: This is a circular reference: porter → helper → porter."
+    assert messages(answer)[-1] == "porter: This is a circular reference: porter → helper → porter."
     assert agent.activations.count() == 1
 
 
 def test_too_many_selected_agents_are_refused(client, staff, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
 
-    assert said(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]
+    assert messages(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

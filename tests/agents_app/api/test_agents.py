@@ -1,4 +1,4 @@
-"""Agents over HTTP: make, read, list, change, copy, delete."""
+"""Creating, reading, listing, changing, duplicating and deleting agents by the API."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An answered call leaves nothing in a circle: what only the garbage collector finds makes everybody wait for it."""
+"""Views and requests, which must not depend on the garbage collector."""
 
 import gc
 import json
@@ -27,16 +27,16 @@ CALLS = {
 def test_views_and_requests_leave_no_reference_cycles(api, call):
     api.create("a")
     expected, method, path, body = CALLS[call]
-    found = resolve(path.partition("?")[0])
+    match = resolve(path.partition("?")[0])
     headers = {"Authorization": api.authorization}
 
     gc.collect()
-    before = living()  # what other tests left behind is not of this call
+    before = living()  # instances of other tests
     gc.disable()
     try:
         request = RequestFactory().generic(method, path, json.dumps(body or {}), "application/json", headers=headers)
-        status = found.func(request, *found.args, **found.kwargs).status_code
-        left = [each for each in living() if all(each is not other for other in before)]
+        status = match.func(request, *match.args, **match.kwargs).status_code
+        left = [instance for instance in living() if all(instance is not other for other in before)]
     finally:
         gc.enable()
 
@@ -44,5 +44,5 @@ def test_views_and_requests_leave_no_reference_cycles(api, call):
 
 
 def living():
-    # Not isinstance(), which asks proxies too, and what stands behind them.
-    return [each for each in gc.get_objects() if issubclass(type(each), APIView | Request)]
+    # isinstance() would evaluate lazy proxies.
+    return [instance for instance in gc.get_objects() if issubclass(type(instance), APIView | Request)]

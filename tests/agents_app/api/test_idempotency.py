@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key happens once."""
+"""POST requests with an `Idempotency-Key`."""
 
 from datetime import timedelta
 from functools import partial
@@ -11,7 +11,7 @@ from access_app.models import Membership
 from agents_app.models import Agent, IdempotencyRecord
 from agents_app.tasks import expired_idempotency_records
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
-from tests.concurrently import together
+from tests.concurrently import run_concurrently
 from tests.factories import api_key, member
 
 BODY = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL}
@@ -79,7 +79,7 @@ def test_permissions_are_checked_before_a_response_is_repeated():
 
 @pytest.fixture
 def writes():
-    """The model of each row that is saved."""
+    """Record the model of each saved row."""
     saved = []
 
     def note(sender, **kwargs):
@@ -148,7 +148,7 @@ def test_a_repeat_for_an_agent_that_was_deleted_is_not_found(api):
 
 
 def test_an_answer_without_a_stored_role_is_not_repeated(api):
-    """An older release stores no role, so nobody knows who may read the answer."""
+    """Refuse a response stored by an older release, which recorded no role."""
     api.post(AGENTS, BODY, Idempotency_Key="k")
     IdempotencyRecord.objects.update(role=None)
 
@@ -188,7 +188,9 @@ def test_concurrent_repeats_create_one_version():
     key = api_key(member("publisher"))
     Caller(key).create()
 
-    answers = together([partial(Caller(key).post, VERSIONS, {"name": "x"}, Idempotency_Key="k") for _ in range(6)])
+    answers = run_concurrently(
+        [partial(Caller(key).post, VERSIONS, {"name": "x"}, Idempotency_Key="k") for _ in range(6)]
+    )
 
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.body["id"] for answer in answers}) == 1

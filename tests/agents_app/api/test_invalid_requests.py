@@ -1,4 +1,4 @@
-"""Whatever a caller sends is a 4xx with a JSON body and the reason, and nothing is stored."""
+"""Invalid requests, which are 4xx with a JSON error and store nothing."""
 
 import json
 from urllib.parse import quote
@@ -12,7 +12,7 @@ GOOD = {"id": "x", "name": "X", "instructions": "", "model": MODEL}
 
 
 def with_field(text: str) -> bytes:
-    """A good body with one more member, as text that Python's own JSON could not write."""
+    """Return a valid body with one more member, given as JSON text."""
     return f'{json.dumps(GOOD)[:-1]},"metadata":{{"a":{text}}}}}'.encode()
 
 

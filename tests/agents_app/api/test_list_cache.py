@@ -1,4 +1,4 @@
-"""A process keeps what it told of an agent; a list still says what is so, to whoever may see it."""
+"""The cache of agents in lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Filters, search and cursors of the list, by the state that `status` names."""
+"""Filters, search and cursors of the list of agents."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -89,7 +89,7 @@ METADATA = {
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("query", "expected_ids"),
     [
         ({"n": 1}, ["float", "number"]),
         ({"n": "1"}, ["text"]),
@@ -107,11 +107,11 @@ METADATA = {
         ({}, sorted(METADATA)),
     ],
 )
-def test_metadata_is_filtered_by_path_and_type(api, wanted, found):
+def test_metadata_is_filtered_by_path_and_type(api, query, expected_ids):
     for agent_id, metadata in METADATA.items():
         api.create(agent_id, metadata=metadata)
 
-    assert ids(api, metadata=json.dumps(wanted)) == found
+    assert ids(api, metadata=json.dumps(query)) == expected_ids
 
 
 def test_metadata_in_brackets_is_compared_as_text(api):
@@ -137,7 +137,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"),
+    ("typed", "expected_ids"),
     [
         ("greet", ["greeter"]),
         ("GUESTS polite", ["greeter"]),
@@ -171,11 +171,11 @@ TEXTS = {
         ("🙂", sorted(TEXTS)),
     ],
 )
-def test_search_matches_all_words_and_the_last_as_a_prefix(api, typed, found):
+def test_search_matches_all_words_and_the_last_as_a_prefix(api, typed, expected_ids):
     for agent_id, text in TEXTS.items():
         api.create(agent_id, instructions=text)
 
-    assert ids(api, search=typed) == found
+    assert ids(api, search=typed) == expected_ids
 
 
 def test_search_covers_id_name_and_description_separately(api):
@@ -268,9 +268,9 @@ def test_an_invalid_cursor_is_refused(api, cursor):
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "cursor")
 
 
-@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01"])
-def test_a_cursor_with_an_invalid_time_is_refused(api, moment):
-    text = json.dumps(["createdAt", "DESC", moment, "x"])
+@pytest.mark.parametrize("timestamp", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01"])
+def test_a_cursor_with_an_invalid_time_is_refused(api, timestamp):
+    text = json.dumps(["createdAt", "DESC", timestamp, "x"])
 
     answer = api.get(f"{AGENTS}?cursor={urlsafe_b64encode(text.encode()).decode()}")
 
@@ -280,10 +280,10 @@ def test_a_cursor_with_an_invalid_time_is_refused(api, moment):
 @pytest.mark.postgres_only
 def test_many_metadata_filters_take_one_statement(api):
     api.create("a", metadata={str(number): [number] for number in range(300)})
-    wanted = {str(number): [number] for number in range(300)}
+    metadata = {str(number): [number] for number in range(300)}
 
-    asked = str(AgentIndex.objects.with_metadata(wanted).query)
+    statement = str(AgentIndex.objects.with_metadata(metadata).query)
 
-    assert ids(api, metadata=json.dumps(wanted)) == ["a"]
-    assert ids(api, metadata=json.dumps({**wanted, "7": []})) == []
-    assert asked.count("SELECT") == 2
+    assert ids(api, metadata=json.dumps(metadata)) == ["a"]
+    assert ids(api, metadata=json.dumps({**metadata, "7": []})) == []
+    assert statement.count("SELECT") == 2

@@ -76,9 +76,9 @@ def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
         answer = api.call(method, path, body, If_Match=agent.headers["ETag"])
 
         assert (answer.status_code, answer.body["code"]) == (412, "precondition_failed")
-        said = answer.body["error"]
-        assert said.startswith("eddie saved version 2 at 20")
-        assert said.endswith("Z, as a draft, changing name. Read the agent and try again.")
+        error = answer.body["error"]
+        assert error.startswith("eddie saved version 2 at 20")
+        assert error.endswith("Z, as a draft, changing name. Read the agent and try again.")
         assert answer.headers["ETag"] == saved.headers["ETag"]
     assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
 
@@ -98,8 +98,8 @@ def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, 
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
 
-    said = f"root saved version 2 at {saved['updatedAt']}, live at once, changing name, description."
-    assert answer.body["error"] == f"{said} Read the agent and try again."
+    expected = f"root saved version 2 at {saved['updatedAt']}, live at once, changing name, description."
+    assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 
 @pytest.mark.parametrize("act", [hand_over, drop_the_draft], ids=lambda act: act.__name__)
@@ -110,8 +110,8 @@ def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent,
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=known)
 
-    said = f"Somebody handed the agent over or dropped its draft at {changed}."
-    assert answer.body["error"] == f"{said} Read the agent and try again."
+    expected = f"Somebody handed the agent over or dropped its draft at {changed}."
+    assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])

@@ -15,7 +15,7 @@ def queries(act):
 
 @pytest.fixture(params=["member", "superuser"])
 def caller(request, api, admin_caller):
-    """With a key that was used just now, so that no note of its use is taken."""
+    """Return a caller whose key has just been used, so that its last use is not written again."""
     chosen = api if request.param == "member" else admin_caller
     chosen.create("a")
     chosen.patch(agent_path("a"), {"name": "Two"})
@@ -82,7 +82,7 @@ def test_a_comparison_takes_one_query_and_a_second_the_first_time(caller):
 def test_an_edit_takes_few_queries(caller):
     made = queries(lambda: caller.patch(agent_path("a"), {"instructions": "New"}))
 
-    # The key. Sent at once: lock, live version. At once again: row, index, activation, version. What is pruned.
+    # The key. In one round trip: lock, live version. In another: row, index, activation, version. Then pruning.
     assert len(made) == 7, made
 
 

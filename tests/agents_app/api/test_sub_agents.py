@@ -9,7 +9,7 @@ from tests.factories import UserFactory, api_key
 
 @pytest.fixture
 def acme(api):
-    """A publisher of acme who also reads the shared space."""
+    """Return a publisher of acme who also reads shared agents."""
     user = UserFactory(username="ada")
     user.memberships.create(owner_id="acme", role="publisher")
     user.memberships.create(owner_id="", role="viewer")
@@ -82,7 +82,7 @@ def test_circular_sub_agents_are_refused_with_the_path(api):
 
 @pytest.fixture
 def turned(api):
-    """`a` named `b` in version 1 and does not any more; now `b` names `a`."""
+    """Create `a`, whose version 1 names `b`, and `b`, which names `a` now."""
     api.create("a", agents=["b"])
     api.patch(agent_path("a"), {"agents": []})
     api.create("b", agents=["a"])

@@ -1,4 +1,4 @@
-"""A write validates each field that it names once, and no other field."""
+"""Validation of fields in a write, which happens once per changed field."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -9,13 +9,13 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.api_client import AGENTS, MODEL, agent_path
 from tests.factories import AgentFactory, UserFactory, member
-from tests.page_client import browser, typed
+from tests.page_client import browser, editor_form
 from versions_app.exchange.records import Record, import_record
 
 
 @pytest.fixture
 def validated(monkeypatch):
-    """The wire names of the fields that are validated."""
+    """Record the wire names of validated fields."""
     names, find_faults = [], schema.find_faults
 
     def note(value, path="", *args):
@@ -53,7 +53,7 @@ def test_creating_an_agent_validates_its_fields_once(api, validated):
 
 def test_saving_the_editor_validates_each_field_once(validated):
     agent = AgentFactory()
-    sent = typed(agent, name="Porter", publish="yes")
+    sent = editor_form(agent, name="Porter", publish="yes")
     validated.clear()
 
     browser(member("publisher")).post(reverse("agents:edit", args=[agent.pk]), sent)

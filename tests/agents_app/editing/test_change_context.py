@@ -1,4 +1,4 @@
-"""Who, from where and why travel in a context around a save."""
+"""The context of a change: author, source, message and publishing."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -92,7 +92,7 @@ def test_an_activation_records_actor_source_and_reason():
 def test_the_actor_is_read_when_the_version_is_written():
     request = {"user": AnonymousUser()}
     with change(read_actor=lambda: request["user"]):
-        request["user"] = UserFactory(username="ann")  # as DRF does, inside the view
+        request["user"] = UserFactory(username="ann")  # as DRF authenticates inside the view
 
         agent = AgentFactory()
 

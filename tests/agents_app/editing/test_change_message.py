@@ -1,4 +1,4 @@
-"""What a change may say."""
+"""Validation of change messages."""
 
 import pytest
 

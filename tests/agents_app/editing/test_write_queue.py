@@ -1,4 +1,4 @@
-"""Writers of one agent wait for one another, and nobody for ever."""
+"""The write slots of agents within a process."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -10,7 +10,7 @@ from agents_app.editing.write_queue import agent_write_slot
 
 @pytest.fixture
 def elsewhere():
-    """Somebody else who holds the turn of the agent `a` until told to let go."""
+    """Hold the write slot of the agent `a` in another thread."""
     has, let_go = Event(), Event()
 
     def hold():
@@ -51,7 +51,7 @@ def test_a_writer_that_waits_too_long_proceeds_without_the_slot(elsewhere, setti
         with agent_write_slot("a"):
             came.append(number)
 
-    assert came == [0, 1]  # and the holder, who gives back what it has, does not fail
+    assert came == [0, 1]  # the holder releases its slot without an error
 
 
 def test_a_failed_write_releases_its_slot(settings):

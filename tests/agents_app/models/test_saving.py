@@ -1,4 +1,4 @@
-"""What saving an agent means for its history, whatever the way it is saved."""
+"""The versions that saving an agent creates."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -214,7 +214,7 @@ def test_the_instance_shows_the_saved_values():
 
 
 def squat(agent, number):
-    """Take a version number behind the application's back, so that the next version cannot be written."""
+    """Insert a version by SQL, so that the next version cannot be written."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO versions_app_agentversion (id, agent_id, version_number, name, snapshot, snapshot_hash,"

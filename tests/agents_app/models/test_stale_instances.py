@@ -1,4 +1,4 @@
-"""A copy of an agent that was read some time ago: saving it must not undo what others did meanwhile."""
+"""Saving instances of agents that others changed since they were read."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -18,7 +18,7 @@ def agent():
 
 @pytest.fixture
 def stale(agent):
-    """A copy that knows nothing of what `agent` does after this."""
+    """Return a second instance of the agent, which later changes make stale."""
     return Agent.objects.get(pk=agent.pk)
 
 
@@ -156,7 +156,7 @@ def test_an_instance_saved_under_a_new_id_has_its_own_history(agent):
     agent.edit({"name": "Porter"})
 
     copy = Agent.objects.get(pk=agent.pk)
-    copy.pk, copy._state.adding = "copy", True  # how Django's documentation copies a row
+    copy.pk, copy._state.adding = "copy", True  # as Django documents for copying a row
     copy.save()
 
     assert row(copy).head_version == row(copy).active_version == row(copy).versions.get()

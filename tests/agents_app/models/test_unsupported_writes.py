@@ -1,4 +1,4 @@
-"""Ways of writing that would leave no version behind are shut, and say what to do instead."""
+"""Queryset methods that would bypass the history of agents."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Acts on the rows that were ticked, and on an agent as a whole."""
+"""Actions on selected agents and on one agent."""
 
 import pytest
 from django.urls import reverse
@@ -86,10 +86,10 @@ def test_presence_names_other_editors_and_newer_versions(publisher, editor, agen
     address = reverse("agents:presence", args=[agent.pk])
     editor.post(address)
 
-    shown = publisher.post(address, {"head": "another"}).content.decode()
+    html = publisher.post(address, {"head": "another"}).content.decode()
 
-    assert "Open elsewhere too" in shown
-    assert "v1 was saved elsewhere" in shown
+    assert "Open elsewhere too" in html
+    assert "v1 was saved elsewhere" in html
 
 
 # --- Strangers
@@ -131,8 +131,8 @@ def test_a_taken_id_is_an_error_at_its_field(editor):
 
 
 def test_a_viewer_can_only_read(viewer, agent):
-    shown = viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+    html = viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
 
-    assert "You may read this agent." in shown
-    assert "Save draft" not in shown
+    assert "You may read this agent." in html
+    assert "Save draft" not in html
     assert viewer.get(reverse("agents:create")).status_code == 403

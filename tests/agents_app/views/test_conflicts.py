@@ -1,4 +1,4 @@
-"""Somebody else saved, or moved live, while the editor was open."""
+"""Conflicts of the editor with concurrent saves and activations."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from tests.page_client import typed
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 
@@ -27,27 +27,27 @@ def keep_on(agent, publish):
 
 
 def edit(agent, **fields):
-    """What somebody else does meanwhile."""
+    """Edit the agent as another user."""
     Agent.objects.get(pk=agent.pk).edit(fields)
 
 
 def test_a_save_on_an_older_head_is_refused_and_keeps_the_input(editor, agent):
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
     edit(agent, description="Theirs")
 
     answer = editor.post(address(agent), mine)
 
     assert answer.status_code == 409
     assert head(agent).version_number == 2
-    shown = answer.content.decode()
-    assert "saved v2 meanwhile" in shown
+    html = answer.content.decode()
+    assert "saved v2 meanwhile" in html
     assert answer.context["form"]["instructions"].value() == "Mine"
     assert answer.context["opened"]["head"] == mine["head"].__str__()
-    assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # so that the rail shows v2
+    assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # as when the editor shows v2
 
 
 def test_overwriting_replaces_only_changed_fields(editor, agent):
-    mine = typed(agent, instructions="Mine")
+    mine = editor_form(agent, instructions="Mine")
     edit(agent, description="Theirs", instructions="Also theirs")
 
     editor.post(address(agent), {**mine, "keep_on": keep_on(agent, "no")})
@@ -58,7 +58,7 @@ def test_overwriting_replaces_only_changed_fields(editor, agent):
 
 
 def test_overwriting_does_not_replace_a_third_save(editor, agent):
-    mine = typed(agent, instructions="Mine")
+    mine = editor_form(agent, instructions="Mine")
     edit(agent, description="Theirs")
     seen = keep_on(agent, "no")
     edit(agent, description="Theirs again")
@@ -67,7 +67,7 @@ def test_overwriting_does_not_replace_a_third_save(editor, agent):
 
 
 def test_a_new_version_with_the_same_snapshot_is_no_conflict(editor, agent):
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
     with change(name="Summer"):
         agent.versions.snapshot(Agent.objects.get(pk=agent.pk))
 
@@ -76,22 +76,22 @@ def test_a_new_version_with_the_same_snapshot_is_no_conflict(editor, agent):
 
 
 def test_a_conflict_shows_the_base_of_both_sides(editor, agent):
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
     with change(publish=False):
         edit(agent, description="Theirs")
 
-    shown = editor.post(address(agent), mine).content.decode()
+    html = editor.post(address(agent), mine).content.decode()
 
-    facts = " ".join(re.sub(r"<[^>]+>", " ", shown.partition('id="facts"')[2].partition("</section>")[0]).split())
+    facts = " ".join(re.sub(r"<[^>]+>", " ", html.partition('id="facts"')[2].partition("</section>")[0]).split())
     assert "Begun on v1 Newest v2 , on top of v1 Live v1" in facts
-    assert "Discard draft" not in shown, "it is theirs, and this is not the moment"
+    assert "Discard draft" not in html, "it is theirs, and this is not the moment"
 
 
 def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
     with change(publish=False):
         edit(agent, name="Porter")
-    mine = typed(agent, publish="yes", instructions="Mine")
-    with change(publish=True):  # what goes live starts from live; the draft stays
+    mine = editor_form(agent, publish="yes", instructions="Mine")
+    with change(publish=True):  # the published edit is based on live and the draft is kept
         edit(agent, description="Live moved")
 
     answer = publisher.post(address(agent), mine)
@@ -107,7 +107,7 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
 def test_a_draft_may_be_saved_when_the_live_version_changed(editor, agent):
     with change(publish=False):
         edit(agent, name="Porter")
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
     with change(publish=True):
         edit(agent, description="Live moved")
 
@@ -116,7 +116,7 @@ def test_a_draft_may_be_saved_when_the_live_version_changed(editor, agent):
 
 
 def test_a_recreated_agent_is_a_conflict(editor, agent):
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
     where, pk, model = address(agent), agent.pk, agent.model
     agent.delete()
     Agent(id=pk, name="Another", instructions="", model=model).save()
@@ -125,34 +125,34 @@ def test_a_recreated_agent_is_a_conflict(editor, agent):
 
 
 def test_a_form_without_its_base_version_is_a_conflict(editor, agent):
-    mine = {**typed(agent, publish="no", instructions="Mine"), "head": "", "live": ""}
+    mine = {**editor_form(agent, publish="no", instructions="Mine"), "head": "", "live": ""}
 
     assert editor.post(address(agent), mine).status_code == 409
 
 
 def test_htmx_gets_only_the_parts_around_the_fields(editor, agent):
-    mine = typed(agent, publish="no", instructions="Mine")
+    mine = editor_form(agent, publish="no", instructions="Mine")
 
     answer = editor.post(address(agent), mine, headers={"HX-Request": "true"})
 
-    shown = answer.content.decode()
+    html = answer.content.decode()
     assert '"base": 2' in answer["HX-Trigger"]
     assert "Saved as draft v2" in answer["HX-Trigger"]
-    assert 'id="id_instructions"' not in shown
-    assert f'name="head" value="{head(agent).pk}"' in shown
-    assert "Draft ahead by 1" in shown
+    assert 'id="id_instructions"' not in html
+    assert f'name="head" value="{head(agent).pk}"' in html
+    assert "Draft ahead by 1" in html
 
 
 def test_an_error_is_shown_at_its_field(editor, agent):
-    mine = typed(agent, publish="no", metadata='{\n  "a": }', temperature="warm", name="")
+    mine = editor_form(agent, publish="no", metadata='{\n  "a": }', temperature="warm", name="")
 
     for headers in ({}, {"HX-Request": "true"}):
         answer = editor.post(address(agent), mine, headers=headers)
 
-        shown = answer.content.decode()
+        html = answer.content.decode()
         assert answer.status_code == 422
-        assert "The JSON cannot be read at line 2, column 8" in shown
-        assert "This must be a number, such as 0.7." in shown
+        assert "The JSON cannot be read at line 2, column 8" in html
+        assert "This must be a number, such as 0.7." in html
         assert head(agent).version_number == 1
 
 
@@ -172,7 +172,7 @@ def test_an_error_is_shown_at_its_field(editor, agent):
     ],
 )
 def test_every_error_has_its_field(editor, agent, changed, place, sentence):
-    answer = editor.post(address(agent), typed(agent, publish="no", **changed))
+    answer = editor.post(address(agent), editor_form(agent, publish="no", **changed))
 
     if place is None:
         assert answer.status_code == 302
@@ -183,7 +183,7 @@ def test_every_error_has_its_field(editor, agent, changed, place, sentence):
 
 
 def test_an_agent_cannot_be_its_own_sub_agent(editor, agent):
-    answer = editor.post(address(agent), typed(agent, publish="no", more_agents=agent.pk))
+    answer = editor.post(address(agent), editor_form(agent, publish="no", more_agents=agent.pk))
 
     assert answer.status_code == 422
     assert "its own sub-agent" in answer.content.decode()

@@ -1,4 +1,4 @@
-"""An agent is created for an owner for which the person may create, and for no other."""
+"""Creating agents for owners without the required role."""
 
 import pytest
 from django.urls import reverse

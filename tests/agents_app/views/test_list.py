@@ -1,4 +1,4 @@
-"""The list of agents: what it shows, how it is searched, filtered and sorted, and what it costs."""
+"""The list of agents: rows, search, filters, sorting and queries."""
 
 import re
 import time
@@ -47,10 +47,10 @@ def test_a_row_shows_live_version_draft_and_broken_references(viewer):
     draft(agent, name="Porter")
     draft(agent, name="Night porter")
 
-    shown = words(viewer.get(LIST))
+    text = words(viewer.get(LIST))
 
-    assert "Night porter" in shown
-    assert "Live v1 Draft ahead by 2 Broken references" in shown
+    assert "Night porter" in text
+    assert "Live v1 Draft ahead by 2 Broken references" in text
 
 
 def test_a_row_names_the_last_author(viewer, agent):
@@ -147,7 +147,7 @@ def test_an_empty_list_differs_from_no_match(editor, viewer, agent):
 
 
 def many(count):
-    """Plain agents by the thousand, beneath the door: what is measured is the reading."""
+    """Insert thousands of agents by bulk SQL."""
     first = AgentFactory()
     version = first.active_version
     related = type(version)
@@ -158,10 +158,10 @@ def many(count):
         super(type(Agent.objects.all()), Agent.objects.all()).bulk_create(agents)
         versions = [related(agent_id=pk, **facts(version)) for pk in ids]
         super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
-        for each in versions:
-            Agent.objects.filter(pk=each.agent_id).update_unguarded(active_version=each, head_version=each)
-        kept = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}
-        AgentIndex.objects.bulk_create(AgentIndex(agent_id=pk, **kept) for pk in ids)
+        for item in versions:
+            Agent.objects.filter(pk=item.agent_id).update_unguarded(active_version=item, head_version=item)
+        values = {name: getattr(index, name) for name in ("is_live", "is_head", "name", "metadata", "agents", "words")}
+        AgentIndex.objects.bulk_create(AgentIndex(agent_id=pk, **values) for pk in ids)
 
 
 def row(agent):
@@ -187,10 +187,10 @@ def test_a_snippet_ends_between_words(viewer):
 
     (row,) = viewer.get(LIST, {"q": "refund"}).context["listing"].rows
 
-    shown = "".join(part.text for part in row.snippet)
+    snippet = "".join(part.text for part in row.snippet)
     assert [part.text for part in row.snippet if part.marked] == ["refund"]
-    assert set(shown.split()) - {"…"} <= set(row.agent.instructions.split())
-    assert (shown[:2], shown[-2:]) == ("… ", " …")
+    assert set(snippet.split()) - {"…"} <= set(row.agent.instructions.split())
+    assert (snippet[:2], snippet[-2:]) == ("… ", " …")
 
 
 def test_the_number_of_queries_is_constant(viewer):
@@ -204,9 +204,9 @@ def test_the_number_of_queries_is_constant(viewer):
     assert count_queries(viewer) == few == 10
 
 
-def count_queries(client, **asked):
+def count_queries(client, **params):
     with CaptureQueriesContext(connection) as queries:
-        client.get(LIST, asked)
+        client.get(LIST, params)
     return len(queries)
 
 
@@ -214,12 +214,12 @@ def test_the_first_page_of_10_000_agents_is_fast(viewer):
     many(10_000)
     viewer.get(LIST)
 
-    for asked in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):
-        took = min(timed(viewer, asked) for _ in range(3))
-        assert took * 1000 < 8 * reference_cpu_ms(), (asked, took)
+    for params in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):
+        took = min(timed(viewer, params) for _ in range(3))
+        assert took * 1000 < 8 * reference_cpu_ms(), (params, took)
 
 
-def timed(client, asked):
+def timed(client, params):
     began = time.thread_time()
-    assert client.get(LIST, asked).status_code == 200
+    assert client.get(LIST, params).status_code == 200
     return time.thread_time() - began

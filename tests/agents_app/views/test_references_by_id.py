@@ -1,4 +1,4 @@
-"""Things that an agent names by their id rather than by their key."""
+"""References of agents by id instead of key."""
 
 import pytest
 from django.urls import reverse

@@ -1,4 +1,4 @@
-"""Each role is shown what it may do, and told in a sentence what it may not."""
+"""Controls and hints that each role sees."""
 
 import re
 
@@ -28,12 +28,12 @@ def editor_of(client, agent):
 
 
 def main_of(text):
-    """What a page says between its bars."""
+    """Return the HTML of the main part of a page."""
     return text.partition('<main id="main"')[2].partition("</main>")[0]
 
 
 def controls(text):
-    """Everything on the page that writes or asks to write: forms that post, and links to acts."""
+    """Return the POST forms and action links of the page."""
     acts = r"/(activate|restore|describe|duplicate|delete|save|discard-draft|undo|hand-over)\b"
     return [
         *re.findall(r'<(?:form|button)[^>]*(?:method="post"|hx-post)', text),
@@ -42,32 +42,32 @@ def controls(text):
 
 
 def test_a_viewer_gets_a_read_only_editor_with_a_reason(viewer, drafted):
-    shown = main_of(editor_of(viewer, drafted))
+    html = main_of(editor_of(viewer, drafted))
 
-    assert READS in shown
-    assert "Greet guests warmly." in shown
-    assert "<code>gone</code> not registered" in shown
-    assert not re.search(r"<(input|textarea|select)", shown)
-    assert controls(shown) == []
+    assert READS in html
+    assert "Greet guests warmly." in html
+    assert "<code>gone</code> not registered" in html
+    assert not re.search(r"<(input|textarea|select)", html)
+    assert controls(html) == []
 
 
 @pytest.mark.parametrize(
     ("name", "more"), [("list", []), ("view", [2]), ("view", [3]), ("compare", []), ("activations", [])]
 )
 def test_a_viewer_gets_a_history_without_actions(viewer, drafted, name, more):
-    shown = main_of(page(viewer, name, drafted, *more).content.decode())
+    html = main_of(page(viewer, name, drafted, *more).content.decode())
 
-    assert controls(shown) == []
-    assert READS in shown
+    assert controls(html) == []
+    assert READS in html
 
 
 @pytest.mark.parametrize(("name", "more"), [("list", []), ("view", [1]), ("compare", [])])
 def test_an_editor_is_told_which_role_publishes(editor, drafted, name, more):
-    shown = main_of(page(editor, name, drafted, *more).content.decode())
+    html = main_of(page(editor, name, drafted, *more).content.decode())
 
-    assert DRAFTS in shown
-    assert set(controls(shown)) >= {"restore"}
-    assert not {"activate", "delete"} & set(controls(shown))
+    assert DRAFTS in html
+    assert set(controls(html)) >= {"restore"}
+    assert not {"activate", "delete"} & set(controls(html))
 
 
 def test_a_publisher_sees_no_role_hints(publisher, drafted):
@@ -80,14 +80,14 @@ def test_the_head_version_cannot_be_restored(publisher, drafted):
     history = page(publisher, "list", drafted).content.decode()
     compared = page(publisher, "compare", drafted).content.decode()
     own = page(publisher, "view", drafted, 3).content.decode()
-    asked = page(publisher, "restore", drafted, 3).content.decode()
+    html = page(publisher, "restore", drafted, 3).content.decode()
 
     for offering in (history, compared):
         assert 'id="restore-2"' in offering
         assert 'id="restore-3"' not in offering
     assert 'id="restore-3"' not in own
-    assert "Editing already continues from v3" in asked
-    assert '<button class="button' not in main_of(asked)
+    assert "Editing already continues from v3" in html
+    assert '<button class="button' not in main_of(html)
 
 
 def test_a_viewer_who_may_create_elsewhere_may_still_duplicate(agent):
@@ -114,6 +114,6 @@ def test_a_viewer_who_posts_the_editor_form_is_refused(viewer, agent):
 )
 def test_bulk_actions_depend_on_the_role(role, offered):
     AgentFactory()
-    shown = browser(member(role)).get(reverse("agents:list")).content.decode().partition("bulk-bar")[2]
+    html = browser(member(role)).get(reverse("agents:list")).content.decode().partition("bulk-bar")[2]
 
-    assert [word for word in ("Duplicate", "Export", "Delete") if f"{word}</button>" in shown] == offered
+    assert [word for word in ("Duplicate", "Export", "Delete") if f"{word}</button>" in html] == offered

@@ -1,4 +1,4 @@
-"""Every row of the table "live, head, draft" that a form can reach."""
+"""Saving in the editor and its effect on live, head and draft."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from agentcms.cache import SizeLimitedCache
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from runs_app.providers import table
-from tests.page_client import typed
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 
 
 def numbers(agent: Agent) -> tuple[int, int, int]:
-    """Live, head, and how many versions there are."""
+    """Return the numbers of live and head and the number of versions."""
     agent = Agent.objects.with_versions().get(pk=agent.pk)
     live: Any = agent.active_version
     head: Any = agent.head_version
@@ -25,7 +25,7 @@ def numbers(agent: Agent) -> tuple[int, int, int]:
 
 
 def send(client: Client, agent: Agent, publish: str, **changed: Any) -> Any:
-    return client.post(reverse("agents:edit", args=[agent.pk]), typed(agent, publish=publish, **changed))
+    return client.post(reverse("agents:edit", args=[agent.pk]), editor_form(agent, publish=publish, **changed))
 
 
 def draft(agent: Agent, **fields: Any) -> None:
@@ -190,7 +190,7 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
     draft(agent, name="Porter")
     send(editor, agent, "no", description="Warm up.")
 
-    # A process believes for a second what it read of the staff's providers; here for as long as it takes.
+    # The cache of stored providers would expire after a second.
     monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
     with django_assert_num_queries(7):
         editor.get(reverse("agents:edit", args=[agent.pk]))

@@ -1,4 +1,4 @@
-"""How far a draft is ahead, on top of what it began, and whether live moved since."""
+"""The draft status of agents."""
 
 import pytest
 from django.db import connection
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def agent():
-    """Live is version 2, two versions of a draft are ahead of it."""
+    """Return an agent with live version 2 and a draft of two more versions."""
     agent = AgentFactory()
     agent.edit({"description": "2"})
     with change(publish=False):
@@ -56,6 +56,6 @@ def test_only_the_newest_activation_is_read(agent):
     with CaptureQueriesContext(connection) as captured:
         assert draft_of(agent).live_moved
 
-    about_moves = [each["sql"] for each in captured if "versions_app_activation" in each["sql"]]
+    about_moves = [query["sql"] for query in captured if "versions_app_activation" in query["sql"]]
     assert len(about_moves) == 2
     assert all("LIMIT 1" in sql and sql.index("LIMIT 1") > sql.index("versions_app_activation") for sql in about_moves)

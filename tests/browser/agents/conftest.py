@@ -5,12 +5,12 @@ import uuid
 import httpx
 import pytest
 
-from tests.browser.conftest import make
+from tests.browser.conftest import create_agent
 
 
 @pytest.fixture
 def fresh(api: httpx.Client) -> str:
-    """The id of an agent with one version."""
+    """Return the id of a new agent with one version."""
     agent_id = f"agent-{uuid.uuid4().hex[:8]}"
-    make(api, agent_id)
+    create_agent(api, agent_id)
     return agent_id

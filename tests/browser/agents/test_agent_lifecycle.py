@@ -1,4 +1,4 @@
-"""The main job from end to end in one sitting: create, edit, compare, make live, restore."""
+"""The life of an agent in a browser: create, edit, compare, publish, restore."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""The editor as people use it."""
+"""The editor in a browser."""
 
 import re
 import uuid
@@ -6,7 +6,7 @@ import uuid
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import live_number, patch
+from tests.browser.conftest import live_number, patch_agent
 from tests.served import PASSWORD
 
 
@@ -71,13 +71,13 @@ def test_saving_without_changes_shows_a_message(visit, fresh):
 def test_text_typed_during_a_save_is_kept(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     write(page, " One.")
-    held = []
-    page.route(f"**/agents/{fresh}", lambda route: held.append(route), times=1)
+    requests = []
+    page.route(f"**/agents/{fresh}", lambda route: requests.append(route), times=1)
 
     with page.expect_request(f"**/agents/{fresh}"):
         page.keyboard.press("Control+s")
     page.keyboard.type(" Two.")
-    held[0].continue_()
+    requests[0].continue_()
 
     expect(page.locator(".toast")).to_contain_text("Saved as draft v2")
     expect(instructions(page)).to_contain_text("One. Two.")
@@ -219,7 +219,7 @@ def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
 
 
 def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
-    patch(api, fresh, instructions="A draft.", autoPublish=False)
+    patch_agent(api, fresh, instructions="A draft.", autoPublish=False)
     page = visit().goto(f"/agents/{fresh}")
     expect(page.locator("#notices")).to_contain_text("1 version ahead of live")
 
@@ -234,7 +234,7 @@ def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
 
 def test_a_second_tab_is_notified_of_a_save(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
-    patch(api, fresh, instructions="From elsewhere.")
+    patch_agent(api, fresh, instructions="From elsewhere.")
 
     page.evaluate("document.body.dispatchEvent(new Event('agent-saved'))")
 
@@ -289,7 +289,7 @@ def test_the_editor_works_without_javascript(visit, who, api):
 def test_a_conflict_is_resolved_without_javascript(visit, fresh, api):
     page = visit(java_script_enabled=False).goto(f"/agents/{fresh}")
     page.fill("#id_instructions", "Mine")
-    patch(api, fresh, description="Theirs")
+    patch_agent(api, fresh, description="Theirs")
 
     page.click("text=Save draft")
     expect(page.locator("#conflict")).to_contain_text("saved v2 meanwhile")
@@ -304,7 +304,7 @@ HOSTILE = """"><img src=x onerror=alert(1)></textarea><script>alert(2)</script>{
 
 
 def test_markup_in_texts_is_escaped(visit, fresh, api):
-    patch(
+    patch_agent(
         api,
         fresh,
         name=HOSTILE,
@@ -349,12 +349,12 @@ TYPE_ONE = """() => new Promise((done) => {
 
 def test_200_kb_of_instructions_are_edited_fast(visit, fresh, api):
     text = "Answer every guest in the order of arrival, {{name}}.\n" * 4000
-    patch(api, fresh, instructions=text)
+    patch_agent(api, fresh, instructions=text)
     page = visit().goto(f"/agents/{fresh}")
     expect(page.locator("#id_instructions_counter")).to_contain_text(f"{len(text):,} characters")
     instructions(page).press("Control+End")
 
-    took = min(page.evaluate(TYPE_ONE) for _ in range(8))  # the least disturbed by whatever else runs here
+    took = min(page.evaluate(TYPE_ONE) for _ in range(8))  # the run with the least other load
     page.keyboard.press("Control+s")
 
     expect(page.locator(".toast")).to_contain_text("Saved as draft v3")

@@ -1,17 +1,17 @@
-"""The list, the account and the admin in a real browser."""
+"""The list, the account pages and the admin in a browser."""
 
 import uuid
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import make
+from tests.browser.conftest import create_agent
 
 
 def test_the_list_is_used_by_keyboard(visit, api):
     word = f"w{uuid.uuid4().hex[:8]}"
     for name in ("One", "Two"):
-        make(api, f"{word}-{name.lower()}", name=f"{name} {word}")
+        create_agent(api, f"{word}-{name.lower()}", name=f"{name} {word}")
     visitor = visit()
     page = visitor.goto("/")
     page.keyboard.press("/")
@@ -71,8 +71,8 @@ def test_signing_out_deletes_unsaved_text(visit, fresh):
     page = visitor.goto(f"/agents/{fresh}")
     page.get_by_label("Name", exact=True).fill("Doorman")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
-    kept = "Object.keys(localStorage).filter((key) => key.startsWith('agentcms:')).length"
-    assert page.evaluate(kept) == 1
+    count_entries = "Object.keys(localStorage).filter((key) => key.startsWith('agentcms:')).length"
+    assert page.evaluate(count_entries) == 1
 
     page.close()
     page = visitor.page = visitor.open()
@@ -81,7 +81,7 @@ def test_signing_out_deletes_unsaved_text(visit, fresh):
     page.get_by_role("button", name="Sign out").click()
 
     page.wait_for_url("**/sign-in")
-    assert page.evaluate(kept) == 0
+    assert page.evaluate(count_entries) == 0
 
 
 def test_the_admin_works_with_the_content_security_policy(visit, fresh):

@@ -1,4 +1,4 @@
-"""Try it in a real browser: versions side by side, streamed, stopped, carried over a reload."""
+"""The playground in a browser."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import make, patch
+from tests.browser.conftest import create_agent, patch_agent
 
 STORY_ENDS = "you bring along."
 SLOW = {"timeout": 60_000}
@@ -60,7 +60,7 @@ def test_all_columns_are_stopped_together(visit, slow, ask):
 
 
 def test_a_reload_during_an_answer_loses_and_repeats_nothing(visit, api, slow, ask):
-    patch(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
+    patch_agent(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     visitor = visit()
     page = ask(visitor, slow, "the sea")
     expect(page.locator(".answer-text").last).to_contain_text("Nobody there knew")
@@ -68,16 +68,16 @@ def test_a_reload_during_an_answer_loses_and_repeats_nothing(visit, api, slow, a
     page.reload()
 
     expect(page.locator(".answer-text").last).to_contain_text(STORY_ENDS, **SLOW)
-    told = page.locator(".answer-text").last.inner_text()
+    text = page.locator(".answer-text").last.inner_text()
     expect(page.locator("[aria-busy]")).to_have_count(0)
-    assert page.locator(".answer-text").last.inner_text() == told
-    sentences = re.split(r"(?<=\.) ", told)
+    assert page.locator(".answer-text").last.inner_text() == text
+    sentences = re.split(r"(?<=\.) ", text)
     assert len(sentences) == len(set(sentences)) > 8
     assert visitor.console == []
 
 
 def test_tool_calls_can_be_unfolded(visit, api, ask):
-    make(api, "counter", tools=["word-count"])
+    create_agent(api, "counter", tools=["word-count"])
     visitor = visit()
 
     page = ask(visitor, "counter", 'use word-count {"text": "one two three"}')
@@ -146,7 +146,7 @@ def test_text_typed_in_one_tab_runs_in_another(visit, agent, ask):
 
 
 def test_a_conversation_continues(visit, api, ask):
-    make(api, "porter", memory="last-messages")
+    create_agent(api, "porter", memory="last-messages")
     visitor = visit()
     page = ask(visitor, "porter", "I am Ann.")
     expect(page.locator(".answer-text").last).to_contain_text("You said: I am Ann.")
@@ -205,7 +205,7 @@ def test_columns_are_added_and_removed_during_an_answer(visit, slow, ask):
 
 
 def test_the_playground_works_without_javascript(visit, slow, api):
-    patch(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
+    patch_agent(api, slow, model={"provider": "demo", "name": "storyteller", "delay": 0.02})
     page = visit(java_script_enabled=False).goto(f"/agents/{slow}/try")
     page.get_by_label("Message").fill("the sea")
     with page.expect_navigation():
@@ -213,7 +213,7 @@ def test_the_playground_works_without_javascript(visit, slow, api):
 
     refresh = page.get_by_role("link", name="Refresh")
     for _ in range(200):
-        if not refresh.count():  # on a page that is whole: one that still loads has no link yet
+        if not refresh.count():  # after loading: the link is added last
             break
         with page.expect_navigation():
             refresh.click()

@@ -1,14 +1,14 @@
-"""The server goes away while an answer streams in, and comes back."""
+"""A restart of the server during a streamed answer."""
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor, make
+from tests.browser.conftest import Visitor, create_agent
 from tests.served import Served
 
 
 def test_the_page_reconnects_and_reports_the_failed_run(browser, own_served: Served, ask):
     with own_served.client(own_served.keys["publisher"]) as api:
-        make(api, "slow", model={"provider": "demo", "name": "storyteller", "delay": 0.3})
+        create_agent(api, "slow", model={"provider": "demo", "name": "storyteller", "delay": 0.3})
     context = browser.new_context()
     visitor = Visitor(context, own_served.base_url).sign_in("publisher")
     page = ask(visitor, "slow", "the sea")

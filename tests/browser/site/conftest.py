@@ -11,5 +11,5 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """The rules of axe-core from npm, as the lock file names them."""
+    """Return the source of axe-core in the version of the lock file."""
     return (install(HERE) / "node_modules" / "axe-core" / "axe.min.js").read_text()

@@ -1,4 +1,4 @@
-"""No page and no dialog breaks a rule of axe-core, in either theme."""
+"""Accessibility of pages and dialogs in both themes, checked by axe-core."""
 
 import json
 import uuid
@@ -7,9 +7,9 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visitor, activate, patch
+from tests.browser.conftest import Visitor, activate, patch_agent
 
-# Themes differ in colours alone, so one of them is enough for the other rules.
+# The themes differ only in colours, so the other rules run in one of them.
 BROKEN = """async (theme) => {
     document.documentElement.dataset.theme = theme;
     await Promise.all(document.getAnimations().map((each) => each.finished.catch(() => 0)));
@@ -27,9 +27,9 @@ ASKED = ["versions/1/activate", "versions/1/restore", "versions/1/describe", "ve
 ASKED += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
 
 
-def broken(page: Page, axe: str) -> list[str]:
-    """The rules that what is shown breaks, in both themes."""
-    page.emulate_media(reduced_motion="reduce")  # what fades in has other colours on its way
+def find_violations(page: Page, axe: str) -> list[str]:
+    """Return the violations of the page in both themes."""
+    page.emulate_media(reduced_motion="reduce")  # colours change during animations
     page.wait_for_load_state()
     page.evaluate(axe)
     return [fault for theme in ("light", "dark") for fault in page.evaluate(BROKEN, theme)]
@@ -40,38 +40,38 @@ def test_violations_are_found(visit: Any, axe: str):
     page.evaluate("document.querySelector('h1').innerHTML = '<img src=\"data:,\">'")
     page.evaluate("document.querySelector('h2').style.color = '#333333'")
 
-    found = " ".join(broken(page, axe))
+    violations = " ".join(find_violations(page, axe))
 
-    assert "light image-alt" in found
-    assert "dark color-contrast" in found
+    assert "light image-alt" in violations
+    assert "dark color-contrast" in violations
 
 
 def test_pages_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
-    patch(api, agent, instructions="Greet guests.\n", tools=["text-search", "gone"], autoPublish=False)
+    patch_agent(api, agent, instructions="Greet guests.\n", tools=["text-search", "gone"], autoPublish=False)
     visitor = visit()
     addresses = [*READ, *(f"/agents/{agent}{path}" for path in OF_AN_AGENT)]
 
-    found = {address: broken(visitor.goto(address), axe) for address in addresses}
+    violations = {address: find_violations(visitor.goto(address), axe) for address in addresses}
 
-    assert {address: faults for address, faults in found.items() if faults} == {}
+    assert {address: faults for address, faults in violations.items() if faults} == {}
 
 
 def test_confirmations_break_no_rule_as_pages_and_dialogs(visit: Any, agent: str, api: Any, axe: str):
     activate(api, agent, 2)
-    patch(api, agent, name="Day porter", autoPublish=False)
+    patch_agent(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
-    asked = [f"/agents/{agent}/{path}" for path in ASKED]
+    paths = [f"/agents/{agent}/{path}" for path in ASKED]
 
-    found = {f"{address} as a page": broken(visitor.goto(address), axe) for address in asked}
+    violations = {f"{address} as a page": find_violations(visitor.goto(address), axe) for address in paths}
     page = visitor.goto(f"/agents/{agent}/versions")
-    for address in asked:
+    for address in paths:
         page.evaluate("path => void htmx.ajax('GET', path, {target: '#dialogs', swap: 'innerHTML'})", address)
         expect(page.locator("#dialogs dialog[open]")).to_be_visible()
-        found[address] = broken(page, axe)
+        violations[address] = find_violations(page, axe)
         page.keyboard.press("Escape")
         expect(page.locator("#dialogs dialog")).to_have_count(0)
 
-    assert {address: faults for address, faults in found.items() if faults} == {}
+    assert {address: faults for address, faults in violations.items() if faults} == {}
 
 
 def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, served: Any, axe: str):
@@ -79,7 +79,7 @@ def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, serv
     page = visitor.goto(f"/agents/{agent}/activations")
     page.click("#undo")
     expect(page.locator(".toast")).to_contain_text("Rolled back to v2.")
-    found = {"undone": broken(page, axe)}
+    violations = {"undone": find_violations(page, axe)}
     page.goto(f"{served.base_url}/agents/{agent}/versions")
     activate(api, agent, 3)
     page.click("#activate-1")
@@ -88,76 +88,76 @@ def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, serv
     activate(api, agent, 2)
     release.click()
     expect(page.locator("dialog[open]")).to_contain_text("Nothing was changed")
-    found["refused"] = broken(page, axe)
+    violations["refused"] = find_violations(page, axe)
     page.goto(f"{served.base_url}/agents/{agent}/activations/999999/undo")
-    found["405"] = broken(page, axe)
-    found["403"] = broken(visit("editor").goto("/team?owner=elsewhere"), axe)
+    violations["405"] = find_violations(page, axe)
+    violations["403"] = find_violations(visit("editor").goto("/team?owner=elsewhere"), axe)
     code = "from django.template.loader import render_to_string; print(render_to_string('500.html'))"
     broke = served.manage("shell", "--no-imports", "-c", code)
     page.route("**/broke", lambda route: route.fulfill(status=500, content_type="text/html", body=broke))
     page.goto(f"{served.base_url}/broke")
     expect(page.get_by_role("heading")).to_have_text("Server error")
-    found["500"] = broken(page, axe)
+    violations["500"] = find_violations(page, axe)
 
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert {name: faults for name, faults in violations.items() if faults} == {}
 
 
 def test_pages_of_viewers_and_editors_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
-    patch(api, agent, tools=["text-search", "gone"], autoPublish=False)
+    patch_agent(api, agent, tools=["text-search", "gone"], autoPublish=False)
     for who in ("editor", "viewer"):
         visitor = visit(who)
         addresses = [f"/agents/{agent}{path}" for path in OF_AN_AGENT if not path.startswith(("/delete", "/hand"))]
-        found = {address: broken(visitor.goto(address), axe) for address in addresses}
-        assert {address: faults for address, faults in found.items() if faults} == {}, who
+        violations = {address: find_violations(visitor.goto(address), axe) for address in addresses}
+        assert {address: faults for address, faults in violations.items() if faults} == {}, who
 
 
 def test_the_editor_breaks_no_rule_during_use(visit: Any, agent: str, api: Any, axe: str):
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}")
-    found = {}
+    violations = {}
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
-    found["keys"] = broken(page, axe)
+    violations["keys"] = find_violations(page, axe)
     page.keyboard.press("Escape")
     page.get_by_role("textbox", name="Description").fill("Mine")
     page.get_by_label("Metadata").last.click()
     page.keyboard.type("{nonsense")
     page.locator("button", has_text="Review").first.click()
     expect(page.locator("dialog[open]")).to_be_visible()
-    found["review"] = broken(page, axe)
+    violations["review"] = find_violations(page, axe)
     page.keyboard.press("Escape")
-    found["a broken field"] = broken(page, axe)
+    violations["a broken field"] = find_violations(page, axe)
     page.close()
     page = visitor.page = visitor.open()
     visitor.goto(f"/agents/{agent}")
     expect(page.get_by_text("Unsaved text was kept")).to_be_visible()
-    found["recovery"] = broken(page, axe)
+    violations["recovery"] = find_violations(page, axe)
 
-    patch(api, agent, description="Theirs")
+    patch_agent(api, agent, description="Theirs")
     page.get_by_role("textbox", name="Name", exact=True).fill("Mine")
     page.keyboard.press("Control+s")
     expect(page.locator("#clash")).to_contain_text("Theirs")
-    found["conflict"] = broken(page, axe)
+    violations["conflict"] = find_violations(page, axe)
 
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert {name: faults for name, faults in violations.items() if faults} == {}
 
 
 def test_bulk_actions_and_jobs_break_no_rule(visit: Any, agent: str, axe: str, tmp_path: Path):
     visitor = visit()
-    found = {}
+    violations = {}
     page = visitor.goto("/?q=porter")
     page.get_by_label("Select all").check()
-    found["ticked"] = broken(page, axe)
+    violations["ticked"] = find_violations(page, axe)
     page.locator(".topbar details summary").click()
-    found["menu"] = broken(page, axe)
+    violations["menu"] = find_violations(page, axe)
     page.keyboard.press("Escape")
     page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="Delete ")).to_be_visible()
-    found["delete the ticked"] = broken(page, axe)
+    violations["delete the ticked"] = find_violations(page, axe)
     page = visitor.goto("/exchange")
     page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("link", name="Download")).to_be_visible()
-    found["exported"] = broken(page, axe)
+    violations["exported"] = find_violations(page, axe)
 
     file = tmp_path / "in.jsonl"
     new = {"name": "X", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
@@ -167,20 +167,20 @@ def test_bulk_actions_and_jobs_break_no_rule(visit: Any, agent: str, axe: str, t
     page.get_by_role("button", name="Check the file").click()
     page.get_by_role("button", name="Import 1 agent").click(timeout=30_000)
     expect(page.get_by_text("Some records were not imported.")).to_be_visible(timeout=30_000)
-    found["imported"] = broken(page, axe)
+    violations["imported"] = find_violations(page, axe)
 
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert {name: faults for name, faults in violations.items() if faults} == {}
 
 
 def test_the_sign_in_page_breaks_no_rule(browser: Any, served: Any, axe: str):
     context = browser.new_context()
     visitor = Visitor(context, served.base_url)
     page = visitor.goto("/sign-in")
-    found = broken(page, axe)
+    violations = find_violations(page, axe)
     page.fill("[name=username]", "nobody")
     page.fill("[name=password]", "wrong")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert").or_(page.locator(".field-error:visible, .banner:visible")).first).to_be_visible()
 
-    assert found + broken(page, axe) == []
+    assert violations + find_violations(page, axe) == []
     context.close()

@@ -1,11 +1,11 @@
-"""No page of the admin breaks a rule of axe-core, in either theme."""
+"""Accessibility of the admin in both themes, checked by axe-core."""
 
 from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor, patch
-from tests.browser.site.test_accessibility import broken
+from tests.browser.conftest import Visitor, patch_agent
+from tests.browser.site.test_accessibility import find_violations
 
 LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
 LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user", "auth/group"]
@@ -16,7 +16,7 @@ OF_AN_AGENT = ["change", "duplicate", "delete"]
 
 
 def row(visitor: Visitor, model: str) -> Any:
-    """The page of the first row of a list."""
+    """Open the first object of a list and return its page."""
     page = visitor.goto(f"/admin/{model}/")
     page.locator("#result_list tbody th a").first.click()
     page.wait_for_url("**/change/")
@@ -28,32 +28,35 @@ def test_lists_and_empty_forms_break_no_rule(visit: Any, agent: str, axe: str):
     addresses = ["/admin/", "/admin/password_change/", *(f"/admin/{model}/" for model in LISTS)]
     addresses += [f"/admin/{model}/add/" for model in ADDED]
 
-    found = {address: broken(visitor.goto(address), axe) for address in addresses}
+    violations = {address: find_violations(visitor.goto(address), axe) for address in addresses}
 
-    assert {address: faults for address, faults in found.items() if faults} == {}
+    assert {address: faults for address, faults in violations.items() if faults} == {}
 
 
 def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: Any, axe: str):
-    patch(api, agent, name="Day porter", instructions="Greet.\n" * 30, autoPublish=False)
+    patch_agent(api, agent, name="Day porter", instructions="Greet.\n" * 30, autoPublish=False)
     visitor = visit("root")
     rows = ["versions_app/agentversion", "versions_app/activation", "access_app/membership", "auth/user"]
 
-    found = {model: broken(row(visitor, model), axe) for model in rows}
-    found |= {each: broken(visitor.goto(f"/admin/agents_app/agent/{agent}/{each}/"), axe) for each in OF_AN_AGENT}
-    asked = {
+    violations = {model: find_violations(row(visitor, model), axe) for model in rows}
+    violations |= {
+        page_name: find_violations(visitor.goto(f"/admin/agents_app/agent/{agent}/{page_name}/"), axe)
+        for page_name in OF_AN_AGENT
+    }
+    confirmations = {
         "Make the selected version live …": ("versions_app/agentversion", "What readers will see change"),
         "Pin the selected versions …": ("versions_app/agentversion", "Whatever is pruned, a pinned version stays."),
         "Make the drafts of the selected agents live …": ("agents_app/agent", "No version is made."),
     }
-    for action, (model, said) in asked.items():
+    for action, (model, text) in confirmations.items():
         page = visitor.goto(f"/admin/{model}/?q={agent}")
         page.locator("#result_list .action-select").first.check()
         page.get_by_label("Action:").select_option(label=action)
         page.get_by_role("button", name="Go", exact=True).click()
-        expect(page.get_by_text(said)).to_be_visible()
-        found[action] = broken(page, axe)
+        expect(page.get_by_text(text)).to_be_visible()
+        violations[action] = find_violations(page, axe)
 
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    assert {name: faults for name, faults in violations.items() if faults} == {}
 
 
 def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
@@ -65,4 +68,4 @@ def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
     expect(page.locator("#content h2")).to_have_text("check_history (done)")
     expect(page.locator("[hx-trigger]")).to_have_count(0)
     assert visitor.console == []
-    assert broken(page, axe) == []
+    assert find_violations(page, axe) == []

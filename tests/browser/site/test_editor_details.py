@@ -1,4 +1,4 @@
-"""What the editor offers, and where the focus stays."""
+"""Model names, focus and title of the editor in a browser."""
 
 from typing import Any
 

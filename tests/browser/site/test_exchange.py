@@ -1,4 +1,4 @@
-"""Agents out into a file, and the same file in again."""
+"""Export and import in a browser."""
 
 import json
 import uuid

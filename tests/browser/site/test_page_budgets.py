@@ -1,11 +1,11 @@
-"""What a first visit costs: bytes over the wire, and nothing that jumps."""
+"""Transferred bytes and layout shift of a first visit."""
 
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
-FIRST_PAGE = 150_000  # bytes as transferred, without the editor's bundle
+FIRST_PAGE = 150_000  # transferred bytes, without the bundle of the editor
 SHIFT = 0.02
 WATCH = """window.shifts = [];
 new PerformanceObserver((list) => window.shifts.push(...list.getEntries().filter((each) => !each.hadRecentInput)))
@@ -13,7 +13,7 @@ new PerformanceObserver((list) => window.shifts.push(...list.getEntries().filter
 
 
 def watched(page: Page) -> dict[str, float]:
-    """Count what comes over the wire, by address; fills while the page loads."""
+    """Return the transferred bytes by URL, which fill while the page loads."""
     session, addresses, sizes = page.context.new_cdp_session(page), {}, {}
     session.send("Network.enable")
     session.send("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -41,7 +41,7 @@ def test_a_page_is_small_and_has_no_layout_shift(visit: Any, agent: str, path: s
 
     page = visitor.goto(path.format(agent=agent))
     page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(300)  # what moves late counts too
+    page.wait_for_timeout(300)  # late layout shifts count too
 
     ours = {address: size for address, size in sizes.items() if "codemirror" not in address}
     assert len(ours) >= 4, ours

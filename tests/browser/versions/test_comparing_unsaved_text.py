@@ -1,10 +1,10 @@
-"""What a browser keeps unsaved is compared with any version from the page that compares."""
+"""Comparing unsaved text with versions in a browser."""
 
 from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import patch
+from tests.browser.conftest import patch_agent
 
 
 def test_unsaved_text_can_be_chosen_for_comparison(visit: Any, agent: str, api: Any):
@@ -14,7 +14,7 @@ def test_unsaved_text_can_be_chosen_for_comparison(visit: Any, agent: str, api: 
     page = visitor.goto(f"/agents/{agent}")
     page.get_by_role("textbox", name="Description").fill("Mine, not saved")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
-    patch(api, agent, instructions="Theirs meanwhile.")
+    patch_agent(api, agent, instructions="Theirs meanwhile.")
 
     other = visitor.open()
     other.goto(f"{visitor.base_url}/agents/{agent}/versions/compare?from=1&to=2")

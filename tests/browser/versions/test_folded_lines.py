@@ -1,18 +1,18 @@
-"""Folded lines open where they stand: in the conflict panel, in the review without script, and in the admin."""
+"""Folded lines in a browser: conflict panel, review and admin."""
 
 import re
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import live_number, patch
+from tests.browser.conftest import live_number, patch_agent
 
 LINES = [f"Rule {number}" for number in range(50)]
 
 
 def test_a_fold_of_the_conflict_panel_opens_and_gets_the_focus(visit, agent, api):
-    patch(api, agent, instructions="\n".join(LINES))
+    patch_agent(api, agent, instructions="\n".join(LINES))
     page = visit().goto(f"/agents/{agent}")
-    patch(api, agent, instructions="\n".join([*LINES, "Theirs"]))
+    patch_agent(api, agent, instructions="\n".join([*LINES, "Theirs"]))
     page.get_by_role("textbox", name="Instructions").press("Control+End")
     page.keyboard.type(" Mine")
     page.keyboard.press("Control+s")
@@ -27,7 +27,7 @@ def test_a_fold_of_the_conflict_panel_opens_and_gets_the_focus(visit, agent, api
 
 
 def test_a_fold_of_the_review_opens_without_javascript(visit, agent, api):
-    patch(api, agent, instructions="\n".join(LINES))
+    patch_agent(api, agent, instructions="\n".join(LINES))
     page = visit(java_script_enabled=False).goto(f"/agents/{agent}")
     page.locator("#id_instructions").fill("\n".join([*LINES, "  Mine\n"]))
     page.get_by_role("button", name="Review").click()
@@ -40,8 +40,8 @@ def test_a_fold_of_the_review_opens_without_javascript(visit, agent, api):
 
 
 def two_versions_of_a_long_text(api, agent):
-    patch(api, agent, instructions="\n".join(LINES))
-    patch(api, agent, instructions="\n".join([*LINES, "Theirs"]))
+    patch_agent(api, agent, instructions="\n".join(LINES))
+    patch_agent(api, agent, instructions="\n".join([*LINES, "Theirs"]))
 
 
 def newest(page, agent):
@@ -64,8 +64,8 @@ def test_a_fold_of_the_admin_opens_gets_the_focus_and_keeps_typed_text(visit, ag
 
 
 def test_a_fold_of_a_confirmation_in_the_admin_opens_and_confirms_nothing(visit, agent, api):
-    patch(api, agent, instructions="\n".join(LINES))
-    patch(api, agent, instructions="\n".join([*LINES, "Draft"]), autoPublish=False)
+    patch_agent(api, agent, instructions="\n".join(LINES))
+    patch_agent(api, agent, instructions="\n".join([*LINES, "Draft"]), autoPublish=False)
     visitor = visit("root")
     newest(visitor, agent).get_by_role("checkbox").check()
     page = visitor.page

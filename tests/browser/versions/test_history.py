@@ -1,9 +1,9 @@
-"""A history as people walk through it."""
+"""The history in a browser."""
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import activate, live_number, make, patch
+from tests.browser.conftest import activate, create_agent, live_number, patch_agent
 
 
 def history(agent):
@@ -38,7 +38,7 @@ def test_two_selected_versions_are_compared_step_by_step(visit, agent):
     page = visitor.goto(history(agent))
 
     expect(page.get_by_role("button", name="Compare")).to_be_disabled()
-    for number in (3, 2, 1):  # the third choice takes the place of the first
+    for number in (3, 2, 1):  # the third selection replaces the first
         page.check(f"#pair-{number}")
     expect(page.locator("#pair-3")).not_to_be_checked()
     page.check("#pair-3")
@@ -132,7 +132,7 @@ def test_naming_a_version_is_visible_at_once(visit, agent):
 
 
 def test_a_draft_is_discarded_and_restored(visit, agent, api):
-    patch(api, agent, description="Half an idea", autoPublish=False)
+    patch_agent(api, agent, description="Half an idea", autoPublish=False)
     page = visit("editor").goto(history(agent))
 
     page.locator(".page-header summary").click()
@@ -172,8 +172,12 @@ def test_a_second_tab_shows_the_current_state(visit, agent):
 
 
 def test_the_history_works_without_javascript(visit, agent, api):
-    patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be brief."]))
-    patch(api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be short."]))
+    patch_agent(
+        api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be brief."])
+    )
+    patch_agent(
+        api, agent, instructions="\n".join(["Be kind.", *(f"Rule {number}" for number in range(40)), "Be short."])
+    )
     page = visit(java_script_enabled=False).goto(history(agent))
 
     page.check("#pair-4")
@@ -197,8 +201,8 @@ def test_the_history_works_without_javascript(visit, agent, api):
 
 def test_a_fold_opens_in_place(visit, agent, api):
     lines = [f"Rule {number}" for number in range(60)]
-    patch(api, agent, instructions="\n".join([*lines, "Be brief."]))
-    patch(api, agent, instructions="\n".join([*lines, "Be short."]))
+    patch_agent(api, agent, instructions="\n".join([*lines, "Be brief."]))
+    patch_agent(api, agent, instructions="\n".join([*lines, "Be short."]))
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}/versions/compare?from=4&to=5")
 
@@ -229,7 +233,7 @@ def test_markup_in_texts_is_escaped_without_console_errors(visit, api, agent, la
         "changeMessage": HOSTILE,
         "model": {"provider": HOSTILE, "name": HOSTILE},
     }
-    patch(api, agent, **fields)
+    patch_agent(api, agent, **fields)
     visitor = visit()
     page = visitor.goto(history(agent))
     page.click("#more-4")
@@ -257,8 +261,8 @@ def test_markup_in_texts_is_escaped_without_console_errors(visit, api, agent, la
 def test_200_kb_of_instructions_are_compared_step_by_step(visit, api):
     agent = "huge-text"
     lines = [f"{number}. Answer politely, and name case {number} in the first line of it." for number in range(3200)]
-    make(api, agent, instructions="\n".join(lines))
-    patch(api, agent, instructions="\n".join(line.replace("politely", "promptly") for line in lines))
+    create_agent(api, agent, instructions="\n".join(lines))
+    patch_agent(api, agent, instructions="\n".join(line.replace("politely", "promptly") for line in lines))
     visitor = visit()
 
     page = visitor.goto(f"/agents/{agent}/versions/compare?from=1&to=2")

@@ -1,19 +1,19 @@
-"""The history on a phone: versions first, and everything else behind one press."""
+"""The history on a small screen."""
 
 from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import live_number, patch
+from tests.browser.conftest import live_number, patch_agent
 
 
 def test_the_newest_version_is_visible_below_one_row_of_controls(visit: Any, agent: str, api: Any):
-    patch(api, agent, name="Day porter", autoPublish=False)
+    patch_agent(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(f"/agents/{agent}/versions")
 
-    rows = {round(each.bounding_box()["y"]) for each in page.locator(".page-header .actions > *").all()}
+    rows = {round(element.bounding_box()["y"]) for element in page.locator(".page-header .actions > *").all()}
     assert len(rows) == 1
     bar = page.locator(".history-bar").bounding_box()
     assert bar["height"] < 60
@@ -44,7 +44,7 @@ def test_an_activation_reads_from_top_to_bottom(visit: Any, agent: str):
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     move = visitor.goto(f"/agents/{agent}/activations").locator(".timeline-item").first
 
-    head, why, meta, acts = (each.bounding_box() for each in move.locator("> *").all())
+    head, why, meta, acts = (element.bounding_box() for element in move.locator("> *").all())
 
     assert head["x"] == why["x"] == meta["x"]
     assert head["y"] < why["y"] < meta["y"] < acts["y"]

@@ -1,4 +1,4 @@
-"""The providers of models in Django admin: superusers keep them, and their keys never come out again."""
+"""Model providers and their keys in Django admin."""
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -42,7 +42,7 @@ def address(row):
 
 
 def errors(answer):
-    return {name: list(found) for name, found in answer.context["adminform"].form.errors.items()}
+    return {name: list(messages) for name, messages in answer.context["adminform"].form.errors.items()}
 
 
 def secret_of(key):

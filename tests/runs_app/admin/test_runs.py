@@ -1,4 +1,4 @@
-"""What staff see of runs: their figures, and the rows in the admin."""
+"""Runs in metrics and in Django admin."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from agentcms.server.processes import PROJECT
 from runs_app.models import AgentRun
 from tests.agentcms.observability.test_metrics import read
 from tests.factories import AgentFactory, UserFactory, member
-from tests.runs import DEMO, LONG, SLOW, begin, ended, speaks
+from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ def staff(client, db):
     return client
 
 
-@pytest.mark.usefixtures("engine_at_rest")
+@pytest.mark.usefixtures("idle_engine")
 def test_runs_are_counted_when_finished(staff):
     before = {status: read(staff, "agentcms_runs_ended_total", status=status) for status in ("succeeded", "failed")}
     editor = member("editor")
 
-    ended(begin(AgentFactory(model=DEMO), editor))
-    ended(begin(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
-    speaks(begin(AgentFactory(model=SLOW), editor, LONG))
+    wait_for_end(start_run(AgentFactory(model=DEMO), editor))
+    wait_for_end(start_run(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
+    wait_for_text(start_run(AgentFactory(model=SLOW), editor, LONG))
 
     assert read(staff, "agentcms_runs_ended_total", status="succeeded") == before["succeeded"] + 1
     assert read(staff, "agentcms_runs_ended_total", status="failed") == before["failed"] + 1
@@ -36,10 +36,10 @@ def test_runs_are_counted_when_finished(staff):
 @pytest.mark.django_db
 def test_staff_read_runs_of_owners_they_publish_for(client):
     agent, theirs = AgentFactory(), AgentFactory(owner_id="them")
-    for each, owner in ((agent, ""), (theirs, "them")):
-        said = {"messages": [{"role": "user", "content": [{"type": "text", "text": f"Hello {owner}<b>"}]}]}
-        columns = {"configuration": {}, "input": said, "owner_id": owner}
-        AgentRun.objects.create(agent=each, agent_key=each.pk, **columns)
+    for owned, owner in ((agent, ""), (theirs, "them")):
+        messages = {"messages": [{"role": "user", "content": [{"type": "text", "text": f"Hello {owner}<b>"}]}]}
+        columns = {"configuration": {}, "input": messages, "owner_id": owner}
+        AgentRun.objects.create(agent=owned, agent_key=owned.pk, **columns)
     client.force_login(member("publisher", is_staff=True))
 
     listed = client.get(reverse("admin:runs_app_agentrun_changelist")).content.decode()

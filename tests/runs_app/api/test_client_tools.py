@@ -1,4 +1,4 @@
-"""Tools that the caller runs itself: a call ends the run, and the caller goes on with the result."""
+"""Tools that the caller runs itself."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from agents_app.configuration.schema import ConfigError
 from runs_app.requests import body
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, begin, chunks, ended
+from tests.runs import DEMO, chunks, start_run, wait_for_end
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 PLACE = [{"name": "current-place", "description": "Where the caller is.", "schema": {"type": "object"}}]
 ASK = [{"role": "user", "content": "Use current-place"}]
@@ -20,20 +20,20 @@ def editor():
 
 
 def result(run, value="Lisbon"):
-    """What the caller sends when it has run the tool."""
+    """Return the message with a tool result."""
     call = chunks(run, "tool-call")[-1]["payload"]
-    said = {"type": "tool-result", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "result": value}
-    return {"role": "tool", "content": [said]}
+    part = {"type": "tool-result", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "result": value}
+    return {"role": "tool", "content": [part]}
 
 
 def call_of(run):
     call = chunks(run, "tool-call")[-1]["payload"]
-    said = {"type": "tool-call", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "args": {}}
-    return {"role": "assistant", "content": [said]}
+    part = {"type": "tool-call", "toolCallId": call["toolCallId"], "toolName": call["toolName"], "args": {}}
+    return {"role": "assistant", "content": [part]}
 
 
 def test_a_client_tool_call_ends_the_run(editor):
-    run = ended(begin(AgentFactory(model=DEMO), editor, ASK, client_tools=PLACE))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO), editor, ASK, client_tools=PLACE))
 
     assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
     assert [call["payload"]["toolName"] for call in chunks(run, "tool-call")] == ["current-place"]
@@ -43,9 +43,9 @@ def test_a_client_tool_call_ends_the_run(editor):
 
 def test_the_result_continues_the_conversation(editor):
     agent = AgentFactory(model=DEMO)
-    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+    first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE))
 
-    run = ended(begin(agent, editor, [*ASK, call_of(first), result(first)], client_tools=PLACE))
+    run = wait_for_end(start_run(agent, editor, [*ASK, call_of(first), result(first)], client_tools=PLACE))
 
     assert (run.status, run.finish_reason) == ("succeeded", "stop")
     assert "Lisbon" in run.output
@@ -53,9 +53,9 @@ def test_the_result_continues_the_conversation(editor):
 
 def test_a_thread_supplies_the_call_of_a_single_result(editor):
     agent = AgentFactory(model=DEMO, memory="last-messages")
-    first = ended(begin(agent, editor, ASK, client_tools=PLACE, thread="t"))
+    first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE, thread="t"))
 
-    run = ended(begin(agent, editor, [result(first)], client_tools=PLACE, thread="t"))
+    run = wait_for_end(start_run(agent, editor, [result(first)], client_tools=PLACE, thread="t"))
 
     assert (run.error, run.finish_reason) == ("", "stop")
     assert "Lisbon" in run.output
@@ -69,18 +69,18 @@ def test_a_thread_supplies_the_call_of_a_single_result(editor):
 
 def test_a_result_without_its_call_is_accepted(editor):
     agent = AgentFactory(model=DEMO)
-    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+    first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE))
 
-    run = ended(begin(agent, editor, [result(first)], client_tools=PLACE))
+    run = wait_for_end(start_run(agent, editor, [result(first)], client_tools=PLACE))
 
     assert "Lisbon" in run.output
 
 
 def test_a_call_without_a_result_has_none(editor):
     agent = AgentFactory(model=DEMO)
-    first = ended(begin(agent, editor, ASK, client_tools=PLACE))
+    first = wait_for_end(start_run(agent, editor, ASK, client_tools=PLACE))
 
-    run = ended(begin(agent, editor, [*ASK, call_of(first), {"role": "user", "content": "Never mind"}]))
+    run = wait_for_end(start_run(agent, editor, [*ASK, call_of(first), {"role": "user", "content": "Never mind"}]))
 
     assert run.status == "succeeded"
     assert "The client sent no result" in run.output
@@ -109,7 +109,7 @@ def test_a_client_tool_cannot_have_the_name_of_an_agent_tool(editor):
 def test_an_unregistered_tool_reserves_no_name(editor):
     tool = [{**PLACE[0], "name": "gone"}]
 
-    run = ended(begin(AgentFactory(model=DEMO, tools=["gone"]), editor, "Use gone", client_tools=tool))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO, tools=["gone"]), editor, "Use gone", client_tools=tool))
 
     assert (run.status, run.finish_reason) == ("succeeded", "tool-calls")
 

@@ -1,4 +1,4 @@
-"""Bodies of calls that cannot be done are refused with their places, and nothing runs."""
+"""Invalid run requests."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Who may ask an agent, and who may read, follow and stop a run."""
+"""Permissions to run agents and to read, stream and cancel runs."""
 
 import json
 
@@ -7,12 +7,12 @@ import pytest
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from tests.runs import DEMO, begin, ended
+from tests.runs import DEMO, start_run, wait_for_end
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 ASK = {"messages": "Hello"}
-# What is done with a run, and the role that it takes of who did not ask for it.
+# Actions on a run, and the role that they need for runs of other users.
 READS = [("GET", ""), ("GET", "/events"), ("GET", "/stream"), ("POST", "/cancel")]
 
 
@@ -51,7 +51,7 @@ def test_a_viewer_key_cannot_run_agents(agent):
 
 
 def test_a_user_of_another_owner_finds_neither_agent_nor_run(agent):
-    run = ended(begin(agent, member("editor")))
+    run = wait_for_end(start_run(agent, member("editor")))
     stranger = Caller(api_key(member("manager", "elsewhere")))
 
     assert stranger.get("/api/agents/concierge").status_code == 404
@@ -69,7 +69,7 @@ def test_a_user_of_another_owner_finds_neither_agent_nor_run(agent):
 
 def test_a_run_is_read_by_its_user_and_by_publishers(agent):
     asker = member("editor")
-    run = ended(begin(agent, asker))
+    run = wait_for_end(start_run(agent, asker))
     callers = {
         "who asked": (asker, 200),
         "a publisher": (member("publisher"), 200),
@@ -87,7 +87,7 @@ def test_a_run_is_read_by_its_user_and_by_publishers(agent):
 
 def test_a_former_editor_reads_runs_and_cannot_cancel_them(agent):
     asker = member("editor")
-    run = ended(begin(agent, asker))
+    run = wait_for_end(start_run(agent, asker))
     asker.memberships.update(role="viewer")
     caller = Caller(api_key(asker))
 
@@ -97,7 +97,7 @@ def test_a_former_editor_reads_runs_and_cannot_cancel_them(agent):
 
 def test_a_former_member_reads_the_answer_without_the_configuration(agent):
     asker = member("editor")
-    run = ended(begin(agent, asker))
+    run = wait_for_end(start_run(agent, asker))
     caller = Caller(api_key(asker))
     assert caller.get(f"/api/runs/{run.pk}").body["configuration"] == run.configuration
     asker.memberships.all().delete()
@@ -114,11 +114,13 @@ def test_the_run_of_a_sub_agent_hides_what_its_user_may_not_see(agent):
 
     caller.post("/api/agents/ours/generate", {"messages": "Use agent-concierge and agent-proofreader"})
 
-    told = {run.agent_key: caller.get(f"/api/runs/{run.pk}").body["configuration"] for run in AgentRun.objects.all()}
+    configurations = {
+        run.agent_key: caller.get(f"/api/runs/{run.pk}").body["configuration"] for run in AgentRun.objects.all()
+    }
     assert caller.get("/api/stored/agents/concierge").status_code == 404
-    assert told["concierge"] is None
-    assert told["ours"]["name"] == "Concierge"
-    assert told["proofreader"]["instructions"]  # what lives in code everybody may see
+    assert configurations["concierge"] is None
+    assert configurations["ours"]["name"] == "Concierge"
+    assert configurations["proofreader"]["instructions"]  # agents in code are visible to all users
 
 
 def test_an_idempotency_key_of_another_user_creates_another_run(agent):

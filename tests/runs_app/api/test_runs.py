@@ -1,4 +1,4 @@
-"""Agents that run, over HTTP: ask, read along, read again."""
+"""Running agents by the API: generate, stream, observe and read."""
 
 import json
 
@@ -8,9 +8,9 @@ from runs_app.events import streams
 from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended
+from tests.runs import DEMO, LONG, SLOW, chunks, start_run, wait_for_end
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 ASK = {"messages": "Hello there"}
 
@@ -31,7 +31,7 @@ def agent():
 
 
 def streamed(caller, method, path, body=None, **headers):
-    """The blocks of a stream, read to its end."""
+    """Read a stream to its end and return its blocks."""
     content = b"" if body is None else json.dumps(body).encode()
     answer = caller.client.generic(method, path, content, content_type="application/json", headers=headers)
     assert answer.headers["Content-Type"] == "text/event-stream", answer.content
@@ -136,9 +136,9 @@ def test_an_idempotency_key_returns_the_same_run_after_publishing(editor, agent)
 
 
 def test_an_idempotency_key_belongs_to_one_conversation(editor, agent):
-    asked = [{**ASK, "memory": {"thread": thread}} for thread in ("one", "two")]
+    bodies = [{**ASK, "memory": {"thread": thread}} for thread in ("one", "two")]
 
-    answers = [editor.post("/api/agents/concierge/generate", body, Idempotency_Key="a") for body in asked]
+    answers = [editor.post("/api/agents/concierge/generate", body, Idempotency_Key="a") for body in bodies]
 
     assert [answer.status_code for answer in answers] == [200, 422]
 
@@ -152,13 +152,13 @@ def test_the_stream_has_the_format_of_the_published_client(editor, agent):
     run = AgentRun.objects.get()
     assert answer.headers["X-Accel-Buffering"] == "no"
     assert answer.headers["X-Run-ID"] == str(run.pk)
-    said = [block for block in blocks if not block.startswith(":")]
-    assert all(block.startswith("data: ") for block in said)
-    assert said[-1] == "data: [DONE]"
-    assert [(each["type"], each["payload"]) for each in data(said)] == [
-        (each["type"], each["payload"]) for each in chunks(run)
+    data_blocks = [block for block in blocks if not block.startswith(":")]
+    assert all(block.startswith("data: ") for block in data_blocks)
+    assert data_blocks[-1] == "data: [DONE]"
+    assert [(chunk["type"], chunk["payload"]) for chunk in data(data_blocks)] == [
+        (chunk["type"], chunk["payload"]) for chunk in chunks(run)
     ]
-    assert {(each["runId"], each["from"]) for each in data(said)} == {(str(run.pk), "AGENT")}
+    assert {(chunk["runId"], chunk["from"]) for chunk in data(data_blocks)} == {(str(run.pk), "AGENT")}
 
 
 def test_a_reader_that_accepts_event_streams_gets_event_ids(editor, agent):
@@ -169,7 +169,7 @@ def test_a_reader_that_accepts_event_streams_gets_event_ids(editor, agent):
 
 
 def test_a_stream_continues_after_the_last_event_id(editor, agent, user):
-    run = ended(begin(agent, user))
+    run = wait_for_end(start_run(agent, user))
     _, whole = streamed(editor, "GET", f"/api/runs/{run.pk}/stream")
 
     for number in range(run.last_event_number + 1):
@@ -179,7 +179,7 @@ def test_a_stream_continues_after_the_last_event_id(editor, agent, user):
 
 
 def test_an_invalid_event_id_is_refused(editor, agent, user):
-    run = begin(agent, user)
+    run = start_run(agent, user)
 
     for number in ("x", "-1", "1.5", "9" * 30):
         answer = editor.get(f"/api/runs/{run.pk}/stream", last_event_id=number)
@@ -193,19 +193,19 @@ def test_stream_errors_are_json(editor, agent):
 
 
 def test_observe_streams_a_run_from_an_index(editor, agent, user):
-    run = ended(begin(agent, user))
+    run = wait_for_end(start_run(agent, user))
 
     _, whole = streamed(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk)})
     _, rest = streamed(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk), "offset": 2})
 
-    assert [each["type"] for each in data(whole)] == [each["type"] for each in chunks(run)]
+    assert [chunk["type"] for chunk in data(whole)] == [chunk["type"] for chunk in chunks(run)]
     assert data(rest) == data(whole)[2:]
     assert editor.post("/api/agents/other/observe", {"runId": str(run.pk)}).status_code == 404
     assert editor.post("/api/agents/concierge/observe", {"runId": str(run.pk), "offset": -1}).status_code == 400
 
 
 def test_head_of_a_stream_responds_at_once(editor, user):
-    run = begin(AgentFactory(model=SLOW), user, LONG)
+    run = start_run(AgentFactory(model=SLOW), user, LONG)
 
     answer = editor.client.head(f"/api/runs/{run.pk}/stream")
 
@@ -216,7 +216,7 @@ def test_head_of_a_stream_responds_at_once(editor, user):
 
 def test_the_number_of_open_streams_is_limited(editor, agent, user, settings):
     settings.RUN_STREAMS = 1
-    path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
+    path = f"/api/runs/{wait_for_end(start_run(agent, user)).pk}/stream"
     first = editor.client.get(path)
 
     second = editor.get(path)
@@ -229,7 +229,7 @@ def test_the_number_of_open_streams_is_limited(editor, agent, user, settings):
 
 def test_the_number_of_open_streams_per_user_is_limited(editor, agent, user, settings):
     settings.RUN_STREAMS_PER_USER = 1
-    path = f"/api/runs/{ended(begin(agent, user)).pk}/stream"
+    path = f"/api/runs/{wait_for_end(start_run(agent, user)).pk}/stream"
     other = Caller(api_key(member("publisher")))
     first = editor.client.get(path)
 
@@ -249,7 +249,7 @@ def test_no_run_starts_without_a_free_stream(act, setting, status, editor, agent
         refused = editor.post(f"/api/agents/concierge/{act}", ASK)
 
     assert (refused.status_code, AgentRun.objects.count()) == (status, 0)
-    assert editor.post(f"/api/agents/concierge/{act}", {}).status_code == 400  # and gives its place back
+    assert editor.post(f"/api/agents/concierge/{act}", {}).status_code == 400  # the place is released
     assert editor.post("/api/agents/concierge/generate", ASK).status_code == 200
 
 
@@ -257,7 +257,10 @@ def test_no_run_starts_without_a_free_stream(act, setting, status, editor, agent
 
 
 def test_runs_can_be_listed_and_read(editor, agent, user):
-    first, second = ended(begin(agent, user)), ended(begin(AgentFactory(id="other", model=DEMO), user))
+    first, second = (
+        wait_for_end(start_run(agent, user)),
+        wait_for_end(start_run(AgentFactory(id="other", model=DEMO), user)),
+    )
 
     listed = editor.get("/api/runs").body
     assert [run["id"] for run in listed["runs"]] == [str(second.pk), str(first.pk)]
@@ -274,7 +277,7 @@ def test_runs_can_be_listed_and_read(editor, agent, user):
 
 
 def test_the_events_of_a_run_are_paged(editor, agent, user):
-    run = ended(begin(agent, user))
+    run = wait_for_end(start_run(agent, user))
 
     page = editor.get(f"/api/runs/{run.pk}/events?perPage=3").body
     rest = editor.get(f"/api/runs/{run.pk}/events?after=3").body
@@ -310,7 +313,7 @@ def test_an_agent_is_returned_in_the_requested_version(editor, agent):
 
 
 def test_providers_name_the_missing_setting(editor):
-    providers = {each["id"]: each for each in editor.get("/api/agents/providers").body["providers"]}
+    providers = {provider["id"]: provider for provider in editor.get("/api/agents/providers").body["providers"]}
 
     assert providers["demo"]["connected"]
     assert (providers["openai"]["connected"], providers["openai"]["envVar"]) == (False, "OPENAI_API_KEY")

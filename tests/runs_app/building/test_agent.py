@@ -1,4 +1,4 @@
-"""From a configuration to an agent that answers, with less than it names where something is missing."""
+"""Building agents from configurations."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Functions before and after the model: what it sees, and what everybody else sees of it."""
+"""Input and output processors."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ MASK = [{"key": "mask-email"}]
 
 @pytest.fixture
 def thinking():
-    """A provider whose model thinks of an address before it tells it."""
+    """Register a provider whose model emits a thinking part before the text."""
 
     async def speak(messages, info):
         yield {0: DeltaThinkingPart(content="ada@example.org, I believe.")}
@@ -33,7 +33,7 @@ def thinking():
 
 
 def streamed(built):
-    """Every event of an answer."""
+    """Return all events of an answer."""
 
     async def listen():
         async with built.agent.run_stream_events("Whom?", deps=running()) as events:
@@ -60,8 +60,8 @@ def test_readers_get_the_output_of_output_processors(thinking):
     events = streamed(build({"model": thinking, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
 
     assert events[-1].result.output == "Write to [e-mail], please."
-    told = [event.part for event in events if isinstance(event, PartStartEvent)]
-    assert told == [TextPart("Write to [e-mail], please.")]
+    parts = [event.part for event in events if isinstance(event, PartStartEvent)]
+    assert parts == [TextPart("Write to [e-mail], please.")]
 
 
 def test_unprocessed_text_is_not_streamed(thinking):

@@ -1,4 +1,4 @@
-"""What an agent calls: tools, integration tools, workflows and sub-agents."""
+"""Tools, integration tools, workflows and sub-agents of agents."""
 
 import time
 from typing import Any
@@ -20,7 +20,7 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 @pytest.fixture
 def calling(run):
-    """What an agent's tool answers when it is asked for, and whether it did what it should."""
+    """Return a function that calls a tool of an agent and returns its result."""
 
     def call(text, **configuration):
         result = run(build({"name": "Concierge", "model": DEMO, **configuration}), text)
@@ -36,9 +36,9 @@ def test_a_tool_is_called_with_its_arguments(calling):
 
 
 def test_an_integration_tool_is_called(calling):
-    said = calling('Use text_case_upper {"text": "quiet"}', integrationTools=["text_case_upper"])
+    answer = calling('Use text_case_upper {"text": "quiet"}', integrationTools=["text_case_upper"])
 
-    assert said == ("QUIET", "success")
+    assert answer == ("QUIET", "success")
 
 
 def test_a_workflow_is_called(calling):
@@ -48,9 +48,9 @@ def test_a_workflow_is_called(calling):
 
 
 def test_a_sub_agent_is_called(calling):
-    said = calling('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
+    answer = calling('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
 
-    assert said == ("proofreader was asked: Mend this", "success")
+    assert answer == ("proofreader was asked: Mend this", "success")
 
 
 def test_a_stored_sub_agent_has_its_description():
@@ -144,16 +144,16 @@ def test_a_tool_that_needs_approval_is_not_called(calling):
 
 
 @pytest.mark.parametrize(
-    ("returned", "told"),
+    ("returned", "expected"),
     [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]}), ("a\ud800", "a?")],
     ids=["infinity", "bytes", "set", "half a pair"],
 )
-def test_a_tool_result_is_converted_to_json(calling, returned, told):
+def test_a_tool_result_is_converted_to_json(calling, returned, expected):
     @tool("oddity")
     def oddity() -> Any:
         return returned
 
-    assert calling("Use oddity", tools=["oddity"]) == (told, "success")
+    assert calling("Use oddity", tools=["oddity"]) == (expected, "success")
 
 
 def test_a_tool_with_a_too_large_result_fails(calling):

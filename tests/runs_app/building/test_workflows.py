@@ -1,4 +1,4 @@
-"""Workflows that are Celery tasks: a job that a worker does, whose result is kept and told to the model."""
+"""Workflows that run as jobs."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ COUNTED = {"a": 2, "b": 1}
 
 @pytest.fixture
 def worker(monkeypatch):
-    """A worker that takes each job when it is sent, as one does that has nothing else to do."""
+    """Run each job in this process when it is sent."""
     monkeypatch.setattr(runner, "send", lambda job: runner.run_claimed(str(job.pk)))
 
 
@@ -89,12 +89,12 @@ def test_a_worker_process_runs_the_job(served):
 
     with served.client(served.keys["publisher"]) as client:
         client.post("/api/stored/agents", json=agent).raise_for_status()
-        told = client.post(
+        response = client.post(
             "/api/agents/letter-counter/generate",
             json={"messages": 'Use word-frequency {"text": "a b a"}'},
             timeout=60,
         )
 
-    assert told.status_code == 200, told.text
-    assert told.json()["text"].endswith('workflow-word-frequency says {"a":2,"b":1}.')
+    assert response.status_code == 200, response.text
+    assert response.json()["text"].endswith('workflow-word-frequency says {"a":2,"b":1}.')
     assert wait_for_jobs(served, RUN_WORKFLOW)[-1][0] == "done"

@@ -1,4 +1,4 @@
-"""Figures of a run as people read them."""
+"""Formats of durations, prices and tokens."""
 
 from datetime import timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The events of a run become the parts of an answer, in order."""
+"""The parts of an answer, built from the events of a run."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
 def events(*chunks):
-    """Events with these chunks, a second apart; a chunk is its type with its payload."""
+    """Return events with these chunks of type and payload, one second apart."""
     return [
         RunEvent(number=number, data={"type": kind, "payload": payload}, created_at=NOON + timedelta(seconds=number))
         for number, (kind, payload) in enumerate(chunks, 1)
@@ -22,12 +22,12 @@ def transcript(*chunks):
 
 
 def test_text_deltas_become_one_part():
-    found = transcript(
+    result = transcript(
         ("text-start", {"id": "1"}), ("text-delta", {"text": "Good "}), ("text-delta", {"text": "day."})
     )
 
-    assert found.visible_parts == [TextPart("text", "Good day.")]
-    assert found.last_number == 3
+    assert result.visible_parts == [TextPart("text", "Good day.")]
+    assert result.last_number == 3
 
 
 def test_text_without_a_start_event_is_a_part():
@@ -35,14 +35,14 @@ def test_text_without_a_start_event_is_a_part():
 
 
 def test_a_call_is_at_its_position_with_its_result():
-    found = transcript(
+    result = transcript(
         ("text-delta", {"text": "Let me count."}),
         ("tool-call", {"toolCallId": "a", "toolName": "word-count", "args": {"text": "one two"}}),
         ("tool-result", {"toolCallId": "a", "toolName": "word-count", "result": 2}),
         ("text-delta", {"text": "Two."}),
     )
 
-    before, call, after = found.visible_parts
+    before, call, after = result.visible_parts
     assert (before.text, after.text) == ("Let me count.", "Two.")
     assert (call.title, call.noun, call.state, call.result) == ("Word count", "tool", "done", "2")
     assert call.arguments == '{\n  "text": "one two"\n}'
@@ -55,8 +55,8 @@ def test_an_error_result_is_marked():
     by_flag = transcript(called, ("tool-result", {"toolCallId": "a", "result": "No.", "isError": True}))
     by_type = transcript(called, ("tool-error", {"toolCallId": "a", "error": "No."}))
 
-    assert [found.calls["a"].state for found in (by_flag, by_type)] == ["failed", "failed"]
-    assert [found.calls["a"].result for found in (by_flag, by_type)] == ["No.", "No."]
+    assert [result.calls["a"].state for result in (by_flag, by_type)] == ["failed", "failed"]
+    assert [result.calls["a"].result for result in (by_flag, by_type)] == ["No.", "No."]
 
 
 def test_workflows_and_sub_agents_have_their_own_labels():
@@ -70,10 +70,10 @@ def test_a_result_without_its_call_is_omitted():
 
 
 def test_a_huge_value_is_truncated_with_its_length():
-    found = transcript(("tool-call", {"toolCallId": "a", "toolName": "x", "args": {"text": "a" * 30_000}}))
+    result = transcript(("tool-call", {"toolCallId": "a", "toolName": "x", "args": {"text": "a" * 30_000}}))
 
-    assert found.calls["a"].arguments.endswith("characters in total)")
-    assert len(found.calls["a"].arguments) < 20_100
+    assert result.calls["a"].arguments.endswith("characters in total)")
+    assert len(result.calls["a"].arguments) < 20_100
 
 
 def test_time_is_divided_between_queue_model_and_tools():
@@ -90,9 +90,9 @@ def test_time_is_divided_between_queue_model_and_tools():
     )
     run = AgentRun(created_at=NOON, started_at=NOON + timedelta(seconds=1), finished_at=NOON + timedelta(seconds=10))
 
-    found = build_spans(run, happened, Transcript(happened).calls.values())
+    time_spans = build_spans(run, happened, Transcript(happened).calls.values())
 
-    assert [(span.kind, span.label, span.x, span.width, span.duration_text) for span in found] == [
+    assert [(span.kind, span.label, span.x, span.width, span.duration_text) for span in time_spans] == [
         ("wait", "Waiting", 0, 100, "1.0 s"),
         ("wait", "Preparing", 100, 100, "1.0 s"),
         ("model", "Model, step 1", 200, 100, "1.0 s"),

@@ -1,4 +1,4 @@
-"""Why a run failed is said in a sentence, and never with a key in it."""
+"""Messages of failed runs."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -13,7 +13,7 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected"),
     [
         (ValidationError("Choose another one."), "Choose another one."),
         (ai.ModelRateLimitError("gpt-5", "slow down"), "openai/gpt-5 receives too many requests."),
@@ -30,11 +30,11 @@ KEY = "sk-proj-abc123DEF456ghi789JKL012mno345PQR"
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_failure_has_a_message(error, said):
-    told = failure_message(error, MODEL)
+def test_a_failure_has_a_message(error, expected):
+    message = failure_message(error, MODEL)
 
-    assert said in told
-    assert told.endswith((".", "?"))
+    assert expected in message
+    assert message.endswith((".", "?"))
     assert is_expected(error)
 
 
@@ -50,11 +50,11 @@ def test_a_failure_has_a_message(error, said):
     ids=["in the body", "in the message", "a text body", "a header", "masked"],
 )
 def test_a_message_contains_no_key(error):
-    told = failure_message(error, MODEL)
+    message = failure_message(error, MODEL)
 
-    assert KEY not in told
-    assert "abc123" not in told
-    assert "345P" not in told
+    assert KEY not in message
+    assert "abc123" not in message
+    assert "345P" not in message
 
 
 def test_an_internal_error_has_a_generic_message():
@@ -72,11 +72,11 @@ def test_a_message_contains_no_key_that_looks_like_a_word():
     house.set_secret("sesame")
     house.save()
     table.load_table()
-    house.delete()  # what answers now may have begun before
+    house.delete()  # the current answer may have started earlier
     table.load_table()
 
-    told = failure_message(
+    message = failure_message(
         ai.ModelHTTPError(401, "llama", {"error": {"message": "Not valid: Bearer sesame"}}), "house/llama"
     )
 
-    assert told.endswith("Not valid: Bearer …")
+    assert message.endswith("Not valid: Bearer …")

@@ -1,4 +1,4 @@
-"""Only so many runs at once."""
+"""Limits of concurrent runs, steps and tool calls."""
 
 import pytest
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -9,9 +9,9 @@ from runs_app.models import AgentRun
 from runs_app.requests import options
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, LONG, SLOW, begin, ended
+from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def agent():
 def test_the_number_of_runs_per_user_is_limited(agent, settings):
     settings.RUNS_PER_USER = 1
     user = member("editor")
-    run = begin(agent, user, LONG)
+    run = start_run(agent, user, LONG)
     other = AgentFactory(model=DEMO)
 
     answer = Caller(api_key(user)).post(f"/api/agents/{other.pk}/generate", {"messages": "Hello"})
@@ -31,18 +31,18 @@ def test_the_number_of_runs_per_user_is_limited(agent, settings):
     assert answer.body["error"].startswith("You have reached the limit of 1 unfinished runs.")
     assert AgentRun.objects.count() == 1
     start.cancel_run(run)
-    ended(run)
-    assert ended(begin(other, user)).status == "succeeded"
+    wait_for_end(run)
+    assert wait_for_end(start_run(other, user)).status == "succeeded"
 
 
 def test_the_number_of_runs_per_agent_is_limited(agent, settings):
     settings.RUNS_PER_AGENT = 1
-    begin(agent, member("editor"), LONG)
+    start_run(agent, member("editor"), LONG)
 
     with pytest.raises(start.TooManyRuns, match="This agent has reached its limit of 1 unfinished runs"):
-        begin(agent, member("editor"))
+        start_run(agent, member("editor"))
 
-    assert ended(begin(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"
+    assert wait_for_end(start_run(AgentFactory(model=DEMO), member("editor"))).status == "succeeded"
 
 
 def test_the_runs_of_sub_agents_do_not_count(settings):
@@ -50,14 +50,14 @@ def test_the_runs_of_sub_agents_do_not_count(settings):
     AgentFactory(id="helper", model=DEMO)
     agent = AgentFactory(model=DEMO, agents=["helper"])
 
-    run = ended(begin(agent, member("editor"), "Use agent-helper for this"))
+    run = wait_for_end(start_run(agent, member("editor"), "Use agent-helper for this"))
 
     assert (run.status, run.children.get().status) == ("succeeded", "succeeded")
 
 
 @pytest.fixture
 def speaks():
-    """An agent whose model says what a function yields."""
+    """Return an agent whose model yields the texts of a function."""
 
     def agent(words):
         model = FunctionModel(stream_function=words)
@@ -72,9 +72,9 @@ def test_the_number_of_steps_is_limited(speaks, settings):
 
     async def forever(messages, info):
         while True:
-            yield "w" * 100  # one word, of which few tokens are counted
+            yield "w" * 100  # one word of few tokens
 
-    run = ended(begin(speaks(forever), member("editor")))
+    run = wait_for_end(start_run(speaks(forever), member("editor")))
 
     assert (run.status, run.error) == ("failed", "The model produced too much text and was stopped.")
     assert 0 < len(run.output) <= 8500
@@ -86,7 +86,7 @@ def test_the_number_of_tool_calls_is_limited(speaks, monkeypatch):
     async def many(messages, info):
         yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}
 
-    run = ended(begin(speaks(many), member("editor")))
+    run = wait_for_end(start_run(speaks(many), member("editor")))
 
     assert run.status == "failed"
     assert run.error.startswith("The run reached its limit of tool calls")

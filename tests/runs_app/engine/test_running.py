@@ -1,12 +1,12 @@
-"""A run from its start to its end, through the engine of this process."""
+"""Runs in the engine of this process."""
 
 import pytest
 
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO, SLOW, begin, chunks, ended
+from tests.runs import DEMO, SLOW, chunks, start_run, wait_for_end
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def editor():
 def test_a_run_stores_answer_usage_and_times(editor):
     agent = AgentFactory(model=DEMO)
 
-    done = ended(begin(agent, editor))
+    done = wait_for_end(start_run(agent, editor))
 
     assert (done.status, done.finish_reason, done.error) == ("succeeded", "stop", "")
     assert "Hello there" in done.output
@@ -31,7 +31,7 @@ def test_a_run_stores_answer_usage_and_times(editor):
 
 
 def test_the_events_are_numbered_and_contain_the_answer(editor):
-    done = ended(begin(AgentFactory(model=DEMO), editor))
+    done = wait_for_end(start_run(AgentFactory(model=DEMO), editor))
 
     events = list(done.events.all())
 
@@ -49,14 +49,14 @@ def test_the_events_are_numbered_and_contain_the_answer(editor):
 
 
 def test_text_deltas_are_combined_into_one_event(editor):
-    done = ended(begin(AgentFactory(model=DEMO), editor, "word " * 500))
+    done = wait_for_end(start_run(AgentFactory(model=DEMO), editor, "word " * 500))
 
     assert len(done.output.split()) > 500
     assert len(chunks(done, "text-delta")) < 100
 
 
 def test_a_tool_call_and_its_result_are_events(editor):
-    done = ended(begin(AgentFactory(model=DEMO, tools=["word-count"]), editor, "Use word-count on this"))
+    done = wait_for_end(start_run(AgentFactory(model=DEMO, tools=["word-count"]), editor, "Use word-count on this"))
 
     called = done.events.get(type="tool-call").data["payload"]
     came = done.events.get(type="tool-result").data["payload"]
@@ -70,11 +70,11 @@ def test_a_tool_call_and_its_result_are_events(editor):
 
 def test_a_run_uses_the_version_at_its_start(editor):
     agent = AgentFactory(model=SLOW)
-    begun = begin(agent, editor, "one two three four five six")
+    begun = start_run(agent, editor, "one two three four five six")
     agent.name = "Renamed"
     agent.save()
 
-    done = ended(begun)
+    done = wait_for_end(begun)
 
     agent.refresh_from_db()
     assert agent.active_version.version_number == 2
@@ -82,7 +82,7 @@ def test_a_run_uses_the_version_at_its_start(editor):
 
 
 def test_an_agent_that_cannot_be_built_fails_with_a_reason(editor, caplog):
-    done = ended(begin(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
+    done = wait_for_end(start_run(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
 
     assert (done.status, done.finish_reason) == ("failed", "error")
     assert "nobody" in done.error
@@ -96,7 +96,7 @@ def test_an_agent_that_cannot_be_built_fails_with_a_reason(editor, caplog):
 def test_a_run_is_stopped_at_its_timeout(editor, settings):
     settings.RUN_TIMEOUT = 3
 
-    done = ended(begin(AgentFactory(model={**SLOW, "delay": 2}), editor, "one two three"))
+    done = wait_for_end(start_run(AgentFactory(model={**SLOW, "delay": 2}), editor, "one two three"))
 
     assert (done.status, done.error) == ("failed", "The run took longer than 3 seconds and was stopped.")
     assert done.output.startswith("I ")
@@ -105,13 +105,13 @@ def test_a_run_is_stopped_at_its_timeout(editor, settings):
 def test_a_run_is_stopped_at_its_token_limit(editor, settings):
     settings.RUN_MAX_TOKENS = 10
 
-    done = ended(begin(AgentFactory(model=DEMO), editor))
+    done = wait_for_end(start_run(AgentFactory(model=DEMO), editor))
 
     assert done.status == "failed"
     assert done.error.startswith("The run reached its limit of tokens")
 
 
 def test_code_can_start_a_run_without_a_user(db):
-    done = ended(begin(AgentFactory(model=DEMO, owner_id="them"), None))
+    done = wait_for_end(start_run(AgentFactory(model=DEMO, owner_id="them"), None))
 
     assert (done.status, done.requested_by, done.owner_id) == ("succeeded", None, "them")

@@ -1,4 +1,4 @@
-"""A run is stopped, or lost with the process that carried it."""
+"""Cancelled runs and runs of dead processes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -15,10 +15,10 @@ from runs_app.models import AgentRun
 from runs_app.models.run import LEASE_DURATION
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
-from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended, speaks
+from tests.runs import DEMO, LONG, SLOW, chunks, start_run, wait_for_end, wait_for_text
 from tests.served import wait_until
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def agent():
 
 
 def lost(agent, user, **columns):
-    """A run of a process that said nothing for long."""
+    """Return a run with an expired lease."""
     run = AgentRun(agent=agent, agent_key=agent.pk, requested_by=user, configuration={}, input={"messages": []})
     values = {"status": "running", "holder": "elsewhere:1", "lease_until": timezone.now() - timedelta(seconds=1)}
     for name, value in {**values, **columns}.items():
@@ -42,12 +42,12 @@ def lost(agent, user, **columns):
 
 
 def test_a_cancelled_run_keeps_its_output(agent, editor):
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
 
     answer = Caller(api_key(editor)).post(f"/api/runs/{run.pk}/cancel")
 
     assert answer.status_code == 200
-    done = ended(run)
+    done = wait_for_end(run)
     assert (done.status, done.error, done.finish_reason) == ("cancelled", "", "")
     assert done.output == "".join(chunk["payload"]["text"] for chunk in chunks(done, "text-delta")) != ""
     assert chunks(done)[-1]["type"] == "abort"
@@ -56,7 +56,7 @@ def test_a_cancelled_run_keeps_its_output(agent, editor):
 
 def test_generate_reports_that_its_run_was_cancelled(agent, editor):
     caller = Caller(api_key(editor))
-    start.cancel_run(begin(agent, editor, LONG, key="a"))
+    start.cancel_run(start_run(agent, editor, LONG, key="a"))
 
     answer = caller.post("/api/agents/concierge/generate", {"messages": LONG}, Idempotency_Key="a")
 
@@ -64,7 +64,7 @@ def test_generate_reports_that_its_run_was_cancelled(agent, editor):
 
 
 def test_cancelling_a_finished_run_changes_nothing(editor):
-    run = ended(begin(AgentFactory(model=DEMO), editor))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO), editor))
 
     answer = Caller(api_key(editor)).post(f"/api/runs/{run.pk}/cancel")
 
@@ -74,15 +74,15 @@ def test_cancelling_a_finished_run_changes_nothing(editor):
 
 
 def test_a_run_is_cancelled_by_its_row_only(agent, editor):
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
 
     AgentRun.objects.filter(pk=run.pk).update(cancel_requested_at=timezone.now())
 
-    assert ended(run).status == "cancelled"
+    assert wait_for_end(run).status == "cancelled"
 
 
 def test_deleting_an_agent_ends_its_runs(agent, editor):
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
 
     agent.delete()
 
@@ -91,7 +91,7 @@ def test_deleting_an_agent_ends_its_runs(agent, editor):
 
 
 def test_a_stream_reports_that_the_agent_was_deleted(agent, editor):
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
     agent.delete()
 
@@ -112,11 +112,11 @@ def ask(caller):
 def test_generate_reports_that_the_agent_was_deleted(agent, editor):
     caller = Caller(api_key(editor))
     with ThreadPoolExecutor(1) as waiting:
-        asked = waiting.submit(ask, caller)
+        request = waiting.submit(ask, caller)
         wait_until(lambda: AgentRun.objects.filter(events__data__type="text-delta").exists(), 30, "the first words")
         run = AgentRun.objects.get()
         agent.delete()
-        answer = asked.result(30)
+        answer = request.result(30)
 
     assert (answer.status_code, answer.body["code"]) == (404, "not_found")
     assert answer.body["error"] == f"Run {run.pk} was deleted with agent concierge while it answered"
@@ -163,9 +163,9 @@ def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
 
 
 def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    while not leases.end_lost_run(run.pk):  # unless it renewed the lease in between
+    while not leases.end_lost_run(run.pk):  # unless the lease was renewed in between
         AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
     assert get_engine().writer.wait_until_flushed(20)
@@ -185,17 +185,17 @@ def test_a_run_is_started_by_one_process_only(agent, editor):
 
 def test_a_stopping_process_ends_its_runs_with_a_reason(agent, editor, monkeypatch):
     monkeypatch.setattr("runs_app.engine.engine.SHUTDOWN_TIMEOUT", 30)
-    monkeypatch.setattr(notifier, "cancel_run", notifier.cancel_run)  # the new engine replaces it
+    monkeypatch.setattr(notifier, "cancel_run", notifier.cancel_run)  # a new engine replaces it
     ours = Engine()
     monkeypatch.setattr(start, "get_engine", lambda: ours)
-    run = speaks(begin(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG))
 
     ours.stop()
 
     run.refresh_from_db()
     assert (run.status, run.error) == ("failed", leases.LOST_MESSAGE)
     with pytest.raises(start.Unavailable):
-        begin(agent, editor)
+        start_run(agent, editor)
 
 
 def test_lost_runs_are_checked_at_the_documented_interval(settings):

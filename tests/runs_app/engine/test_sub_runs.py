@@ -1,14 +1,14 @@
-"""Agents that ask other agents, each in a run of its own."""
+"""Runs of sub-agents."""
 
 import pytest
 
 from runs_app.engine import start, sub_runs
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO, LONG, SLOW, begin, chunks, ended
+from tests.runs import DEMO, LONG, SLOW, chunks, start_run, wait_for_end
 from tests.served import wait_until
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_sub_agent_answers_in_its_own_run(editor):
     AgentFactory(id="helper", model=DEMO)
     agent = AgentFactory(model=DEMO, agents=["helper"])
 
-    run = ended(begin(agent, editor, "Use agent-helper for this"))
+    run = wait_for_end(start_run(agent, editor, "Use agent-helper for this"))
 
     child = run.children.get()
     assert (child.agent_key, child.status, child.parent_call_id) == ("helper", "succeeded", result(run)["toolCallId"])
@@ -35,7 +35,9 @@ def test_a_sub_agent_answers_in_its_own_run(editor):
 
 
 def test_an_agent_in_code_can_be_a_sub_agent(editor):
-    run = ended(begin(AgentFactory(model=DEMO, agents=["proofreader"]), editor, "Use agent-proofreader for this"))
+    run = wait_for_end(
+        start_run(AgentFactory(model=DEMO, agents=["proofreader"]), editor, "Use agent-proofreader for this")
+    )
 
     assert (run.children.get().target, run.children.get().agent) == ("code", None)
 
@@ -45,7 +47,7 @@ def test_a_sub_agent_runs_its_current_live_version(editor):
     agent = AgentFactory(model=DEMO, agents=["helper"])
     helper.edit({"instructions": "Second."})
 
-    run = ended(begin(agent, editor, "Use agent-helper for this"))
+    run = wait_for_end(start_run(agent, editor, "Use agent-helper for this"))
 
     assert run.children.get().version_number == 2
 
@@ -53,9 +55,9 @@ def test_a_sub_agent_runs_its_current_live_version(editor):
 def test_a_circular_call_is_refused_and_the_agent_answers(editor):
     AgentFactory(id="b", model=DEMO, agents=["a"])
     agent = AgentFactory(id="a", model=DEMO, agents=["b"])
-    asked = "Use agent-b with Use agent-a"
+    prompt = "Use agent-b with Use agent-a"
 
-    run = ended(begin(agent, editor, asked))
+    run = wait_for_end(start_run(agent, editor, prompt))
 
     assert run.status == "succeeded"
     child = run.children.get()
@@ -71,7 +73,7 @@ def test_sub_agents_can_be_nested(editor):
     for level in reversed(range(depth)):
         agent = AgentFactory(id=f"a{level}", model=DEMO, agents=[f"a{level + 1}"])
 
-    run = ended(begin(agent, editor, " with ".join(f"Use agent-a{level}" for level in range(1, depth + 1))))
+    run = wait_for_end(start_run(agent, editor, " with ".join(f"Use agent-a{level}" for level in range(1, depth + 1))))
 
     assert run.status == "succeeded"
     assert AgentRun.objects.filter(status="succeeded").count() == depth + 1
@@ -81,7 +83,7 @@ def test_the_number_of_sub_agent_calls_is_limited(editor, monkeypatch):
     monkeypatch.setattr(sub_runs, "MAX_SUB_RUNS", 0)
     AgentFactory(id="helper", model=DEMO)
 
-    run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
 
     assert "has made 0 sub-agent calls" in result(run)["result"]
 
@@ -89,7 +91,7 @@ def test_the_number_of_sub_agent_calls_is_limited(editor, monkeypatch):
 def test_a_failed_sub_agent_is_reported_and_the_agent_answers(editor):
     AgentFactory(id="helper", model={"provider": "nobody", "name": "nothing"})
 
-    run = ended(begin(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this"))
 
     assert run.status == "succeeded"
     assert run.children.get().status == "failed"
@@ -100,7 +102,7 @@ def test_a_sub_agent_of_another_owner_is_not_found(editor):
     AgentFactory(id="theirs", model=DEMO, owner_id="them")
     agent = AgentFactory(model=DEMO, agents=["theirs"])
 
-    run = ended(begin(agent, editor, "Use agent-theirs for this"))
+    run = wait_for_end(start_run(agent, editor, "Use agent-theirs for this"))
 
     assert (run.status, run.children.count()) == ("succeeded", 0)
     assert [warning["key"] for warning in run.warnings] == ["theirs"]
@@ -108,22 +110,22 @@ def test_a_sub_agent_of_another_owner_is_not_found(editor):
 
 def test_cancelling_a_run_cancels_its_sub_runs(editor):
     AgentFactory(id="helper", model=SLOW)
-    run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
+    run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
     start.cancel_run(run)
 
-    assert ended(run).status == "cancelled"
-    assert ended(run.children.get()).status == "cancelled"
+    assert wait_for_end(run).status == "cancelled"
+    assert wait_for_end(run.children.get()).status == "cancelled"
 
 
 def test_cancelling_a_sub_run_lets_the_agent_answer(editor):
     AgentFactory(id="helper", model=SLOW)
-    run = begin(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
+    run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, f"Use agent-helper with {LONG}")
     wait_until(lambda: run.children.filter(status="running").exists(), 30)
 
     start.cancel_run(run.children.get())
 
-    assert ended(run).status == "succeeded"
+    assert wait_for_end(run).status == "succeeded"
     assert run.children.get().status == "cancelled"
     assert "'helper' was stopped" in result(run)["result"]

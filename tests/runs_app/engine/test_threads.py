@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop."""
+"""Blocking calls in threads beside the event loop."""
 
 import asyncio
 import threading
@@ -39,6 +39,6 @@ def test_a_connection_returns_to_the_pool():
 def test_queries_run_in_a_thread():
     user = UserFactory()
 
-    found = asyncio.run(run_db(type(user).objects.get, pk=user.pk))
+    loaded = asyncio.run(run_db(type(user).objects.get, pk=user.pk))
 
-    assert found == user
+    assert loaded == user

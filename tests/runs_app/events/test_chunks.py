@@ -1,4 +1,4 @@
-"""Whatever a model or a tool says can be stored, and is read as JSON."""
+"""Conversion of arbitrary values to stored JSON."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from runs_app.events.chunks import (
     truncate_value,
 )
 from tests.factories import AgentFactory, member
-from tests.runs import DEMO, begin, chunks, ended
+from tests.runs import DEMO, chunks, start_run, wait_for_end
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Place:
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "stored"),
     [
         ("a\0b", "a\ufffdb"),
         ("a\ud800b", "a?b"),
@@ -57,8 +57,8 @@ class Place:
         "text",
     ],
 )
-def test_a_value_is_converted_to_json_for_both_databases(value, kept):
-    assert to_storable_json(value) == kept
+def test_a_value_is_converted_to_json_for_both_databases(value, stored):
+    assert to_storable_json(value) == stored
 
 
 def test_a_too_deep_value_becomes_a_text():
@@ -90,7 +90,7 @@ def test_the_stream_is_ascii():
     assert encode_chunk("r", build_chunk("text-delta", id="1", text="👋")).isascii()
 
 
-@pytest.mark.usefixtures("engine_at_rest")
+@pytest.mark.usefixtures("idle_engine")
 def test_a_tool_can_return_any_value():
     def oddity(text: str = "") -> dict:
         return {"nul": "a\0b", "nan": float("nan"), "big": 2**80}
@@ -98,7 +98,7 @@ def test_a_tool_can_return_any_value():
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     registry.add(Entry(Kind.TOOL, "oddity", "Oddity", schema=schema, target=oddity))
 
-    run = ended(begin(AgentFactory(model=DEMO, tools=["oddity"]), member("editor"), "Use oddity"))
+    run = wait_for_end(start_run(AgentFactory(model=DEMO, tools=["oddity"]), member("editor"), "Use oddity"))
 
     assert run.status == "succeeded", run.error
     result = chunks(run, "tool-result")[0]["payload"]["result"]

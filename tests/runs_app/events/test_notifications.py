@@ -1,4 +1,4 @@
-"""Readers are woken when there is more, in this process and in others; where nobody tells them, they look."""
+"""Notifications of readers across processes, and polling without them."""
 
 import logging
 import socket
@@ -14,18 +14,18 @@ from tests.served import wait_until
 
 @pytest.fixture
 def pair(valkey):
-    """Two processes, as far as wake-ups know of each other."""
+    """Return two notifiers, as in two processes."""
     pair = RunNotifier(valkey), RunNotifier(valkey)
-    for each in pair:
-        each.start_listening()
-    wait_until(lambda: all(each.is_subscribed for each in pair), 20, "the subscriptions")
+    for notifier in pair:
+        notifier.start_listening()
+    wait_until(lambda: all(notifier.is_subscribed for notifier in pair), 20, "the subscriptions")
     yield pair
-    for each in pair:
-        each.close()
+    for notifier in pair:
+        notifier.close()
 
 
 def say(here, act):
-    """Say it once; again only where Valkey did not take it in its second, as on a machine that stands still."""
+    """Publish a message. Repeat it where Valkey timed out on a busy machine."""
     act()
     while here.retry_at:
         here.retry_at = 0.0
@@ -85,12 +85,12 @@ def test_a_hanging_valkey_delays_nobody():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         alone = RunNotifier(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
-        told = threading.Thread(target=alone.notify, args=[[uuid4()]], daemon=True)
+        thread = threading.Thread(target=alone.notify, args=[[uuid4()]], daemon=True)
 
-        told.start()
-        told.join(20)
+        thread.start()
+        thread.join(20)
 
-        assert not told.is_alive()
+        assert not thread.is_alive()
         assert alone.retry_at > 0
 
 

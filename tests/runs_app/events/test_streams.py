@@ -1,4 +1,4 @@
-"""Who reads a run while it goes on."""
+"""Streams of running runs."""
 
 import pytest
 from django.db import connection
@@ -6,14 +6,14 @@ from django.db import connection
 from runs_app.engine import start
 from runs_app.events import streams
 from tests.factories import AgentFactory, member
-from tests.runs import LONG, SLOW, begin, speaks
+from tests.runs import LONG, SLOW, start_run, wait_for_text
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
 @pytest.fixture
 def run():
-    return speaks(begin(AgentFactory(model=SLOW), member("editor"), LONG))
+    return wait_for_text(start_run(AgentFactory(model=SLOW), member("editor"), LONG))
 
 
 @pytest.mark.postgres_only

@@ -1,4 +1,4 @@
-"""The memory of the last messages of a thread."""
+"""The memory `last-messages`."""
 
 import asyncio
 from uuid import uuid4
@@ -33,11 +33,11 @@ def thread():
     return Thread.objects.create(key="t1", user=UserFactory(), agent_key="concierge")
 
 
-def kept(thread):
-    """What a thread has, as (number, kind, first text)."""
+def stored(thread):
+    """Return the messages of a thread as (number, kind, first text)."""
     messages = ModelMessagesTypeAdapter.validate_python([message.data for message in thread.messages.all()])
     numbers = thread.messages.values_list("number", flat=True)
-    return [(number, each.kind, each.parts[0].content) for number, each in zip(numbers, messages, strict=True)]
+    return [(number, item.kind, item.parts[0].content) for number, item in zip(numbers, messages, strict=True)]
 
 
 def test_an_agent_remembers_the_messages_of_its_thread(ask, thread):
@@ -55,7 +55,7 @@ def test_both_sides_are_stored_in_order(ask, thread):
     ask(built, "One", thread_id=thread.pk)
     ask(built, "Two", thread_id=thread.pk)
 
-    assert kept(thread) == [
+    assert stored(thread) == [
         (1, "request", "One"),
         (2, "response", "I am the demo model 'echo'. You said: One"),
         (3, "request", "Two"),
@@ -84,10 +84,10 @@ def test_the_last_twenty_messages_are_loaded(ask, thread):
     for number in range(12):
         ask(built, f"Message {number}", thread_id=thread.pk)
 
-    said = asyncio.run(answer(built, "Last", thread_id=thread.pk)).all_messages()
+    messages = asyncio.run(answer(built, "Last", thread_id=thread.pk)).all_messages()
 
-    assert len(said) == 20 + 2
-    assert said[0].parts[0].content == "Message 2"
+    assert len(messages) == 20 + 2
+    assert messages[0].parts[0].content == "Message 2"
 
 
 def test_tool_calls_are_stored_with_their_results(ask, thread):
@@ -116,7 +116,7 @@ def test_processors_process_a_message_once(ask, thread):
     answer = ask(built, "Who?", thread_id=thread.pk)
 
     assert "Before that: I am [e-mail]" in answer
-    assert kept(thread)[0] == (1, "request", "I am [e-mail]")
+    assert stored(thread)[0] == (1, "request", "I am [e-mail]")
 
 
 def test_the_sent_history_is_not_stored(ask, thread):
@@ -124,8 +124,8 @@ def test_the_sent_history_is_not_stored(ask, thread):
 
     ask(build(REMEMBERING), "Now", history=history, thread_id=thread.pk)
 
-    assert [text for _, _, text in kept(thread)][0:1] == ["Now"]
-    assert len(kept(thread)) == 2
+    assert [text for _, _, text in stored(thread)][0:1] == ["Now"]
+    assert len(stored(thread)) == 2
 
 
 def test_instructions_are_not_stored(ask, thread):
@@ -150,7 +150,7 @@ def test_a_failed_run_stores_no_messages(thread):
     with pytest.raises(RuntimeError):
         asyncio.run(answer(built, "Hi", thread_id=thread.pk))
 
-    assert kept(thread) == []
+    assert stored(thread) == []
 
 
 def test_the_messages_of_a_run_are_stored_once(thread):
@@ -178,7 +178,7 @@ ANSWER = ModelResponse([TextPart("Rain.")])
 
 
 @pytest.mark.parametrize(
-    ("remembered", "said", "left"),
+    ("remembered", "expected", "left"),
     [
         ([PROMPT, CALL, RESULT, ANSWER], [PROMPT], [PROMPT, CALL, RESULT, ANSWER]),
         ([CALL, RESULT, ANSWER, PROMPT, ANSWER], [PROMPT], [PROMPT, ANSWER]),
@@ -190,5 +190,5 @@ ANSWER = ModelResponse([TextPart("Rain.")])
     ],
     ids=["whole", "cut off", "no prompt", "open call", "call brought along", "result last", "nothing"],
 )
-def test_only_messages_that_providers_accept_are_loaded(remembered, said, left):
-    assert trim_unpaired_calls(remembered, said) == left
+def test_only_messages_that_providers_accept_are_loaded(remembered, expected, left):
+    assert trim_unpaired_calls(remembered, expected) == left

@@ -1,4 +1,4 @@
-"""Where models may listen: at no private address, unless its network is named."""
+"""The policy for addresses of providers."""
 
 import asyncio
 import threading
@@ -79,7 +79,7 @@ def test_a_private_ip_address_is_refused_when_stored(url):
 
 @pytest.fixture
 def port():
-    """A server on the loopback, which says what it was called."""
+    """Start a local server that returns the name it was called by."""
 
     class Named(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -87,8 +87,8 @@ def port():
             self.end_headers()
             self.wfile.write(self.headers["Host"].encode())
 
-        def log_message(self, *said):
-            """Nobody reads along."""
+        def log_message(self, *args):
+            """Suppress the log of requests."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Named) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -97,7 +97,7 @@ def port():
 
 
 def get(url, resolved=None):
-    """Asks over the checked transport; `resolved` is what the name of a host means, time after time."""
+    """Send a request over the checked transport. `resolved` has the addresses of successive name lookups."""
 
     async def ask():
         if resolved is not None:

@@ -1,4 +1,4 @@
-"""The built-in model: it needs no key, says the same to the same, and calls what it is asked to call."""
+"""The demo model."""
 
 import asyncio
 import time
@@ -107,9 +107,9 @@ def test_it_does_not_retry_refused_arguments(run):
     ],
 )
 def test_generated_arguments_match_the_schema(schema, made):
-    wanted = {"type": "object", "properties": {"it": schema, "more": {}}, "required": ["it"]}
+    parameters = {"type": "object", "properties": {"it": schema, "more": {}}, "required": ["it"]}
 
-    assert example_arguments(wanted, "about 12.5 of them") == {"it": made}
+    assert example_arguments(parameters, "about 12.5 of them") == {"it": made}
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_an_invalid_schema_gets_arguments(schema):
 
 
 def test_a_very_long_number_is_no_error():
-    wanted = {"properties": {"it": {"type": "integer"}}, "required": ["it"]}
+    parameters = {"properties": {"it": {"type": "integer"}}, "required": ["it"]}
 
-    assert guess_arguments(wanted, "9" * 400) == {"it": 10**15 - 1}
+    assert guess_arguments(parameters, "9" * 400) == {"it": 10**15 - 1}
 
 
 @pytest.mark.parametrize("text", ['{"a": ', "[1]", 'then {"a": 1}', "nothing"])

@@ -1,4 +1,4 @@
-"""Agents over real HTTP: what providers are sent of the version that ran, and what becomes of their answers."""
+"""Requests to providers and their responses, against a stub server."""
 
 import asyncio
 
@@ -37,47 +37,47 @@ def stored(provider: str, **fields) -> Agent:
     return AgentFactory(id=f"of-{provider}", model=model, **fields)
 
 
-def said(built, text, settings=NO_RETRY):
+def answer_text(built, text, settings=NO_RETRY):
     options = {**model_settings(built.options), **settings}
     return asyncio.run(answer(built, text, settings=options))
 
 
-def told(body, role):
-    """What the messages of one side say."""
+def contents(body, role):
+    """Return the contents of the messages of one role."""
     return [message["content"] for message in body["messages"] if message["role"] == role]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_each_provider_gets_requests_at_its_own_url(provider, stand_in):
+def test_each_provider_gets_requests_at_its_own_url(provider, provider_stub):
     stored(provider)
 
-    result = said(stored_agents.get(f"of-{provider}").build(), "Hello")
+    result = answer_text(stored_agents.get(f"of-{provider}").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.received_requests()] == [PATHS[provider]]
+    assert [request["path"] for request in provider_stub.received_requests()] == [PATHS[provider]]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_request_contains_the_configuration_of_the_version(provider, stand_in):
+def test_a_request_contains_the_configuration_of_the_version(provider, provider_stub):
     agent = stored(provider, instructions="Greet guests.", tools=["word-count"], default_options={"maxTokens": 77})
     agent.edit({"instructions": "Greet guests by name.", "tools": [], "default_options": {}})
 
-    said(stored_agents.get(agent.pk, version_number=1).build(), "Hello")
-    said(stored_agents.get(agent.pk).build(), "Hello")
+    answer_text(stored_agents.get(agent.pk, version_number=1).build(), "Hello")
+    answer_text(stored_agents.get(agent.pk).build(), "Hello")
 
-    first, second = [request["body"] for request in stand_in.received_requests()]
+    first, second = [request["body"] for request in provider_stub.received_requests()]
     assert first["model"] == second["model"] == NAMES[provider]
-    assert (told(first, "system"), told(second, "system")) == (["Greet guests."], ["Greet guests by name."])
-    assert told(first, "user") == ["Hello"]
+    assert (contents(first, "system"), contents(second, "system")) == (["Greet guests."], ["Greet guests by name."])
+    assert contents(first, "user") == ["Hello"]
     assert [tool["function"]["name"] for tool in first["tools"]] == ["word-count"]
     assert not second.get("tools")
     assert first.get("max_tokens") == 77 != second.get("max_tokens")
-    if provider != "openai":  # the stand-in does not tell it of this dialect
+    if provider != "openai":  # the stub server does not report it for this API
         assert first["temperature"] == 0.25
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_answers_are_streamed(provider, stand_in):
+def test_answers_are_streamed(provider, provider_stub):
     stored(provider)
     built = stored_agents.get(f"of-{provider}").build()
 
@@ -89,56 +89,56 @@ def test_answers_are_streamed(provider, stand_in):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_tools_are_called_and_their_results_sent_back(provider, stand_in):
+def test_tools_are_called_and_their_results_sent_back(provider, provider_stub):
     stored(provider, tools=["word-count"])
 
-    result = said(stored_agents.get(f"of-{provider}").build(), "How many words?")
+    result = answer_text(stored_agents.get(f"of-{provider}").build(), "How many words?")
 
     assert result.output == "Three words."
-    _, second = [request["body"] for request in stand_in.received_requests()]
-    (came,) = told(second, "tool")
+    _, second = [request["body"] for request in provider_stub.received_requests()]
+    (came,) = contents(second, "tool")
     assert "3" in str(came)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_rate_limited_request_fails_with_a_message(provider, stand_in):
+def test_a_rate_limited_request_fails_with_a_message(provider, provider_stub):
     stored(provider)
 
     with pytest.raises(ModelRateLimitError, match=r"Slow down\.") as refused:
-        said(stored_agents.get(f"of-{provider}").build(), "You are asked too often")
+        answer_text(stored_agents.get(f"of-{provider}").build(), "You are asked too often")
 
     assert KEY not in str(refused.value) + repr(refused.value)
 
 
-def test_a_rate_limited_request_is_retried(stand_in):
+def test_a_rate_limited_request_is_retried(provider_stub):
     stored("openai")
 
     with pytest.raises(ModelRateLimitError):
-        said(stored_agents.get("of-openai").build(), "You are asked too often", settings={})
+        answer_text(stored_agents.get("of-openai").build(), "You are asked too often", settings={})
 
-    assert len(stand_in.received_requests()) == 3
+    assert len(provider_stub.received_requests()) == 3
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_error_fails_with_a_message(provider, stand_in):
+def test_a_provider_error_fails_with_a_message(provider, provider_stub):
     stored(provider)
 
     with pytest.raises(ModelHTTPError, match="The kitchen is on fire") as refused:
-        said(stored_agents.get(f"of-{provider}").build(), "You are broken")
+        answer_text(stored_agents.get(f"of-{provider}").build(), "You are broken")
 
     assert refused.value.status_code == 500
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_broken_response_fails(provider, stand_in):
+def test_a_broken_response_fails(provider, provider_stub):
     stored(provider)
 
     with pytest.raises(ModelAPIError):
-        said(stored_agents.get(f"of-{provider}").build(), "Please hang up")
+        answer_text(stored_agents.get(f"of-{provider}").build(), "Please hang up")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_slow_response_can_be_cancelled(provider, stand_in):
+def test_a_slow_response_can_be_cancelled(provider, provider_stub):
     stored(provider)
     built = stored_agents.get(f"of-{provider}").build()
 
@@ -150,49 +150,51 @@ def test_a_slow_response_can_be_cancelled(provider, stand_in):
         asyncio.run(impatient())
 
 
-def test_a_key_is_sent_to_its_provider_only(stand_in, settings):
+def test_a_key_is_sent_to_its_provider_only(provider_stub, settings):
     settings.MODEL_KEYS = {"openai": "sk-of-openai", "anthropic": "sk-of-anthropic", "google": "sk-of-google"}
     table.invalidate()
     for provider in ("openai", "anthropic", "google"):
         stored(provider)
-        said(stored_agents.get(f"of-{provider}").build(), "Hello")
+        answer_text(stored_agents.get(f"of-{provider}").build(), "Hello")
 
-    headers = [request["headers"] for request in stand_in.received_requests()]
+    headers = [request["headers"] for request in provider_stub.received_requests()]
 
-    assert ["x-goog-api-key" in each for each in headers] == [False, False, True]
-    assert "sk-of" not in str([request["body"] for request in stand_in.received_requests()])
+    assert ["x-goog-api-key" in header for header in headers] == [False, False, True]
+    assert "sk-of" not in str([request["body"] for request in provider_stub.received_requests()])
 
 
 # --- Servers of one's own
 
 
 @pytest.fixture
-def house(stand_in):
-    """A server that speaks like OpenAI, which staff keep under an alias too, without a key."""
-    return ModelProvider.objects.create(key="house", title="House", base_url=f"{stand_in.url}/v1", aliases=["local"])
+def house(provider_stub):
+    """Store a provider with an OpenAI-compatible server and without a key."""
+    return ModelProvider.objects.create(
+        key="house", title="House", base_url=f"{provider_stub.url}/v1", aliases=["local"]
+    )
 
 
-def test_a_custom_server_gets_the_request(house, stand_in):
+def test_a_custom_server_gets_the_request(house, provider_stub):
     stored("local")
 
-    result = said(stored_agents.get("of-local").build(), "Hello")
+    result = answer_text(stored_agents.get("of-local").build(), "Hello")
 
     assert result.output == "Good evening to you, dear guest."
-    assert [request["path"] for request in stand_in.received_requests()] == ["/v1/chat/completions"]
+    assert [request["path"] for request in provider_stub.received_requests()] == ["/v1/chat/completions"]
 
 
-def test_a_custom_server_gets_chat_completion_requests(house, stand_in):
+def test_a_custom_server_gets_chat_completion_requests(house, provider_stub):
     stored("house", tools=["word-count"], default_options={"maxTokens": 5})
 
-    said(stored_agents.get("of-house").build(), "Hello")
+    answer_text(stored_agents.get("of-house").build(), "Hello")
 
-    (request,) = stand_in.received_requests()
+    (request,) = provider_stub.received_requests()
     assert request["body"]["max_tokens"] == 5
     assert "max_completion_tokens" not in request["body"]
     assert "strict" not in request["body"]["tools"][0]["function"]
 
 
-def test_nothing_is_sent_to_a_private_address(house, stand_in, settings):
+def test_nothing_is_sent_to_a_private_address(house, provider_stub, settings):
     stored("house")
     settings.MODEL_NETWORKS = []
 
@@ -200,16 +202,16 @@ def test_nothing_is_sent_to_a_private_address(house, stand_in, settings):
         stored_agents.get("of-house").build()
 
 
-def test_nothing_is_sent_to_a_name_with_a_private_address(house, stand_in, settings):
+def test_nothing_is_sent_to_a_name_with_a_private_address(house, provider_stub, settings):
     house.base_url = house.base_url.replace("127.0.0.1", "localhost")
     house.save()
     stored("house")
     settings.MODEL_NETWORKS = []
 
     with pytest.raises(RunError, match="'localhost' is not allowed"):
-        said(stored_agents.get("of-house").build(), "Hello")
+        answer_text(stored_agents.get("of-house").build(), "Hello")
 
-    assert stand_in.received_requests() == []
+    assert provider_stub.received_requests() == []
 
 
 def test_an_unreachable_server_is_a_model_error(house):
@@ -218,7 +220,7 @@ def test_an_unreachable_server_is_a_model_error(house):
     stored("house")
 
     with pytest.raises(ModelAPIError):
-        said(stored_agents.get("of-house").build(), "Hello")
+        answer_text(stored_agents.get("of-house").build(), "Hello")
 
 
 def test_the_lock_file_names_no_registry():

@@ -1,4 +1,4 @@
-"""A served copy whose providers are the stand-in: what a caller of the API gets of it."""
+"""Providers of a running copy, seen through the API."""
 
 import json
 
@@ -13,9 +13,9 @@ MODEL = {"provider": "openai", "name": "gpt-4.1"}
 
 
 @pytest.fixture(scope="module")
-def copy(running_stand_in, tmp_path_factory):
-    """A copy whose environment names the stand-in as the address of every provider."""
-    environment = {**running_stand_in.environment, "WEB_WORKERS": "1"}
+def copy(running_provider_stub, tmp_path_factory):
+    """Start a copy that uses the stub server for every provider."""
+    environment = {**running_provider_stub.environment, "WEB_WORKERS": "1"}
     with serving_with_accounts(tmp_path_factory.mktemp("providers") / "var", **environment) as copy:
         yield copy
 
@@ -27,7 +27,7 @@ def key(copy: Served) -> str:
 
 @pytest.fixture
 def agent(copy: Served, key: str):
-    """An agent with two versions, the second live."""
+    """Create an agent with two versions, the second live. Yield the client."""
     body = {"id": "porter", "name": "Porter", "instructions": "Carry bags.", "model": MODEL}
     with copy.client(key) as client:
         client.post("/api/stored/agents", json=body).raise_for_status()
@@ -40,13 +40,13 @@ def ask(client, text, **query):
     return client.post("/api/agents/porter/generate", params=query, json={"messages": text}, timeout=60)
 
 
-def test_each_version_sends_its_own_instructions(agent, running_stand_in):
-    running_stand_in.forget()
+def test_each_version_sends_its_own_instructions(agent, running_provider_stub):
+    running_provider_stub.forget()
 
     answers = [ask(agent, "Hello"), ask(agent, "Hello", versionNumber=1)]
 
     assert [answer.json()["text"] for answer in answers] == ["Good evening to you, dear guest."] * 2
-    systems = [request["body"]["messages"][0]["content"] for request in running_stand_in.received_requests()]
+    systems = [request["body"]["messages"][0]["content"] for request in running_provider_stub.received_requests()]
     assert systems == ["Carry two bags.", "Carry bags."]
 
 
@@ -72,9 +72,9 @@ def test_a_provider_error_is_reported_without_the_key(agent, copy):
 
 
 def test_the_provider_list_shows_which_are_connected(agent):
-    told = agent.get("/api/agents/providers").json()["providers"]
+    providers = agent.get("/api/agents/providers").json()["providers"]
 
-    assert {each["id"]: each["connected"] for each in told} == dict.fromkeys(
+    assert {provider["id"]: provider["connected"] for provider in providers} == dict.fromkeys(
         ("demo", "openai", "anthropic", "google", "mistral"), True
     )
-    assert KEY not in json.dumps(told)
+    assert KEY not in json.dumps(providers)

@@ -1,4 +1,4 @@
-"""Providers that staff keep are as good as registered ones: nobody is warned of them, and the editor offers them."""
+"""Stored providers in warnings and in the editor."""
 
 import pytest
 from django.urls import reverse
@@ -24,7 +24,7 @@ def house():
 
 @pytest.fixture
 def warned(client):
-    """What the API warns of."""
+    """Return the warnings of the API."""
     secret = api_key(member(Role.EDITOR))
 
     def ask(agent):

@@ -1,4 +1,4 @@
-"""Who offers models, and what is missing where one cannot be used."""
+"""The table of providers: built-in, stored and registered."""
 
 import pytest
 from django.db import connection
@@ -23,17 +23,17 @@ def keep(**fields):
     return row
 
 
-def found(name):
+def provider_named(name):
     return table.get_table().find(name)
 
 
 def test_the_demo_provider_needs_no_key():
-    assert found("demo").is_available
+    assert provider_named("demo").is_available
 
 
 @pytest.mark.parametrize("key", ["openai", "anthropic", "google", "mistral"])
 def test_a_built_in_provider_without_a_key_names_its_setting(key):
-    provider = found(key)
+    provider = provider_named(key)
 
     assert not provider.is_available
     assert provider.missing_setting == f"{key.upper()}_API_KEY"
@@ -43,7 +43,7 @@ def test_a_built_in_provider_without_a_key_names_its_setting(key):
 def test_a_key_in_the_environment_enables_its_provider(settings):
     settings.MODEL_KEYS = {"openai": SECRET}
 
-    provider = found("openai")
+    provider = provider_named("openai")
 
     assert provider.is_available
     assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
@@ -52,38 +52,40 @@ def test_a_key_in_the_environment_enables_its_provider(settings):
 def test_a_key_invalid_in_a_header_is_not_used(settings):
     settings.MODEL_KEYS = {"openai": f"{SECRET} twice", "anthropic": f" {SECRET}\n"}
 
-    assert found("openai").reason.startswith("The API key of OpenAI contains invalid characters. Set OPENAI_API_KEY")
-    assert found("openai").secret == ""
-    assert found("anthropic").secret == SECRET
+    assert provider_named("openai").reason.startswith(
+        "The API key of OpenAI contains invalid characters. Set OPENAI_API_KEY"
+    )
+    assert provider_named("openai").secret == ""
+    assert provider_named("anthropic").secret == SECRET
 
 
 def test_the_environment_sets_the_base_url(settings):
     settings.MODEL_URLS = {"mistral": "https://gateway.example.org/v1"}
 
-    assert found("mistral").base_url == "https://gateway.example.org/v1"
+    assert provider_named("mistral").base_url == "https://gateway.example.org/v1"
 
 
 def test_staff_can_store_providers():
     keep(secret=SECRET, aliases=["local"], names=["llama"])
 
-    provider = found("house")
+    provider = provider_named("house")
 
     assert provider.is_available
     assert (provider.secret, provider.names, provider.source) == (SECRET, ("llama",), "staff")
-    assert found("local") == provider
+    assert provider_named("local") == provider
 
 
 def test_a_custom_server_needs_no_key():
     keep()
 
-    assert found("house").is_available
+    assert provider_named("house").is_available
 
 
 def test_a_stored_provider_replaces_a_built_in_one(settings):
     settings.MODEL_KEYS = {"openai": "the environment's"}
     keep(key="openai", dialect="openai", base_url="", secret=SECRET)
 
-    provider = found("openai")
+    provider = provider_named("openai")
 
     assert (provider.secret, provider.base_url) == (SECRET, "https://api.openai.com/v1")
 
@@ -99,7 +101,7 @@ def test_a_stored_provider_replaces_a_built_in_one(settings):
 def test_a_stored_provider_names_what_is_missing(fields, reason):
     keep(**fields)
 
-    assert found("house").reason == reason
+    assert provider_named("house").reason == reason
 
 
 def test_a_stored_key_is_encrypted():
@@ -110,7 +112,7 @@ def test_a_stored_key_is_encrypted():
         stored = str(cursor.fetchall())
 
     assert SECRET not in stored
-    assert SECRET not in repr(found("house")) + repr(vars(row))
+    assert SECRET not in repr(provider_named("house")) + repr(vars(row))
 
 
 def test_a_key_cannot_be_decrypted_with_another_secret(settings):
@@ -118,7 +120,7 @@ def test_a_key_cannot_be_decrypted_with_another_secret(settings):
     settings.PROVIDER_KEY_SECRET = "another"
     table.invalidate()
 
-    provider = found("house")
+    provider = provider_named("house")
 
     assert provider.secret == ""
     assert provider.missing_setting == "PROVIDER_KEY_SECRET"
@@ -142,13 +144,13 @@ def test_every_change_creates_another_revision():
 def test_code_can_register_a_provider():
     registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic", target=lambda name, choice: name))
 
-    assert found("attic").is_available
+    assert provider_named("attic").is_available
 
 
 def test_registering_a_provider_without_models_is_an_error():
     registry.add(Entry(Kind.MODEL_PROVIDER, "attic", "Attic"))
 
-    assert found("attic").reason == "Attic was registered without a target. Register it with one."
+    assert provider_named("attic").reason == "Attic was registered without a target. Register it with one."
 
 
 @pytest.mark.parametrize(

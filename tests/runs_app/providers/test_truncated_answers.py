@@ -1,4 +1,4 @@
-"""An answer that ends without a word of why was cut off: nothing in between shall take it for a whole one."""
+"""Answers without a finish reason, which are truncated."""
 
 import json
 import threading
@@ -10,21 +10,21 @@ import pytest
 from runs_app.providers import table
 from tests.factories import AgentFactory, member
 from tests.provider_stub.server import KEY, PROVIDERS
-from tests.runs import begin, chunks, ended
+from tests.runs import chunks, start_run, wait_for_end
 from tests.runs_app.providers.test_requests import NAMES
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 HALF = "Half of an"
 
 
-def delta(said, why=None):
+def delta(text, why=None):
     return {
         "id": "1",
         "object": "chat.completion.chunk",
         "created": 1,
         "model": "any",
-        "choices": [{"index": 0, "delta": said, "finish_reason": why}],
+        "choices": [{"index": 0, "delta": text, "finish_reason": why}],
     }
 
 
@@ -32,7 +32,7 @@ MESSAGE = {"id": "1", "type": "message", "role": "assistant", "content": [], "mo
 RESPONSE = {"id": "1", "object": "response", "created_at": 1, "model": "any", "output": [], "status": "in_progress"}
 ITEM = {"id": "2", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
 PART = {"output_index": 0, "content_index": 0, "item_id": "2"}
-# What each dialect says of an answer until somebody hangs up.
+# The events of each API until the connection closes.
 STREAMS = {
     "responses": [
         {
@@ -54,7 +54,7 @@ STREAMS = {
 
 
 class HangsUp(BaseHTTPRequestHandler):
-    """Every provider, in the middle of an answer."""
+    """A server that closes the connection in the middle of an answer."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -72,7 +72,7 @@ class HangsUp(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hanging_up(settings):
-    """A server that stands in for every provider; what it says may be changed."""
+    """Start a server for every provider, whose events can be changed."""
     with ThreadingHTTPServer(("127.0.0.1", 0), HangsUp) as server:
         server.streams = dict(STREAMS)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -86,14 +86,14 @@ def hanging_up(settings):
     table.invalidate()
 
 
-def asked(provider, **fields):
+def request_fields(provider, **fields):
     agent = AgentFactory(model={"provider": provider, "name": NAMES[provider]}, **fields)
-    return ended(begin(agent, member("editor")))
+    return wait_for_end(start_run(agent, member("editor")))
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
 def test_a_truncated_answer_is_an_error(provider, hanging_up):
-    run = asked(provider)
+    run = request_fields(provider)
 
     assert (run.status, run.output) == ("failed", HALF)
     assert run.error == "The answer of the model was cut off. Try again."
@@ -101,11 +101,11 @@ def test_a_truncated_answer_is_an_error(provider, hanging_up):
 
 
 def test_output_processors_do_not_hide_a_truncated_answer(hanging_up):
-    assert asked("openai", output_processors=[{"key": "trim"}]).status == "failed"
+    assert request_fields("openai", output_processors=[{"key": "trim"}]).status == "failed"
 
 
 def test_a_server_without_finish_reasons_is_accepted(hanging_up):
-    run = asked("mistral")
+    run = request_fields("mistral")
 
     assert (run.status, run.finish_reason, run.output) == ("succeeded", "unknown", HALF)
     assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "unknown"
@@ -113,10 +113,10 @@ def test_a_server_without_finish_reasons_is_accepted(hanging_up):
 
 def test_the_finish_reason_of_a_server_is_used(hanging_up):
     hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "eos")]
-    other = asked("mistral")
+    other = request_fields("mistral")
     hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "stop")]
 
-    assert (asked("mistral").finish_reason, other.finish_reason) == ("stop", "stop")
+    assert (request_fields("mistral").finish_reason, other.finish_reason) == ("stop", "stop")
 
 
 def test_a_truncated_answer_calls_no_tool(hanging_up):
@@ -127,7 +127,7 @@ def test_a_truncated_answer_calls_no_tool(hanging_up):
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"text"'}},
     ]
 
-    run = asked("anthropic", tools=["word-count"])
+    run = request_fields("anthropic", tools=["word-count"])
 
     assert run.status == "failed"
     assert chunks(run, "tool-call", "tool-result") == []

@@ -1,4 +1,4 @@
-"""The messages that a caller sends, in all forms that callers have."""
+"""Parsing of the messages of a request."""
 
 import pytest
 

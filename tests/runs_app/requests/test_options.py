@@ -1,4 +1,4 @@
-"""The options of a call, and those that an agent has by default."""
+"""Options of requests and default options of agents."""
 
 import pytest
 

@@ -16,7 +16,7 @@ __all__ = ["agent", "ann", "editor", "publisher", "viewer"]
 
 @pytest.fixture
 def agent(db: None) -> Agent:
-    """An agent with three versions: the second is live, the third a draft."""
+    """Return an agent with three versions: the second is live, the third a draft."""
     agent = AgentFactory()
     agent.edit({"instructions": "Greet guests warmly."})
     with change(publish=False):
@@ -26,7 +26,7 @@ def agent(db: None) -> Agent:
 
 @pytest.fixture
 def ann(db: None) -> Any:
-    """An editor of the shared space."""
+    """Return an editor of the shared space."""
     return member("editor", username="ann")
 
 
@@ -35,6 +35,6 @@ def editor(ann: Any) -> Client:
     return browser(ann)
 
 
-def words(answer: Any) -> str:
-    """What a page says, without its marks."""
+def page_text(answer: Any) -> str:
+    """Return the text of a page without tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))

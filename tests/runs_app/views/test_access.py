@@ -1,4 +1,4 @@
-"""What is not yours does not exist, and nothing is started by following a link or from elsewhere."""
+"""Access to pages of runs."""
 
 import pytest
 from django.test import Client
@@ -12,16 +12,16 @@ from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
 
 POST_ONLY = {"stop", "arrange", "run", "save_input", "forget_input"}
-OPEN_TO_ALL = {"list"}  # it shows everybody their own
+OPEN_TO_ALL = {"list"}  # it shows every user the own runs
 EVERY = [pattern.name for pattern in urlpatterns]
 
 
 @pytest.fixture
 def theirs(db):
-    """A run of an agent of others, and an input that they keep."""
+    """Return a run and a saved input of another owner."""
     run = RunFactory(agent=AgentFactory(owner_id="newsroom"), open=True)
-    kept = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
-    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": kept.pk}
+    saved_input = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
+    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": saved_input.pk}
 
 
 def address(name, known):

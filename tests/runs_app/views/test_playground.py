@@ -1,4 +1,4 @@
-"""Try it: which columns stand there, what is asked in each, and why something cannot run."""
+"""The playground: columns, messages, conversations and errors."""
 
 import json
 import uuid
@@ -11,9 +11,9 @@ from agents_app.models import Agent
 from agents_app.registry import Kind, registry
 from runs_app.models import AgentRun, ModelProvider, Thread
 from tests.factories import AgentFactory, member
-from tests.page_client import browser, typed
+from tests.page_client import browser, editor_form
 from tests.runs_app.factories import RunFactory
-from tests.runs_app.views.conftest import words
+from tests.runs_app.views.conftest import page_text
 
 
 def address(agent, name="try_it"):
@@ -30,9 +30,9 @@ def ask(client, agent, *choices, message="Hello", runs=(), htmx=False, **more):
 
 
 def unsaved(agent, **changed):
-    """What the page sends of the editor's text: the form as one field, and on which version it was begun."""
+    """Return the unsaved form of the editor as the playground sends it, with its base version."""
     form = QueryDict(mutable=True)
-    for name, value in typed(agent, **changed).items():
+    for name, value in editor_form(agent, **changed).items():
         form.setlist(name, value if isinstance(value, list) else [value])
     del form["head"], form["live"]
     return {"unsaved": form.urlencode(), "unsaved_base": str(agent.head_version.version_number)}
@@ -51,15 +51,15 @@ def test_the_url_names_up_to_three_columns(editor, agent):
     assert labels(editor.get(f"{address(agent)}?columns=v1,v2,v3,live")) == ["v1", "v2", "v3"]
 
 
-@pytest.mark.parametrize("asked", ["", "nonsense", "v0", "v-1", "v99999999999", "v²", "<b>,;"])
-def test_invalid_columns_are_omitted(editor, agent, asked):
-    assert labels(editor.get(address(agent), {"columns": asked})) == ["live (v2)", "draft (v3)"]
+@pytest.mark.parametrize("columns", ["", "nonsense", "v0", "v-1", "v99999999999", "v²", "<b>,;"])
+def test_invalid_columns_are_omitted(editor, agent, columns):
+    assert labels(editor.get(address(agent), {"columns": columns})) == ["live (v2)", "draft (v3)"]
 
 
 def test_a_deleted_version_is_reported_and_the_others_run(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=v99,live")
 
-    assert "There is no v99 of this agent, or it is not kept any more." in words(answer)
+    assert "There is no v99 of this agent, or it is not kept any more." in page_text(answer)
     assert answer.context["reasons"] == []
 
 
@@ -107,9 +107,9 @@ def test_every_column_runs_its_own_version_with_the_same_message(editor, ann, ag
 
 
 def test_the_next_page_shows_each_run_with_a_link(editor, agent):
-    shown = words(editor.get(ask(editor, agent, "live", "v1").headers["Location"]))
+    text = page_text(editor.get(ask(editor, agent, "live", "v1").headers["Location"]))
 
-    assert shown.count("Still running. Refresh to see more.") == 2
+    assert text.count("Still running. Refresh to see more.") == 2
 
 
 def test_htmx_gets_the_columns_and_their_url(editor, agent):
@@ -126,7 +126,7 @@ def test_no_run_starts_without_a_message(editor, agent, message):
     answer = ask(editor, agent, message=message)
 
     assert answer.status_code == 422
-    assert "Enter a message." in words(answer)
+    assert "Enter a message." in page_text(answer)
     assert not AgentRun.objects.exists()
 
 
@@ -136,7 +136,7 @@ def test_a_too_long_message_is_refused_with_the_limit(editor, agent, settings):
     answer = ask(editor, agent, message="a" * 2000)
 
     assert answer.status_code == 422
-    assert "A message must not exceed 1 KB." in words(answer)
+    assert "A message must not exceed 1 KB." in page_text(answer)
 
 
 def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):
@@ -145,7 +145,7 @@ def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):
     answer = ask(editor, agent, "live", "v1", htmx=True)
 
     assert AgentRun.objects.count() == 1
-    assert "It did not run. You have reached the limit of 1 unfinished runs." in words(answer)
+    assert "It did not run. You have reached the limit of 1 unfinished runs." in page_text(answer)
 
 
 def test_line_ends_are_normalized(editor, agent):
@@ -173,14 +173,14 @@ def test_unsaved_text_includes_newer_saves_of_others(editor, agent):
 
     ask(editor, agent, "unsaved", **sent)
 
-    said = AgentRun.objects.get().configuration
-    assert (said["instructions"], said["description"]) == ("Be brief.", "Saved meanwhile.")
+    configuration = AgentRun.objects.get().configuration
+    assert (configuration["instructions"], configuration["description"]) == ("Be brief.", "Saved meanwhile.")
 
 
 def test_the_unsaved_column_is_empty_without_unsaved_text(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=unsaved")
 
-    assert "This browser keeps no unsaved text of the agent." in words(answer)
+    assert "This browser keeps no unsaved text of the agent." in page_text(answer)
     ask(editor, agent, "unsaved")
     assert not AgentRun.objects.exists()
 
@@ -188,7 +188,7 @@ def test_the_unsaved_column_is_empty_without_unsaved_text(editor, agent):
 def test_invalid_unsaved_text_names_the_field(editor, agent):
     answer = ask(editor, agent, "unsaved", htmx=True, **unsaved(agent, metadata="{nonsense"))
 
-    assert "The unsaved text cannot run. Metadata:" in words(answer)
+    assert "The unsaved text cannot run. Metadata:" in page_text(answer)
     assert not AgentRun.objects.exists()
 
 
@@ -197,7 +197,7 @@ def test_malformed_unsaved_text_is_an_error_in_its_column(editor, agent, sent):
     answer = ask(editor, agent, "unsaved", htmx=True, unsaved=sent, unsaved_base="x")
 
     assert answer.status_code == 200
-    assert "Cannot run." in words(answer)
+    assert "Cannot run." in page_text(answer)
 
 
 # --- what cannot run says why
@@ -217,7 +217,7 @@ def test_viewers_see_why_they_cannot_run(agent):
 
 @pytest.fixture
 def keyless(settings):
-    """An agent whose provider has no key."""
+    """Return an agent whose provider has no key."""
     settings.MODEL_KEYS = {}
     return AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
 
@@ -229,8 +229,8 @@ def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, k
     assert (
         "The built-in demo model answers here. "
         "OpenAI has no API key. Set OPENAI_API_KEY or add one under Model providers."
-    ) in words(answer)
-    assert "demo/echo Demo model" in words(answer)
+    ) in page_text(answer)
+    assert "demo/echo Demo model" in page_text(answer)
 
 
 def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
@@ -239,8 +239,8 @@ def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
     run = AgentRun.objects.get()
     assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
     assert (run.target, run.version_number) == ("version", 1)
-    shown = words(editor.get(reverse("runs:view", args=[run.pk])))
-    assert "It replaced openai/gpt-6-luna, which is not available." in shown
+    text = page_text(editor.get(reverse("runs:view", args=[run.pk])))
+    assert "It replaced openai/gpt-6-luna, which is not available." in text
 
 
 def test_without_the_demo_model_nothing_runs(editor, keyless):
@@ -250,7 +250,7 @@ def test_without_the_demo_model_nothing_runs(editor, keyless):
 
     sentence = "OpenAI has no API key. Set OPENAI_API_KEY or add one under Model providers."
     assert answer.context["reasons"] == [sentence]
-    assert f"Cannot run. {sentence}" in words(answer)
+    assert f"Cannot run. {sentence}" in page_text(answer)
 
 
 def test_each_reason_is_listed_once(db):
@@ -268,7 +268,9 @@ def test_each_reason_is_listed_once(db):
 def test_an_unknown_provider_is_reported(editor):
     agent = AgentFactory(model={"provider": "nobody", "name": "a"})
 
-    assert "Unknown model provider &#x27;nobody&#x27;. Choose one in the editor." in words(editor.get(address(agent)))
+    assert "Unknown model provider &#x27;nobody&#x27;. Choose one in the editor." in page_text(
+        editor.get(address(agent))
+    )
 
 
 def test_a_column_that_cannot_run_does_not_affect_others(editor):
@@ -285,12 +287,12 @@ def test_broken_references_are_warnings(editor):
 
     answer = editor.get(address(agent))
 
-    assert "No tool is registered as &#x27;gone&#x27;. It runs without it." in words(answer)
+    assert "No tool is registered as &#x27;gone&#x27;. It runs without it." in page_text(answer)
     assert answer.context["reasons"] == []
 
 
 def test_the_demo_model_is_labelled(editor, agent):
-    assert "The built-in demo model will answer here." in words(editor.get(address(agent)))
+    assert "The built-in demo model will answer here." in page_text(editor.get(address(agent)))
 
 
 # --- what was said before
@@ -299,10 +301,10 @@ def test_the_demo_model_is_labelled(editor, agent):
 def test_a_result_names_its_own_version(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, output="The porter.")
 
-    shown = editor.get(f"{address(agent)}?columns=v1&runs={run.pk}")
+    response = editor.get(f"{address(agent)}?columns=v1&runs={run.pk}")
 
-    assert labels(shown) == ["v1"]
-    assert "v2 demo/echo Demo model The porter." in words(shown)
+    assert labels(response) == ["v1"]
+    assert "v2 demo/echo Demo model The porter." in page_text(response)
 
 
 def test_runs_of_other_users_and_agents_are_not_shown(editor, ann, agent):
@@ -311,12 +313,12 @@ def test_runs_of_other_users_and_agents_are_not_shown(editor, ann, agent):
 
     for run_id in (other.pk, theirs.pk, uuid.uuid4(), "nonsense"):
         answer = editor.get(f"{address(agent)}?columns=live&runs={run_id}")
-        assert "Good day." not in words(answer)
+        assert "Good day." not in page_text(answer)
         assert str(run_id) not in answer.content.decode()
 
 
 def test_the_message_stays_in_the_field(editor, ann, agent):
-    run = RunFactory(agent=agent, requested_by=ann, asked="Who are you?")
+    run = RunFactory(agent=agent, requested_by=ann, prompt="Who are you?")
 
     answer = editor.get(f"{address(agent)}?columns=live&runs={run.pk}")
 
@@ -339,9 +341,9 @@ def test_an_agent_with_memory_continues_its_thread(editor, ann, remembering):
 
     second = AgentRun.objects.order_by("pk").last()
     assert second.thread == first.thread
-    shown = words(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
-    assert shown.index("I am Ann.") < shown.index("Who am I?")
-    assert "Goes on with the conversation." in shown
+    text = page_text(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
+    assert text.index("I am Ann.") < text.index("Who am I?")
+    assert "Goes on with the conversation." in text
 
 
 def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
@@ -349,7 +351,7 @@ def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
 
     answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
 
-    assert "It did not run. It is still answering. Wait for it, or stop it." in words(answer)
+    assert "It did not run. It is still answering. Wait for it, or stop it." in page_text(answer)
     assert json.loads(answer.headers["HX-Trigger"])["runs-started"]["clear"] is False
     assert AgentRun.objects.count() == 1
 
@@ -372,7 +374,7 @@ def test_a_new_conversation_can_be_started(editor, remembering):
     fresh = editor.post(address(remembering, "arrange"), {"column": ["live"], "run": [first.pk], "act": "fresh"})
     ask(editor, remembering)
 
-    assert "Goes on with the conversation." not in words(fresh)
+    assert "Goes on with the conversation." not in page_text(fresh)
     assert Thread.objects.count() == 2
 
 
@@ -398,10 +400,10 @@ def test_an_agent_without_memory_starts_a_new_conversation_each_time(editor, age
 
 
 def test_continuing_a_conversation_clears_the_field(editor, remembering, agent):
-    told = json.loads(ask(editor, remembering, htmx=True).headers["HX-Trigger"])
+    events = json.loads(ask(editor, remembering, htmx=True).headers["HX-Trigger"])
     other = json.loads(ask(editor, agent, htmx=True).headers["HX-Trigger"])
 
-    assert told["runs-started"]["clear"] is True
+    assert events["runs-started"]["clear"] is True
     assert other["runs-started"]["clear"] is False
 
 

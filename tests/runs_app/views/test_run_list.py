@@ -1,4 +1,4 @@
-"""The list of runs: whose it shows, and what narrows it."""
+"""The list of runs and its filters."""
 
 import pytest
 from django.db import connection
@@ -8,7 +8,7 @@ from django.urls import reverse
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
-from tests.runs_app.views.conftest import words
+from tests.runs_app.views.conftest import page_text
 
 LIST = reverse("runs:list")
 
@@ -18,22 +18,22 @@ def questions(answer):
 
 
 def test_editors_see_their_own_runs_and_publishers_see_all(editor, ann, agent):
-    RunFactory(agent=agent, requested_by=ann, asked="Mine")
-    RunFactory(agent=agent, asked="Theirs")
+    RunFactory(agent=agent, requested_by=ann, prompt="Mine")
+    RunFactory(agent=agent, prompt="Theirs")
 
     assert questions(editor.get(LIST)) == ["Mine"]
     assert sorted(questions(browser(member("publisher")).get(LIST))) == ["Mine", "Theirs"]
 
 
 def test_a_row_shows_version_and_usage(editor, ann, agent):
-    RunFactory(agent=agent, requested_by=ann, asked="Hello", is_demo=False, cost="0.00213")
+    RunFactory(agent=agent, requested_by=ann, prompt="Hello", is_demo=False, cost="0.00213")
 
-    assert "Hello Concierge v2 Succeeded 2.3 s 15 $0.0021" in words(editor.get(LIST))
+    assert "Hello Concierge v2 Succeeded 2.3 s 15 $0.0021" in page_text(editor.get(LIST))
 
 
 def test_sub_runs_are_not_listed(editor, ann, agent):
-    run = RunFactory(agent=agent, requested_by=ann, asked="Mine")
-    RunFactory(agent=agent, requested_by=ann, asked="Inner", parent=run)
+    run = RunFactory(agent=agent, requested_by=ann, prompt="Mine")
+    RunFactory(agent=agent, requested_by=ann, prompt="Inner", parent=run)
 
     assert questions(editor.get(LIST)) == ["Mine"]
 
@@ -51,10 +51,10 @@ def test_sub_runs_are_not_listed(editor, ann, agent):
 )
 def test_runs_are_filtered(ann, agent, query, left):
     publisher = member("publisher")
-    RunFactory(agent=AgentFactory(id="other"), requested_by=publisher, version_number=7, asked="Other")
-    RunFactory(agent=agent, requested_by=publisher, version_number=1, asked="Old")
-    RunFactory(agent=agent, requested_by=publisher, status="failed", asked="Failed")
-    RunFactory(agent=agent, requested_by=ann, asked="Theirs")
+    RunFactory(agent=AgentFactory(id="other"), requested_by=publisher, version_number=7, prompt="Other")
+    RunFactory(agent=agent, requested_by=publisher, version_number=1, prompt="Old")
+    RunFactory(agent=agent, requested_by=publisher, status="failed", prompt="Failed")
+    RunFactory(agent=agent, requested_by=ann, prompt="Theirs")
 
     assert sorted(questions(browser(publisher).get(f"{LIST}?{query}"))) == left
 
@@ -66,7 +66,7 @@ def test_a_filter_is_a_chip_that_can_be_removed(editor, ann, agent):
 
     assert [(chip.name, chip.value) for chip in listing.chips] == [("Agent", agent.pk), ("Version", "v2")]
     assert listing.chips[1].without == f"?agent={agent.pk}"
-    assert listing.chips[0].without == "?"  # a version means nothing without its agent
+    assert listing.chips[0].without == "?"  # a version number needs its agent
 
 
 def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
@@ -79,8 +79,8 @@ def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
 
 
 def test_an_empty_list_differs_from_no_match(editor):
-    assert "No runs yet" in words(editor.get(LIST))
-    assert "No run matches" in words(editor.get(f"{LIST}?status=failed"))
+    assert "No runs yet" in page_text(editor.get(LIST))
+    assert "No run matches" in page_text(editor.get(f"{LIST}?status=failed"))
 
 
 def test_the_number_of_queries_is_constant(editor, ann, agent):
@@ -97,8 +97,8 @@ def test_the_number_of_queries_is_constant(editor, ann, agent):
 
 
 def test_a_row_shows_the_last_user_message(editor, ann, agent):
-    said = [{"role": "user", "content": [{"type": "text", "text": each}]} for each in ("First" * 100, "Last")]
-    RunFactory(agent=agent, requested_by=ann, input={"messages": said})
+    messages = [{"role": "user", "content": [{"type": "text", "text": text}]} for text in ("First" * 100, "Last")]
+    RunFactory(agent=agent, requested_by=ann, input={"messages": messages})
 
     (question,) = questions(editor.get(LIST))
 

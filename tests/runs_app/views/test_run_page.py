@@ -1,4 +1,4 @@
-"""The page of a run: what was asked, what came of it, where the time went, and what the agent was then."""
+"""The page of a run."""
 
 from django.urls import reverse
 
@@ -8,7 +8,7 @@ from runs_app.models import AgentRun, Score, Thread
 from tests.factories import member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
-from tests.runs_app.views.conftest import words
+from tests.runs_app.views.conftest import page_text
 
 CALL = ("tool-call", {"toolCallId": "a", "toolName": "word-count", "args": {"text": "one two"}})
 RESULT = ("tool-result", {"toolCallId": "a", "toolName": "word-count", "result": 2})
@@ -19,19 +19,19 @@ def page(client, run, name="view"):
 
 
 def test_it_shows_input_answer_and_usage(editor, ann, agent):
-    run = RunFactory(agent=agent, requested_by=ann, asked="Who are you?", output="The porter.")
+    run = RunFactory(agent=agent, requested_by=ann, prompt="Who are you?", output="The porter.")
 
-    shown = words(page(editor, run))
+    text = page_text(page(editor, run))
 
-    assert "Run of Concierge" in shown
-    assert "Who are you?" in shown
-    assert "The porter." in shown
-    assert "Tokens in 12 Tokens out 3" in shown
-    assert "Time 2.3 s" in shown
+    assert "Run of Concierge" in text
+    assert "Who are you?" in text
+    assert "The porter." in text
+    assert "Tokens in 12 Tokens out 3" in text
+    assert "Time 2.3 s" in text
 
 
 def test_it_labels_the_demo_model(editor, ann, agent):
-    assert "The built-in demo model answered." in words(page(editor, RunFactory(agent=agent, requested_by=ann)))
+    assert "The built-in demo model answered." in page_text(page(editor, RunFactory(agent=agent, requested_by=ann)))
 
 
 def test_the_answer_is_escaped(editor, ann, agent):
@@ -41,7 +41,7 @@ def test_the_answer_is_escaped(editor, ann, agent):
         ("text-delta", {"text": evil}),
     ]
     run = RunFactory(
-        agent=agent, requested_by=ann, asked=evil, output=evil, error=evil, status="failed", chunks=called
+        agent=agent, requested_by=ann, prompt=evil, output=evil, error=evil, status="failed", chunks=called
     )
 
     assert evil not in page(editor, run).content.decode()
@@ -54,7 +54,7 @@ def test_calls_are_folded_and_have_time_bars(editor, ann, agent):
     answer = page(editor, run)
 
     assert '<details class="call" data-call="a" data-state="done">' in answer.content.decode()
-    assert "2.5 s in all Waiting 0.2 s Preparing 0.1 s Model, step 1 0.1 s Word count 0.1 s" in words(answer)
+    assert "2.5 s in all Waiting 0.2 s Preparing 0.1 s Model, step 1 0.1 s Word count 0.1 s" in page_text(answer)
 
 
 def test_a_sub_agent_call_links_to_its_run(editor, ann, agent):
@@ -62,9 +62,9 @@ def test_a_sub_agent_call_links_to_its_run(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, chunks=[call])
     child = RunFactory(agent=agent, requested_by=ann, parent=run, parent_call_id="a", agent_key="porter")
 
-    shown = page(editor, run).content.decode()
+    html = page(editor, run).content.decode()
 
-    assert shown.count(reverse("runs:view", args=[child.pk])) == 2
+    assert html.count(reverse("runs:view", args=[child.pk])) == 2
     assert reverse("runs:view", args=[run.pk]) in page(editor, child).content.decode()
 
 
@@ -73,29 +73,29 @@ def test_usage_includes_nested_sub_runs(editor, ann, agent):
     child = RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost="0.03")
     grandchild = RunFactory(agent=agent, requested_by=ann, parent=child)
 
-    assert "With sub-agents 45 tokens, $0.05" in words(page(editor, run))
-    assert "With sub-agents 30 tokens, $0.03" in words(page(editor, child))
-    assert "With sub-agents" not in words(page(editor, grandchild))
+    assert "With sub-agents 45 tokens, $0.05" in page_text(page(editor, run))
+    assert "With sub-agents 30 tokens, $0.03" in page_text(page(editor, child))
+    assert "With sub-agents" not in page_text(page(editor, grandchild))
 
 
 def test_no_cost_is_shown_where_a_price_is_unknown(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, is_demo=False, cost="0.02")
     RunFactory(agent=agent, requested_by=ann, parent=run, is_demo=False, cost=None)
 
-    shown = words(page(editor, run))
+    text = page_text(page(editor, run))
 
-    assert "With sub-agents 30 tokens" in shown
-    assert "30 tokens, $" not in shown
+    assert "With sub-agents 30 tokens" in text
+    assert "30 tokens, $" not in text
 
 
 def test_a_failed_run_shows_its_error(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, status="failed", error="The model is asked too much.", chunks=[])
 
-    assert "No answer. The model is asked too much." in words(page(editor, run))
+    assert "No answer. The model is asked too much." in page_text(page(editor, run))
 
 
 def test_a_cancelled_run_is_labelled(editor, ann, agent):
-    assert "Stopped." in words(page(editor, RunFactory(agent=agent, requested_by=ann, status="cancelled")))
+    assert "Stopped." in page_text(page(editor, RunFactory(agent=agent, requested_by=ann, status="cancelled")))
 
 
 def test_warnings_and_scores_are_shown(editor, ann, agent):
@@ -104,19 +104,19 @@ def test_warnings_and_scores_are_shown(editor, ann, agent):
     Score.objects.create(run=run, scorer="tone", score=0.75)
     Score.objects.create(run=run, scorer="length", error="The scorer failed.")
 
-    shown = words(page(editor, run))
+    text = page_text(page(editor, run))
 
-    assert "No tool is registered as &#x27;gone&#x27;. It answered without it." in shown
-    assert "length The scorer failed." in shown
-    assert "tone 0.75" in shown
+    assert "No tool is registered as &#x27;gone&#x27;. It answered without it." in text
+    assert "length The scorer failed." in text
+    assert "tone 0.75" in text
 
 
 def test_an_unfinished_run_can_be_reloaded_and_cancelled(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, open=True, chunks=[("text-delta", {"text": "Good"})])
 
-    shown = page(editor, run)
+    response = page(editor, run)
 
-    assert "Still running. Refresh to see more." in words(shown)
+    assert "Still running. Refresh to see more." in page_text(response)
     editor.post(reverse("runs:stop", args=[run.pk]))
     assert AgentRun.objects.get(pk=run.pk).cancel_requested_at is not None
 
@@ -125,29 +125,29 @@ def test_the_configuration_of_the_run_is_shown_after_a_change(editor, ann, agent
     run = RunFactory(agent=agent, requested_by=ann)
     agent.edit({"instructions": "Say nothing."})
 
-    shown = words(page(editor, run))
+    text = page_text(page(editor, run))
 
-    assert "Greet guests warmly." in shown
-    assert "Say nothing." not in shown
+    assert "Greet guests warmly." in text
+    assert "Say nothing." not in text
 
 
 def test_a_deleted_version_has_no_link(editor, ann, agent):
     run = RunFactory(agent=agent, requested_by=ann, version_number=9, version_id=None)
 
-    shown = page(editor, run)
+    response = page(editor, run)
 
-    assert "v9 not kept any more" in words(shown)
-    assert f"columns=live&amp;runs={run.pk}" in shown.content.decode()
+    assert "v9 not kept any more" in page_text(response)
+    assert f"columns=live&amp;runs={run.pk}" in response.content.decode()
 
 
 def test_the_other_runs_of_a_conversation_are_linked(editor, ann, agent):
     thread = Thread.objects.create(key="t", user=ann, agent=agent, agent_key=agent.pk)
     first, second = (RunFactory(agent=agent, requested_by=ann, thread=thread) for _ in range(2))
 
-    shown = page(editor, second).content.decode()
+    html = page(editor, second).content.decode()
 
-    assert "The conversation" in shown
-    assert reverse("runs:view", args=[first.pk]) in shown
+    assert "The conversation" in html
+    assert reverse("runs:view", args=[first.pk]) in html
 
 
 def test_only_its_user_and_publishers_can_read_a_run(ann, agent):
@@ -162,11 +162,11 @@ def test_a_user_who_lost_access_reads_the_run_without_links(ann, agent):
     run = RunFactory(agent=agent, requested_by=ann)
     ann.memberships.all().delete()
 
-    shown = page(browser(ann), run)
+    response = page(browser(ann), run)
 
-    assert shown.status_code == 200
-    assert reverse("agents:edit", args=[agent.pk]) not in shown.content.decode()
-    assert "Answer briefly." not in shown.content.decode()  # of the instructions
+    assert response.status_code == 200
+    assert reverse("agents:edit", args=[agent.pk]) not in response.content.decode()
+    assert "Answer briefly." not in response.content.decode()  # of the instructions
 
 
 def test_deleting_the_agent_deletes_its_runs(editor, ann, agent):

@@ -1,4 +1,4 @@
-"""From the page through the engine and back: what was asked is answered, streamed and kept."""
+"""Running agents from pages."""
 
 import contextlib
 import json
@@ -12,10 +12,10 @@ from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
-from tests.runs import DEMO, LONG, SLOW, ended, speaks
-from tests.runs_app.views.conftest import words
+from tests.runs import DEMO, LONG, SLOW, wait_for_end, wait_for_text
+from tests.runs_app.views.conftest import page_text
 
-pytestmark = pytest.mark.usefixtures("engine_at_rest")
+pytestmark = pytest.mark.usefixtures("idle_engine")
 
 MISSING = {
     "tools": ["gone"],
@@ -40,33 +40,33 @@ def ask(client, agent, message="Hello there"):
 
 
 def blocks(answer):
-    """The events that a stream sends: their numbers and what they say."""
+    """Return numbers and data of the events of a stream."""
     text = b"".join(answer.streaming_content).decode()
-    told = [block.split("\n") for block in text.split("\n\n") if "data: {" in block]
-    return [(int(number.removeprefix("id: ")), json.loads(data.removeprefix("data: "))) for number, data in told]
+    lines = [block.split("\n") for block in text.split("\n\n") if "data: {" in block]
+    return [(int(number.removeprefix("id: ")), json.loads(data.removeprefix("data: "))) for number, data in lines]
 
 
 def test_a_message_is_answered_on_the_playground(editor):
     address = ask(editor, AgentFactory(model=DEMO))
 
-    run = ended(AgentRun.objects.get())
+    run = wait_for_end(AgentRun.objects.get())
 
-    shown = words(editor.get(address))
+    text = page_text(editor.get(address))
     assert run.status == "succeeded"
-    assert "You said: Hello there" in shown
-    assert "Still running" not in shown
+    assert "You said: Hello there" in text
+    assert "Still running" not in text
 
 
 @pytest.mark.parametrize("field", MISSING)
 def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, caplog):
     agent = AgentFactory(model=DEMO, **{field: MISSING[field]})
-    before = words(editor.get(reverse("runs:try_it", args=[agent.pk])))
+    before = page_text(editor.get(reverse("runs:try_it", args=[agent.pk])))
 
     with caplog.at_level(logging.WARNING, "runs_app"):
         ask(editor, agent)
-        run = ended(AgentRun.objects.get())
+        run = wait_for_end(AgentRun.objects.get())
 
-    after = words(editor.get(reverse("runs:view", args=[run.pk])))
+    after = page_text(editor.get(reverse("runs:view", args=[run.pk])))
     assert (before.count("It runs without it."), after.count("It answered without it.")) == (1, 1)
     assert "You said: Hello there" in after
     assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
@@ -74,7 +74,7 @@ def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, ca
 
 def test_the_page_stream_continues_after_the_last_event(editor):
     ask(editor, AgentFactory(model=DEMO))
-    run = ended(AgentRun.objects.get())
+    run = wait_for_end(AgentRun.objects.get())
     address = reverse("runs:stream", args=[run.pk])
 
     whole = blocks(editor.get(address))
@@ -84,7 +84,7 @@ def test_the_page_stream_continues_after_the_last_event(editor):
 
     assert [number for number, _ in whole] == list(range(1, run.last_event_number + 1))
     assert by_address == by_header == whole[middle:]
-    with contextlib.closing(editor.get(address)) as answer:  # or its place among the streams stays taken
+    with contextlib.closing(editor.get(address)) as answer:  # otherwise the stream keeps its place
         assert answer.headers["Content-Type"] == "text/event-stream"
 
 
@@ -92,7 +92,7 @@ def test_the_page_stream_continues_after_the_last_event(editor):
 def test_a_full_server_names_the_seconds_to_wait(setting, status, editor, settings):
     setattr(settings, setting, 1)
     ask(editor, AgentFactory(model=DEMO))
-    address = reverse("runs:stream", args=[ended(AgentRun.objects.get()).pk])
+    address = reverse("runs:stream", args=[wait_for_end(AgentRun.objects.get()).pk])
     first = editor.get(address)
 
     second = editor.get(address)
@@ -105,23 +105,23 @@ def test_a_full_server_names_the_seconds_to_wait(setting, status, editor, settin
 
 def test_a_run_is_cancelled_from_its_page(editor):
     ask(editor, AgentFactory(model=SLOW), LONG)
-    run = speaks(AgentRun.objects.get())
+    run = wait_for_text(AgentRun.objects.get())
 
     answer = editor.post(reverse("runs:stop", args=[run.pk]))
 
-    assert ended(run).status == "cancelled"
-    assert "Stopped." in words(editor.get(answer.headers["Location"]))
+    assert wait_for_end(run).status == "cancelled"
+    assert "Stopped." in page_text(editor.get(answer.headers["Location"]))
 
 
 def test_a_sub_run_is_linked_on_the_page(editor):
     ask(editor, AgentFactory(model=DEMO, agents=["proofreader"]), "Ask the proofreader: Is this rigth?")
-    run = ended(AgentRun.objects.get(parent=None))
+    run = wait_for_end(AgentRun.objects.get(parent=None))
 
-    shown = words(editor.get(reverse("runs:view", args=[run.pk])))
+    text = page_text(editor.get(reverse("runs:view", args=[run.pk])))
 
-    assert "Sub-agents it asked proofreader code Succeeded" in shown
-    assert "sub-agent proofreader" in shown
-    child = words(editor.get(reverse("runs:view", args=[run.children.get().pk])))
+    assert "Sub-agents it asked proofreader code Succeeded" in text
+    assert "sub-agent proofreader" in text
+    child = page_text(editor.get(reverse("runs:view", args=[run.children.get().pk])))
     assert "Run of Proofreader" in child
     assert "You said: Is this rigth?" in child
 
@@ -132,6 +132,6 @@ def test_the_label_of_the_demo_fallback_stays_on_the_page(editor, settings):
 
     ask(editor, agent)
 
-    assert "I am the demo model" in ended(AgentRun.objects.get()).output
+    assert "I am the demo model" in wait_for_end(AgentRun.objects.get()).output
     with pytest.raises(AgentBuildError, match="OPENAI_API_KEY"):
         stored_agents.get(agent.pk).build()

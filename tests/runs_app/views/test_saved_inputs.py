@@ -1,4 +1,4 @@
-"""Inputs that a person keeps to try an agent with."""
+"""Saved inputs of the playground."""
 
 import json
 
@@ -9,7 +9,7 @@ from runs_app import forms
 from runs_app.models import SavedInput
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
-from tests.runs_app.views.conftest import words
+from tests.runs_app.views.conftest import page_text
 
 
 def save(client, agent, name="Greeting", message="Hello", htmx=True):
@@ -19,28 +19,28 @@ def save(client, agent, name="Greeting", message="Hello", htmx=True):
     )
 
 
-def told(answer):
+def message_text(answer):
     return json.loads(answer.headers["HX-Trigger"])["inputs-changed"]["message"]
 
 
-def kept():
+def saved_inputs():
     return list(SavedInput.objects.values_list("name", "text"))
 
 
 def test_an_input_is_saved_under_a_name(editor, ann, agent):
     answer = save(editor, agent, " Greeting ", "Hello\r\nthere")
 
-    assert kept() == [("Greeting", "Hello\nthere")]
-    assert told(answer) == "Kept as Greeting."
-    assert "Greeting" in words(answer)
+    assert saved_inputs() == [("Greeting", "Hello\nthere")]
+    assert message_text(answer) == "Kept as Greeting."
+    assert "Greeting" in page_text(answer)
     assert SavedInput.objects.get().user == ann
 
 
 def test_saving_under_the_same_name_replaces_the_text(editor, agent):
     save(editor, agent)
 
-    assert told(save(editor, agent, message="Good day")) == "Greeting says the new text now."
-    assert kept() == [("Greeting", "Good day")]
+    assert message_text(save(editor, agent, message="Good day")) == "Greeting says the new text now."
+    assert saved_inputs() == [("Greeting", "Good day")]
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def test_saving_under_the_same_name_replaces_the_text(editor, agent):
     ],
 )
 def test_a_saved_input_needs_name_and_text(editor, agent, name, message, sentence):
-    assert told(save(editor, agent, name, message)) == sentence
-    assert kept() == []
+    assert message_text(save(editor, agent, name, message)) == sentence
+    assert saved_inputs() == []
 
 
 def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
     monkeypatch.setattr("runs_app.views.saved_inputs.MAX_SAVED_INPUTS", 1)
     save(editor, agent)
 
-    assert told(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
-    assert told(save(editor, agent)) == "Greeting says the new text now."
+    assert message_text(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
+    assert message_text(save(editor, agent)) == "Greeting says the new text now."
     assert forms.MAX_SAVED_INPUTS > 1
 
 
@@ -83,7 +83,7 @@ def test_saved_inputs_belong_to_one_user_and_one_agent(editor, agent):
         assert page.context["form"]["message"].value() == ""
         client.post(reverse("runs:forget_input", args=[where.pk, own.pk]))
 
-    assert kept() == [("Greeting", "Hello")]
+    assert saved_inputs() == [("Greeting", "Hello")]
 
 
 def test_removing_a_saved_input_twice_is_no_error(editor, agent):
@@ -92,7 +92,7 @@ def test_removing_a_saved_input_twice_is_no_error(editor, agent):
 
     answers = [editor.post(address), editor.post(address)]
 
-    assert kept() == []
+    assert saved_inputs() == []
     assert {answer.status_code for answer in answers} == {200}
 
 
@@ -100,4 +100,4 @@ def test_without_javascript_the_message_is_kept(editor, agent):
     answer = save(editor, agent, htmx=False)
 
     assert answer.context["form"]["message"].value() == "Hello"
-    assert "Kept as Greeting." in words(answer)
+    assert "Kept as Greeting." in page_text(answer)

@@ -1,4 +1,4 @@
-"""Every row of the table "live, head, draft" of the house, through Django admin."""
+"""Live, head and draft in Django admin."""
 
 import pytest
 from django.contrib.messages import get_messages
@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
-from tests.agents_app.admin.test_admin_saving import form_of
+from tests.agents_app.admin.test_admin_saving import admin_form
 from tests.factories import AgentFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def staff(client):
 
 @pytest.fixture
 def agent():
-    """Live and head are version 3 of 3."""
+    """Return an agent whose live and head are version 3 of 3."""
     agent = AgentFactory(description="1")
     for description in ("2", "3"):
         agent.edit({"description": description})
@@ -30,14 +30,14 @@ def agent():
 
 @pytest.fixture
 def drafted(agent):
-    """Live is version 3, a draft is ahead in version 4."""
+    """Return an agent with live version 3 and draft version 4."""
     with change(publish=False):
         agent.edit({"description": "draft"})
     return agent
 
 
 def stands(agent):
-    """The numbers of head, live and the newest version, once the row was found to be the head's picture."""
+    """Check the row against its head. Return the numbers of head, live and newest version."""
     row = Agent.objects.with_versions().get(pk=agent.pk)
     assert row.snapshot_text == row.head_version.snapshot_text
     return row.head_version.version_number, row.active_version.version_number, row.last_version_number
@@ -45,11 +45,11 @@ def stands(agent):
 
 def save(client, agent, **changed):
     agent.refresh_from_db()
-    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), form_of(agent, **changed))
+    return client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), admin_form(agent, **changed))
 
 
 def pick(client, agent, number, action):
-    """Choose a version's action in the list and confirm it."""
+    """Choose an action for a version in the list and confirm it."""
     chosen = agent.versions.get(version_number=number).pk
     agent.refresh_from_db()
     sent = {"action": action, "_selected_action": [chosen], "confirmed": "yes", "live": agent.active_version_id}
@@ -60,12 +60,12 @@ def address(agent, act):
     return reverse(f"admin:agents_app_agent_{act}", args=[agent.pk])
 
 
-def said(answer):
+def messages(answer):
     return [str(message) for message in get_messages(answer.wsgi_request)]
 
 
 def test_creating_publishes_version_1(client):
-    client.post(reverse("admin:agents_app_agent_add"), {"id": "new", **form_of(AgentFactory.build())})
+    client.post(reverse("admin:agents_app_agent_add"), {"id": "new", **admin_form(AgentFactory.build())})
 
     assert stands(Agent.objects.get(pk="new")) == (1, 1, 1)
 
@@ -132,7 +132,7 @@ def test_a_manual_snapshot_equals_the_head_and_is_not_published(client, staff, d
     assert stands(drafted) == (5, 3, 5)
     assert (made.name, made.change_message, made.pinned, made.author) == (*list(sent.values())[:2], True, staff)
     assert made.snapshot == drafted.versions.get(version_number=4).snapshot
-    assert (answer.status_code, said(answer)) == (302, ["v5 of Concierge was saved."])
+    assert (answer.status_code, messages(answer)) == (302, ["v5 of Concierge was saved."])
 
 
 def test_a_too_long_name_is_an_error_at_its_field(client, agent):
@@ -143,14 +143,16 @@ def test_a_too_long_name_is_an_error_at_its_field(client, agent):
 
 
 def test_discarding_needs_a_confirmation_and_moves_the_head_to_live(client, drafted):
-    asked = client.get(address(drafted, "discard_draft"))
+    confirmation = client.get(address(drafted, "discard_draft"))
     before = stands(drafted)
     answer = client.post(address(drafted, "discard_draft"), {"head": drafted.head_version_id})
 
-    assert "The draft v4 of Concierge is discarded: editing starts from live, v3, again." in asked.content.decode()
+    assert (
+        "The draft v4 of Concierge is discarded: editing starts from live, v3, again." in confirmation.content.decode()
+    )
     assert before == (4, 3, 4)
     assert stands(drafted) == (3, 3, 4)
-    assert said(answer) == ["The draft v4 of Concierge was discarded."]
+    assert messages(answer) == ["The draft v4 of Concierge was discarded."]
 
 
 def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
@@ -161,7 +163,7 @@ def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
     answer = client.post(address(drafted, "discard_draft"), {"head": asked_about})
 
     assert stands(drafted) == (5, 3, 5)
-    assert "Somebody moved live or the draft" in said(answer)[0]
+    assert "Somebody moved live or the draft" in messages(answer)[0]
     assert "The draft v5 of Concierge is discarded" in answer.content.decode()
 
 
@@ -169,17 +171,17 @@ def test_discarding_without_a_draft_does_nothing(client, agent):
     answer = client.post(address(agent, "discard_draft"), {"head": agent.head_version_id})
 
     assert stands(agent) == (3, 3, 3)
-    assert said(answer) == ["Concierge has no draft to discard."]
+    assert messages(answer) == ["Concierge has no draft to discard."]
 
 
 def test_the_agent_page_links_to_the_allowed_actions(client, agent, drafted):
     plain, ahead = AgentFactory(id="a_5Fb"), drafted
 
-    for each, discards in ((plain, False), (ahead, True)):
+    for agent_with_page, discards in ((plain, False), (ahead, True)):
         page = client.get(reverse("admin:agents_app_agent_changelist")).content.decode()
         links = [reverse(f"admin:agents_app_agent_{act}", args=["a_5F5Fb"]) for act in ("snapshot", "duplicate")]
         assert all(link in page for link in links)
-        assert (f"{each.pk}/discard-draft/" in page) is discards
+        assert (f"{agent_with_page.pk}/discard-draft/" in page) is discards
     assert client.get(links[0]).status_code == 200
 
 

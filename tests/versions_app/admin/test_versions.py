@@ -1,4 +1,4 @@
-"""The history in Django admin: to read, to name and pin, to activate and restore."""
+"""Versions in Django admin."""
 
 import pytest
 from django.contrib.messages import get_messages
@@ -27,13 +27,17 @@ def agent():
     return agent
 
 
-def act(client, version, action, **said):
-    """Choose an action and confirm it, unless `confirmed` is empty, with what is live now."""
+def act(client, version, action, **fields):
+    """Choose an action and confirm it for the current live version, unless `confirmed` is empty."""
     live = type(version.agent).objects.get(pk=version.agent_id).active_version_id
-    said = {"confirmed": "yes", "live": str(live), **said}
+    fields = {"confirmed": "yes", "live": str(live), **fields}
     return client.post(
         reverse("admin:versions_app_agentversion_changelist"),
-        {"action": action, "_selected_action": [version.pk], **{name: value for name, value in said.items() if value}},
+        {
+            "action": action,
+            "_selected_action": [version.pk],
+            **{name: value for name, value in fields.items() if value},
+        },
     )
 
 
@@ -196,12 +200,12 @@ def test_pinning_needs_a_confirmation(client, staff, agent, action, pinned):
     version = agent.versions.get(version_number=1)
     version.update_description(name="First", pinned=pinned)
 
-    asked = act(client, version, action, confirmed="").content.decode()
+    html = act(client, version, action, confirmed="").content.decode()
     before = agent.versions.get(version_number=1).pinned
     act(client, version, action)
 
-    assert "v1 of Porter: First" in asked
-    assert f'name="_selected_action" value="{version.pk}"' in asked
+    assert "v1 of Porter: First" in html
+    assert f'name="_selected_action" value="{version.pk}"' in html
     assert (before, agent.versions.get(version_number=1).pinned) == (pinned, not pinned)
 
 
@@ -243,7 +247,7 @@ def test_a_version_with_circular_sub_agents_is_refused_with_the_path(client, sta
 
     answer = act(client, agent.versions.get(version_number=3), action)
 
-    said = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert said == [f"This is a circular reference: {agent.pk} → helper → {agent.pk}."]
+    messages = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert messages == [f"This is a circular reference: {agent.pk} → helper → {agent.pk}."]
     assert agent.versions.count() == 4
     assert agent.activations.count() == 4

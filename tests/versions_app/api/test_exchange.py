@@ -1,4 +1,4 @@
-"""Export and import as JSON Lines."""
+"""Export and import by the API."""
 
 import json
 from datetime import timedelta
@@ -24,7 +24,7 @@ def root():
 
 
 def done(caller, started):
-    """The job's body once a worker did it."""
+    """Run the job and return its body."""
     assert started.status_code == 202, started.body
     assert started.body["state"] == "queued"
     run_claimed(started.body["id"])
@@ -65,7 +65,7 @@ def test_an_export_is_sorted_and_reproducible(api):
     content, job = exported(api)
 
     records = [json.loads(line) for line in content.splitlines()]
-    assert [each["id"] for each in records] == ["a", "b", "Ü"]
+    assert [entry["id"] for entry in records] == ["a", "b", "Ü"]
     assert (records[0]["agent"]["name"], records[0]["draft"]["name"]) == ("Concierge", "Draft")
     assert "draft" not in records[1]
     assert (job["result"]["records"], job["result"]["bytes"]) == (3, len(content))
@@ -95,7 +95,7 @@ def test_importing_into_an_empty_database_reproduces_the_export(api, root):
 
     result = imported(api, content)
 
-    assert [each["action"] for each in result["records"]] == ["create", "create"]
+    assert [entry["action"] for entry in result["records"]] == ["create", "create"]
     assert exported(api)[0] == content
     version = api.get(agent_path("a", "versions")).body["versions"][-1]
     assert (version["changeMessage"], version["source"], version["author"]) == (
@@ -124,7 +124,7 @@ def test_a_dry_run_reports_the_result_and_changes_nothing(api):
 
     result = imported(api, [record("a", name="New"), record("b"), {"id": "c"}], "&dryRun=true")
 
-    assert [(each["line"], each.get("id"), each["action"]) for each in result["records"]] == [
+    assert [(entry["line"], entry.get("id"), entry["action"]) for entry in result["records"]] == [
         (1, "a", "update"),
         (2, "b", "create"),
         (3, "c", "refuse"),
@@ -149,8 +149,8 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
 
     result = imported(api, lines)
 
-    reasons = [each.get("reason", "") for each in result["records"]]
-    assert [each["line"] for each in result["records"]] == [1, 2, 3, 4, 5, 7]
+    reasons = [entry.get("reason", "") for entry in result["records"]]
+    assert [entry["line"] for entry in result["records"]] == [1, 2, 3, 4, 5, 7]
     assert reasons[0].startswith("The JSON cannot be read")
     assert "instructions: This is required." in reasons[1]
     assert reasons[2] == "Agent with id theirs already exists"
@@ -208,7 +208,7 @@ def test_a_repeated_id_in_a_file_is_refused(api):
     checked = imported(api, lines, "&dryRun=true")
     result = imported(api, lines)
 
-    assert [each["action"] for each in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
+    assert [entry["action"] for entry in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
     assert result["records"][2]["reason"] == "An earlier line has the same ID. Remove one of them."
     assert checked["records"] == result["records"]
     assert api.get(agent_path("a")).body["name"] == "X"
@@ -219,7 +219,7 @@ def test_a_too_long_record_is_refused_and_the_next_is_imported(api):
 
     result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
 
-    assert [(each["line"], each["action"]) for each in result["records"]] == [
+    assert [(entry["line"], entry["action"]) for entry in result["records"]] == [
         (1, "refuse"),
         (2, "create"),
         (3, "refuse"),
@@ -281,7 +281,7 @@ def test_a_strict_import_refuses_unregistered_keys(api, query):
 
     records = imported(api, lines, query)["records"]
 
-    assert [each["action"] for each in records] == ["refuse", "create", "refuse", "refuse", "create"]
+    assert [entry["action"] for entry in records] == ["refuse", "create", "refuse", "refuse", "create"]
     assert records[0]["reason"] == (
         "tools[1]: No tool is registered as 'gone'. scorers.nobody: No scorer is registered as 'nobody'."
     )
@@ -312,7 +312,7 @@ def test_circular_sub_agents_are_refused(api):
         api, [record("self", agents=["self"]), record("a", agents=["b"]), record("b", agents=["a"]), record("c")]
     )
 
-    assert [each["action"] for each in result["records"]] == ["refuse", "create", "refuse", "create"]
+    assert [entry["action"] for entry in result["records"]] == ["refuse", "create", "refuse", "create"]
     assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
     assert result["records"][2]["reason"] == "agents[0]: This is a circular reference: b → a → b."
     assert not imported(api, [record("c", agents=["c"])])["update"]
@@ -331,7 +331,7 @@ def test_a_record_reports_unregistered_keys(api, query):
 
     records = imported(api, lines, query)["records"]
 
-    assert [[(one["field"], one["key"]) for one in each.get("warnings", ())] for each in records] == [
+    assert [[(one["field"], one["key"]) for one in entry.get("warnings", ())] for entry in records] == [
         [("tools", "gone"), ("agents", "nobody")],
         [],
         [("memory", "lost")],
@@ -366,11 +366,11 @@ def test_a_draft_with_circular_sub_agents_is_refused(api):
     assert result["records"][0]["reason"] == "agents[0]: This is a circular reference: a → b → a."
 
 
-@pytest.mark.parametrize("moment", ["forget", "finish"])
-def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, moment):
+@pytest.mark.parametrize("function_name", ["forget", "finish"])
+def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, function_name):
     started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
     with monkeypatch.context() as patch:
-        if moment == "forget":
+        if function_name == "forget":
             patch.setattr(jobs, "delete_import_files", dying(jobs.delete_import_files))
         else:
             patch.setattr(Job, "finish", dying(lambda *_: None))
@@ -382,13 +382,13 @@ def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, m
 
     job = api.get(f"/api/jobs/{started}").body
     assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)
-    assert [each["action"] for each in job["result"]["records"]] == ["create", "create"]
+    assert [entry["action"] for entry in job["result"]["records"]] == ["create", "create"]
     assert list(jobs.exchange_folder().glob(f"{started}*")) == []
     assert Agent.objects.count() == 2
 
 
 class Killed(BaseException):
-    """What no worker catches."""
+    """An exception that no worker catches."""
 
 
 def dying(act):

@@ -1,4 +1,4 @@
-"""The table live, head, draft of the house, through the API."""
+"""Live, head and draft in the API."""
 
 import pytest
 

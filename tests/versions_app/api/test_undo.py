@@ -1,4 +1,4 @@
-"""What was live when, and back to what was live before."""
+"""The log of activations and undo in the API."""
 
 import pytest
 
@@ -67,12 +67,12 @@ def test_undo_to_a_deleted_version_is_a_conflict(api):
 
 
 def test_the_version_live_at_a_time_is_returned(api):
-    moment = api.get(ACTIVATIONS).body["activations"][0]["createdAt"]
+    timestamp = api.get(ACTIVATIONS).body["activations"][0]["createdAt"]
 
     answer = api.get(f"{ACTIVATIONS}?at=2999-01-01T00:00:00Z").body
     early = api.get(f"{ACTIVATIONS}?at=2001-01-01T00:00:00Z")
 
-    assert (answer["versionNumber"], answer["kept"], answer["activation"]["createdAt"]) == (2, True, moment)
+    assert (answer["versionNumber"], answer["kept"], answer["activation"]["createdAt"]) == (2, True, timestamp)
     assert early.status_code == 404
 
 
@@ -80,9 +80,9 @@ def test_a_timestamp_of_the_api_finds_its_live_version(api):
     versions = api.get(agent_path("concierge", "versions")).body["versions"]
     activations = api.get(ACTIVATIONS).body["activations"]
 
-    for told in [*versions, *activations]:
-        found = api.get(f"{ACTIVATIONS}?at={told['createdAt']}")
+    for item in [*versions, *activations]:
+        response = api.get(f"{ACTIVATIONS}?at={item['createdAt']}")
 
-        assert found.status_code == 200
-        assert found.body["versionNumber"] >= told.get("versionNumber", told.get("toVersionNumber"))
+        assert response.status_code == 200
+        assert response.body["versionNumber"] >= item.get("versionNumber", item.get("toVersionNumber"))
     assert api.get(f"{ACTIVATIONS}?at=9999-12-31T23:59:59.999Z").body["versionNumber"] == 2

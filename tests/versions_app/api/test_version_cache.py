@@ -1,4 +1,4 @@
-"""What a process keeps of versions that it has told is never older than the versions."""
+"""The cache of versions."""
 
 import pytest
 
@@ -11,14 +11,14 @@ HISTORY = agent_path("a", "versions")
 
 @pytest.fixture
 def versions(api):
-    """The ids of three versions, the newest first, that this process has told."""
+    """Return the ids of three cached versions, newest first."""
     api.create("a")
     for name in ("Two", "Three"):
         api.patch(agent_path("a"), {"name": name})
-    return [version["id"] for version in told(api)]
+    return [version["id"] for version in numbers(api)]
 
 
-def told(api):
+def numbers(api):
     return api.get(HISTORY).body["versions"]
 
 
@@ -26,28 +26,28 @@ def compared(api, before, after):
     return api.get(f"{HISTORY}/compare?from={before}&to={after}").body
 
 
-@pytest.mark.parametrize(("said", "column"), [("name", "name"), ("changeMessage", "change_message")])
-def test_name_and_message_are_current(api, versions, said, column):
+@pytest.mark.parametrize(("field", "column"), [("name", "name"), ("changeMessage", "change_message")])
+def test_name_and_message_are_current(api, versions, field, column):
     compared(api, versions[1], versions[0])
 
     AgentVersion.objects.filter(pk=versions[1]).update(**{column: "Said later"})
 
-    assert told(api)[1][said] == "Said later"
-    assert api.get(version_path(versions[1], agent_id="a")).body[said] == "Said later"
-    assert compared(api, versions[1], versions[0])["fromVersion"][said] == "Said later"
+    assert numbers(api)[1][field] == "Said later"
+    assert api.get(version_path(versions[1], agent_id="a")).body[field] == "Said later"
+    assert compared(api, versions[1], versions[0])["fromVersion"][field] == "Said later"
 
 
 def test_pinning_and_unpinning_are_visible_at_once(api, versions):
     for pinned in (True, False, True):
         AgentVersion.objects.filter(pk=versions[2]).update(pinned=pinned)
 
-        assert [version["pinned"] for version in told(api)] == [False, False, pinned]
+        assert [version["pinned"] for version in numbers(api)] == [False, False, pinned]
 
 
 def test_live_and_head_flags_are_current(api, versions):
     AgentVersion.objects.get(pk=versions[2]).activate()
 
-    assert [(version["isActive"], version["isHead"]) for version in told(api)] == [
+    assert [(version["isActive"], version["isHead"]) for version in numbers(api)] == [
         (False, False),
         (False, False),
         (True, True),
@@ -60,7 +60,7 @@ def test_a_deleted_version_is_not_served_from_the_cache(api, versions):
 
     AgentVersion.objects.get(pk=versions[1]).remove()
 
-    assert [version["id"] for version in told(api)] == [versions[0], versions[2]]
+    assert [version["id"] for version in numbers(api)] == [versions[0], versions[2]]
     assert api.get(version_path(versions[1], agent_id="a")).status_code == 404
     assert api.get(f"{HISTORY}/compare?from={versions[1]}&to={versions[0]}").status_code == 404
 

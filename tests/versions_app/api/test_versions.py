@@ -1,4 +1,4 @@
-"""The versions of an agent over HTTP."""
+"""Versions of agents in the API."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.api_client import agent_path, version_path
 
 @pytest.fixture
 def versions(api):
-    """The ids of versions 1 to 3, oldest first."""
+    """Return the ids of versions 1 to 3."""
     api.create(tools=["calculator"], metadata={"team": "a"})
     api.patch(agent_path(), {"instructions": "Two\nlines", "metadata": {"team": "b"}})
     api.patch(agent_path(), {"tools": [], "changeMessage": "No tools"})

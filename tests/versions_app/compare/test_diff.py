@@ -1,4 +1,4 @@
-"""What differs between two snapshots: by field, path, item, line and word."""
+"""Differences of snapshots by field, path, item, line and word."""
 
 import sys
 from contextlib import contextmanager
@@ -34,9 +34,9 @@ def test_a_field_diff_has_both_values():
 
 
 def test_without_an_old_snapshot_every_set_field_differs():
-    picture = dict.fromkeys(WIRE_NAMES.values(), "x")
+    snapshot = dict.fromkeys(WIRE_NAMES.values(), "x")
 
-    assert compare_diff.changed_fields({}, picture) == list(WIRE_NAMES.values())
+    assert compare_diff.changed_fields({}, snapshot) == list(WIRE_NAMES.values())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_paths_exist_exactly_where_values_differ(before, after):
 
 
 def put(value, path, new):
-    """The value with another one at a path of keys and indexes."""
+    """Return the value with another one at a path of keys and indexes."""
     if not path:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
@@ -112,9 +112,9 @@ keys = st.lists(st.text("abcde", min_size=1, max_size=2), unique=True, max_size=
 def test_the_item_diff_reproduces_both_lists(before, after):
     items = compare_diff.diff_items(before, after)
 
-    assert [each.item for each in items if each.kind != "removed"] == after
-    assert {each.item for each in items if each.kind != "added"} == set(before)
-    assert [each.item for each in items if each.kind == "same"] == [
+    assert [item.item for item in items if item.kind != "removed"] == after
+    assert {item.item for item in items if item.kind != "added"} == set(before)
+    assert [item.item for item in items if item.kind == "same"] == [
         key for key in before if ItemDiff(key, "same") in items
     ]
 
@@ -123,7 +123,7 @@ def test_the_item_diff_reproduces_both_lists(before, after):
 
 
 def sides(diff):
-    """The two texts that a line diff was made of."""
+    """Return both texts of a line diff."""
     old = [line.text for line in diff if line.kind != "added"]
     new = [line.text for line in diff if line.kind != "removed"]
     return "\n".join(old), "\n".join(new)
@@ -204,7 +204,7 @@ def test_long_unchanged_parts_are_folded_without_loss():
 
 @contextmanager
 def calls():
-    """Counts the calls of functions, Python's and C's, while the block runs."""
+    """Count the calls of Python and C functions during the block."""
     counted = [0]
 
     def count(frame, event, argument):
@@ -282,7 +282,7 @@ def test_words_are_compared_up_to_a_total_length():
 
 
 class Watched(list):
-    """A list that counts how often an item of any such list is read."""
+    """A list that counts how often its items are read."""
 
     read = 0
 
@@ -299,9 +299,9 @@ class Watched(list):
 def test_each_item_of_a_long_list_is_read_at_most_twice():
     Watched.read = 0
 
-    found = list(compare_diff.diff_paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
+    paths = list(compare_diff.diff_paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
 
-    assert found == [PathDiff("a[999]", "changed", 999, "last")]
+    assert paths == [PathDiff("a[999]", "changed", 999, "last")]
     assert 2000 <= Watched.read <= 4000
 
 

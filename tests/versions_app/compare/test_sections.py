@@ -16,8 +16,8 @@ def rows(section):
 def test_removed_lines_are_beside_the_added_ones():
     section = of("instructions", "a\nold one\nz", "a\nnew one\nmore\nz")
 
-    shown = [(row.kind, row.old and row.old.number, row.new and row.new.number) for row in rows(section)]
-    assert shown == [("equal", 1, 1), ("changed", 2, 2), ("added", None, 3), ("equal", 3, 4)]
+    lines = [(row.kind, row.old and row.old.number, row.new and row.new.number) for row in rows(section)]
+    assert lines == [("equal", 1, 1), ("changed", 2, 2), ("added", None, 3), ("equal", 3, 4)]
 
 
 def test_unified_lines_follow_each_other():

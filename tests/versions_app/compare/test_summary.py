@@ -1,4 +1,4 @@
-"""What changed, in one line of words."""
+"""Summaries of changes."""
 
 import sys
 
@@ -29,7 +29,7 @@ BLANK = {
 }
 
 
-def said(field, before, after):
+def summary(field, before, after):
     return summary_line(summarize({**BLANK, field: before}, {**BLANK, field: after}))
 
 
@@ -93,7 +93,7 @@ def test_no_change_has_no_summary():
     ],
 )
 def test_each_kind_of_field_has_its_own_summary(field, before, after, words):
-    assert said(field, before, after) == words
+    assert summary(field, before, after) == words
 
 
 TEXTS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=8).map("\n".join)
@@ -117,7 +117,7 @@ def test_an_object_with_many_keys_is_read_once():
 
     sys.setprofile(count)
     try:
-        line = said("metadata", before, after)
+        line = summary("metadata", before, after)
     finally:
         sys.setprofile(None)
 

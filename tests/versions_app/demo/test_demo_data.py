@@ -1,4 +1,4 @@
-"""The demo data: believable, and made through the doors that users use."""
+"""The demo data."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""A check finds every broken promise, and a repair mends what it can without losing anything."""
+"""Checking and repairing the history."""
 
 from io import StringIO
 
@@ -27,7 +27,7 @@ def agent():
 
 
 def write(table, agent, **columns):
-    """Change columns as somebody with a database shell might."""
+    """Change columns by SQL."""
     drop_trigger()
     key = "id" if table == "agents_app_agent" else "agent_id"
     with connection.cursor() as cursor:
@@ -200,15 +200,15 @@ def test_an_agent_without_versions_gets_its_first(agent):
 
 def test_the_command_reports_faults_and_fails_until_they_are_repaired(agent):
     write("agents_app_agent", agent, last_version_number=1)
-    said = StringIO()
+    output = StringIO()
 
     with pytest.raises(CommandError, match="1 faults remain"):
-        call_command("check_history", stdout=said)
-    call_command("check_history", "--repair", stdout=said)
-    call_command("check_history", stdout=said)
+        call_command("check_history", stdout=output)
+    call_command("check_history", "--repair", stdout=output)
+    call_command("check_history", stdout=output)
 
-    assert "fault: porter: The version counter is 1, but version 2 exists." in said.getvalue()
-    assert "repaired: porter" in said.getvalue()
+    assert "fault: porter: The version counter is 1, but version 2 exists." in output.getvalue()
+    assert "repaired: porter" in output.getvalue()
 
 
 def test_the_check_continues_where_a_dead_worker_stopped(agent):

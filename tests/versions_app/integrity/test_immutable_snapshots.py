@@ -1,4 +1,4 @@
-"""A snapshot never changes, and the database itself refuses it."""
+"""Immutable snapshots and the trigger that protects them."""
 
 import pytest
 from django.core.management import call_command
@@ -119,7 +119,7 @@ def drop_trigger() -> None:
 
 
 def install_weaker_trigger() -> None:
-    """One that guards the number of a version and nothing else."""
+    """Install a trigger that protects only the number of a version."""
     when = f"BEFORE UPDATE ON {triggers.TABLE} FOR EACH ROW WHEN (OLD.version_number <> NEW.version_number)"
     act = f"EXECUTE FUNCTION {triggers.TRIGGER_NAME}()" if connection.vendor == "postgresql" else "BEGIN SELECT 1; END"
     with connection.cursor() as cursor:

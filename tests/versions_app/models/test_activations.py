@@ -1,4 +1,4 @@
-"""The log of every move of the live pointer."""
+"""The log of activations."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def agent():
 
 
 def log(agent):
-    """From which version to which, oldest first."""
+    """Return pairs of the previous and new version, oldest first."""
     fields = ("from_version_number", "to_version_number")
     return list(agent.activations.order_by("pk").values_list(*fields))
 

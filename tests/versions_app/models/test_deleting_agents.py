@@ -1,4 +1,4 @@
-"""Deleting an agent removes all of its history and nothing else."""
+"""Deleting agents with their history."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def grow(agent_id):
-    """An agent with every kind of version: a draft ahead, a restored, a pinned and a pruned one."""
+    """Return an agent with a draft, a restored, a pinned and a pruned version."""
     agent = AgentFactory(id=agent_id)
     with change(actor=UserFactory()):
         for name in ("A", "B", "C", "D", "E"):
@@ -37,8 +37,8 @@ def everything(agent_id):
 )
 def test_deleting_an_agent_deletes_only_its_own_history(settings, delete):
     settings.AGENT_VERSION_LIMIT = 5
-    gone, kept = grow("gone"), grow("kept")
-    before = everything(kept.pk)
+    gone, other = grow("gone"), grow("kept")
+    before = everything(other.pk)
 
     deleted, of = delete(gone)
 

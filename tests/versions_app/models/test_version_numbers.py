@@ -1,4 +1,4 @@
-"""Version numbers: 1, 2, 3 … per agent, never repeated and never reused."""
+"""Numbering of versions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is not yours does not exist, and nothing is written by following a link or from elsewhere."""
+"""Access to pages of versions."""
 
 import pytest
 from django.test import Client
@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import AgentFactory, member
-from tests.history_pages import stand
+from tests.history_pages import agent_state
 from tests.page_client import browser
 from versions_app.urls import urlpatterns
 
@@ -20,10 +20,10 @@ EVERY = [pattern.name for pattern in urlpatterns]
 
 def address(name, agent_id, **other):
     (pattern,) = (pattern for pattern in urlpatterns if pattern.name == name)
-    wanted = pattern.pattern.converters
+    converters = pattern.pattern.converters
     return reverse(
         f"versions:{name}",
-        kwargs={"agent_id": agent_id, **{key: {**NUMBERS, **other}[key] for key in wanted if key != "agent_id"}},
+        kwargs={"agent_id": agent_id, **{key: {**NUMBERS, **other}[key] for key in converters if key != "agent_id"}},
     )
 
 
@@ -67,21 +67,21 @@ def test_an_anonymous_user_is_redirected_to_sign_in(story, name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_get_requests_write_nothing(publisher, drafted, name):
-    before = stand(drafted)
+    before = agent_state(drafted)
 
     response = publisher.get(address(name, drafted.pk))
 
     assert response.status_code == (405 if name in POST_ONLY else 200)
-    assert stand(drafted) == before
+    assert agent_state(drafted) == before
 
 
 @pytest.mark.parametrize("name", sorted({*EVERY} - READ_ONLY))
 def test_every_write_needs_a_csrf_token(drafted, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.PUBLISHER))
-    before = stand(drafted)
+    before = agent_state(drafted)
 
     response = client.post(address(name, drafted.pk), {"live": 3, "head": 4, "publish": "yes"})
 
     assert response.status_code == 403
-    assert stand(drafted) == before
+    assert agent_state(drafted) == before

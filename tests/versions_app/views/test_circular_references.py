@@ -1,11 +1,11 @@
-"""An old version whose sub-agents lead back to the agent by now: each act says so and changes nothing."""
+"""Actions on versions with circular sub-agents."""
 
 import pytest
 from django.urls import reverse
 
 from tests.factories import AgentFactory
-from tests.history_pages import act, edit, said, stand
-from tests.page_client import typed
+from tests.history_pages import act, agent_state, edit, messages
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -13,7 +13,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def turned(agent):
-    """The agent named `helper` in version 2 and does not any more; now `helper` names the agent."""
+    """Return an agent whose version 2 names `helper`, which names the agent now."""
     edit(agent, agents=["helper"])
     edit(agent, agents=[])
     AgentFactory(id="helper", agents=[agent.pk])
@@ -28,21 +28,21 @@ def circle(agent):
     ("name", "sent"), [("activate", {}), ("restore", {"publish": "yes"}), ("restore", {"publish": "no"})]
 )
 def test_the_dialog_names_the_circular_reference(publisher, turned, name, sent):
-    now = stand(turned)
+    now = agent_state(turned)
     address = reverse(f"versions:{name}", args=[turned.pk, 2])
 
     answer = publisher.post(address, {"live": now.live, "head": now.head, **sent}, headers=HTMX)
 
     assert answer.status_code == 409
     assert circle(turned) in answer.content.decode()
-    assert stand(turned) == now
+    assert agent_state(turned) == now
 
 
 def test_an_undo_names_the_circular_reference(publisher, turned):
     answer = publisher.post(reverse("versions:undo", args=[turned.pk, turned.activations.first().pk]))
 
-    assert said(answer) == [circle(turned)]
-    assert stand(turned).live == 3
+    assert messages(answer) == [circle(turned)]
+    assert agent_state(turned).live == 3
 
 
 def test_a_discarded_draft_with_circular_sub_agents_is_not_restored(editor, agent):
@@ -50,19 +50,19 @@ def test_a_discarded_draft_with_circular_sub_agents_is_not_restored(editor, agen
     act(editor, "discard_draft", agent)
     AgentFactory(id="helper", agents=[agent.pk])
 
-    assert said(act(editor, "bring_back", agent, 2))[-1] == circle(agent)
-    assert stand(agent) == (1, 1, [1, 2])
+    assert messages(act(editor, "bring_back", agent, 2))[-1] == circle(agent)
+    assert agent_state(agent) == (1, 1, [1, 2])
 
 
 def test_the_editor_does_not_publish_a_draft_with_circular_sub_agents(publisher, agent):
     edit(agent, publish=False, agents=["helper"])
     AgentFactory(id="helper", agents=[agent.pk])
 
-    answer = publisher.post(reverse("agents:edit", args=[agent.pk]), typed(agent, publish="yes"))
+    answer = publisher.post(reverse("agents:edit", args=[agent.pk]), editor_form(agent, publish="yes"))
 
     assert answer.status_code == 422
     assert circle(agent) in answer.content.decode()
-    assert stand(agent) == (1, 2, [1, 2])
+    assert agent_state(agent) == (1, 2, [1, 2])
 
 
 @pytest.mark.parametrize("address", ["versions:duplicate", "agents:selected"])

@@ -1,4 +1,4 @@
-"""Any two versions side by side, and unsaved text beside what is saved."""
+"""Comparing versions and unsaved text."""
 
 import re
 import time
@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from tests.history_pages import edit, page, version
-from tests.page_client import typed
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -33,20 +33,20 @@ def test_lists_and_json_have_their_own_rows(viewer, story):
     assert '<span class="path">team</span>' in both
 
 
-@pytest.mark.parametrize(("asked", "shown"), [("live", "v3"), ("head", "v4")])
-def test_live_and_head_name_versions(viewer, drafted, asked, shown):
-    both = text(page(viewer, "compare", drafted, **{"from": "1", "to": asked}))
+@pytest.mark.parametrize(("params", "heading"), [("live", "v3"), ("head", "v4")])
+def test_live_and_head_name_versions(viewer, drafted, params, heading):
+    both = text(page(viewer, "compare", drafted, **{"from": "1", "to": params}))
 
-    assert f"<title>v1 and {shown} of" in both
+    assert f"<title>v1 and {heading} of" in both
 
 
 def test_the_draft_is_compared_with_live_by_default(viewer, drafted):
     assert "<title>v3 and v4 of" in text(page(viewer, "compare", drafted))
 
 
-@pytest.mark.parametrize("asked", ["99", "x", "-1", "9" * 40, "٣", "None"])
-def test_an_invalid_version_is_not_found(viewer, story, asked):
-    assert page(viewer, "compare", story, **{"from": "1", "to": asked}).status_code == 404
+@pytest.mark.parametrize("params", ["99", "x", "-1", "9" * 40, "٣", "None"])
+def test_an_invalid_version_is_not_found(viewer, story, params):
+    assert page(viewer, "compare", story, **{"from": "1", "to": params}).status_code == 404
 
 
 def test_two_selected_versions_are_compared_oldest_first(viewer, story):
@@ -70,10 +70,10 @@ def test_unchanged_lines_are_folded_and_can_be_opened(viewer, story):
     lines = [f"Rule {number}" for number in range(50)]
     edit(story, instructions="\n".join(lines))
     edit(story, instructions="\n".join([*lines[:-1], "Rule last"]))
-    asked = {"from": "4", "to": "5"}
+    params = {"from": "4", "to": "5"}
 
-    folded = text(page(viewer, "compare", story, **asked))
-    opened = text(page(viewer, "compare", story, **asked, unfold="instructions-1"))
+    folded = text(page(viewer, "compare", story, **params))
+    opened = text(page(viewer, "compare", story, **params, unfold="instructions-1"))
 
     assert "Show 46 unchanged lines" in folded
     assert "Rule 7" not in folded
@@ -149,17 +149,19 @@ def test_a_history_with_huge_texts_stays_fast(viewer, story):
 
 
 def test_unsaved_text_is_compared_with_the_saved_version(editor, story):
-    response = editor.post(reverse("versions:review", args=[story.pk]), typed(story, name="Doorman"), headers=HTMX)
+    response = editor.post(
+        reverse("versions:review", args=[story.pk]), editor_form(story, name="Doorman"), headers=HTMX
+    )
 
-    shown = text(response)
-    assert "since v3" in shown
-    assert "Doorman" in shown
-    assert "<html" not in shown
+    page_text = text(response)
+    assert "since v3" in page_text
+    assert "Doorman" in page_text
+    assert "<html" not in page_text
     assert version(story, 3).snapshot["name"] == "Concierge"
 
 
 def test_unsaved_text_is_compared_with_live_or_a_version(editor, drafted):
-    sent = typed(drafted, instructions="Greet everybody.")
+    sent = editor_form(drafted, instructions="Greet everybody.")
 
     live = text(editor.post(reverse("versions:review", args=[drafted.pk]), {**sent, "against": "live"}))
     first = text(editor.post(reverse("versions:review", args=[drafted.pk]), {**sent, "against": "1"}))
@@ -171,16 +173,16 @@ def test_unsaved_text_is_compared_with_live_or_a_version(editor, drafted):
 
 
 def test_an_invalid_field_is_named_and_the_others_are_compared(editor, story):
-    sent = typed(story, metadata='{"a": ', name="Doorman")
+    sent = editor_form(story, metadata='{"a": ', name="Doorman")
 
-    shown = text(editor.post(reverse("versions:review", args=[story.pk]), sent))
+    page_text = text(editor.post(reverse("versions:review", args=[story.pk]), sent))
 
-    assert "the value is invalid" in shown
-    assert "Metadata" in shown
-    assert "Doorman" in shown
+    assert "the value is invalid" in page_text
+    assert "Metadata" in page_text
+    assert "Doorman" in page_text
 
 
 def test_a_review_writes_nothing(editor, story):
-    editor.post(reverse("versions:review", args=[story.pk]), typed(story, name="Doorman"))
+    editor.post(reverse("versions:review", args=[story.pk]), editor_form(story, name="Doorman"))
 
     assert story.versions.count() == 3

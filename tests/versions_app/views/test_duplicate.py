@@ -1,4 +1,4 @@
-"""A new agent from an old version."""
+"""Duplicating an agent from a version."""
 
 import pytest
 from django.urls import reverse
@@ -6,7 +6,7 @@ from django.urls import reverse
 from access_app.role import Role
 from agents_app.models import Agent
 from tests.factories import AgentFactory, MembershipFactory, member
-from tests.history_pages import page, stand
+from tests.history_pages import agent_state, page
 from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def test_a_duplicate_begins_with_the_version_and_has_its_own_history(editor, sto
     assert copy.instructions == "Greet guests.\nAnswer briefly."
     assert copy.name == "A copy"
     assert copy.versions.get().change_message == f"Duplicated from {story.pk} version 1"
-    assert stand(story) == (3, 3, [1, 2, 3])
+    assert agent_state(story) == (3, 3, [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_a_duplicate_needs_the_role_for_its_owner():
     MembershipFactory(user=user, owner_id="lab", role=Role.EDITOR)
     client = browser(user)
 
-    asked = page(client, "duplicate", agent, 1).content.decode()
+    html = page(client, "duplicate", agent, 1).content.decode()
     refused = send(client, agent, 1, owner_id="newsroom")
     made = send(client, agent, 1, owner_id="lab")
 
-    assert '<option value="lab"' in asked
-    assert '<option value="newsroom"' not in asked
+    assert '<option value="lab"' in html
+    assert '<option value="newsroom"' not in html
     assert refused.status_code == 422
     assert made.status_code == 302
     assert Agent.objects.get(pk="copy").owner_id == "lab"

@@ -1,4 +1,4 @@
-"""Export and import as pages: a job each, followed by whoever asked for it."""
+"""The pages of export and import."""
 
 import json
 
@@ -27,7 +27,7 @@ def address(name, job):
 
 
 def done(answer):
-    """The job that an act led to, once a worker did it."""
+    """Run the job of a response and return it."""
     assert answer.status_code == 302, answer.content.decode()
     return run_claimed(answer.url.rsplit("/", 1)[1])
 
@@ -57,10 +57,10 @@ def test_an_export_contains_visible_agents_only(viewer, agent):
 
     job = done(viewer.post(EXPORT))
 
-    shown = viewer.get(address("job", job)).content.decode()
-    assert "1 agent exported." in shown
-    assert address("download", job) in shown
-    assert [each["id"] for each in written(viewer, job)] == [agent.pk]
+    html = viewer.get(address("job", job)).content.decode()
+    assert "1 agent exported." in html
+    assert address("download", job) in html
+    assert [record["id"] for record in written(viewer, job)] == [agent.pk]
 
 
 def test_an_export_of_selected_agents_contains_only_them(viewer, agent):
@@ -69,7 +69,7 @@ def test_an_export_of_selected_agents_contains_only_them(viewer, agent):
 
     job = done(viewer.post(EXPORT, {"selected": "yes", "agent": [agent.pk, hidden.pk]}))
 
-    assert [each["id"] for each in written(viewer, job)] == [agent.pk]
+    assert [record["id"] for record in written(viewer, job)] == [agent.pk]
 
 
 def test_an_empty_selection_exports_nothing(viewer, agent):
@@ -142,13 +142,13 @@ def test_a_missing_empty_or_too_large_file_is_an_error_at_its_field(publisher, s
     settings.IMPORT_MAX_BYTES = 1024**2
     large = SimpleUploadedFile("in.jsonl", b"x" * (settings.IMPORT_MAX_BYTES + 1))
 
-    for sent, said in (
+    for sent, message in (
         ({}, "Choose a file."),
         ({"file": file()}, "The file is empty."),
         ({"file": large}, "The file is larger than 1 MB. Split it into several files."),
     ):
         answer = publisher.post(IMPORT, sent)
-        assert (answer.status_code, answer.context["form"].errors) == (422, {"file": [said]})
+        assert (answer.status_code, answer.context["form"].errors) == (422, {"file": [message]})
     assert not Job.objects.exists()
 
 
@@ -161,10 +161,10 @@ def test_importing_needs_the_publisher_role(editor):
 def test_markup_in_a_file_is_escaped(publisher):
     job = checked(publisher, {"id": "<script>alert(1)</script>", "agent": {}})
 
-    shown = publisher.get(address("job", job)).content.decode()
+    html = publisher.get(address("job", job)).content.decode()
 
-    assert "&lt;script&gt;alert(1)" in shown
-    assert "<script>alert(1)" not in shown
+    assert "&lt;script&gt;alert(1)" in html
+    assert "<script>alert(1)" not in html
 
 
 # --- Following a job

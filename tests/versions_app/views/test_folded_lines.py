@@ -1,10 +1,10 @@
-"""Unchanged lines open where they are folded: on the page of a version, and in the review of unsaved text."""
+"""Folded unchanged lines."""
 
 import pytest
 from django.urls import reverse
 
 from tests.history_pages import edit, page
-from tests.page_client import typed
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 LINES = [f"Rule {number}" for number in range(50)]
@@ -26,7 +26,7 @@ def test_folds_open_on_the_page_of_a_version(viewer, story):
 def test_folds_open_in_the_review_of_unsaved_text(editor, story):
     edit(story, instructions=LONG)
     address = reverse("versions:review", args=[story.pk])
-    sent = typed(story, instructions=f"{LONG}!")
+    sent = editor_form(story, instructions=f"{LONG}!")
     htmx = {"HX-Request": "true"}
 
     folded = editor.post(address, sent, headers=htmx).content.decode()
@@ -40,7 +40,7 @@ def test_folds_open_in_the_review_of_unsaved_text(editor, story):
 def test_folds_open_in_the_review_without_javascript(editor, story):
     edit(story, instructions=LONG)
     address = reverse("versions:review", args=[story.pk])
-    sent = typed(story, instructions=f"{LONG}!", description='Says "hi"')
+    sent = editor_form(story, instructions=f"{LONG}!", description='Says "hi"')
 
     folded = editor.post(address, sent)
     again = dict(folded.context["posted_fields"])
@@ -54,7 +54,7 @@ def test_folds_open_in_the_review_without_javascript(editor, story):
 
 def test_folds_open_on_both_sides_of_a_conflict(editor, story):
     edit(story, instructions=LONG)
-    sent = typed(story, instructions=f"{LONG}!")
+    sent = editor_form(story, instructions=f"{LONG}!")
     edit(story, instructions=f"?{LONG}")
     address = reverse("versions:clash", args=[story.pk])
 

@@ -1,4 +1,4 @@
-"""The timeline: what it says of each version, what it leaves out, and what it costs."""
+"""The history page: versions, filters and queries."""
 
 import re
 from datetime import timedelta
@@ -17,7 +17,7 @@ HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7|add:1
 
 
 def words(response):
-    """The text of a page as it reads, with single spaces."""
+    """Return the text of a page with single spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
 

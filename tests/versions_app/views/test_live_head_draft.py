@@ -1,8 +1,8 @@
-"""Every row of the table "live, head, draft" that the pages of a history reach."""
+"""Live, head and draft after actions of history pages."""
 
 import pytest
 
-from tests.history_pages import act, edit, said, stand, version
+from tests.history_pages import act, agent_state, edit, messages, version
 
 pytestmark = pytest.mark.django_db
 
@@ -10,57 +10,57 @@ pytestmark = pytest.mark.django_db
 def test_activating_without_a_draft_moves_the_head(publisher, story):
     response = act(publisher, "activate", story, 1)
 
-    assert stand(story) == (1, 1, [1, 2, 3])
-    assert said(response) == ["v1 is live."]
+    assert agent_state(story) == (1, 1, [1, 2, 3])
+    assert messages(response) == ["v1 is live."]
 
 
 def test_activating_keeps_the_draft(publisher, drafted):
     act(publisher, "activate", drafted, 1)
 
-    assert stand(drafted) == (1, 4, [1, 2, 3, 4])
+    assert agent_state(drafted) == (1, 4, [1, 2, 3, 4])
 
 
 def test_activating_the_draft_publishes_it(publisher, drafted):
     act(publisher, "activate", drafted, 4)
 
-    assert stand(drafted) == (4, 4, [1, 2, 3, 4])
+    assert agent_state(drafted) == (4, 4, [1, 2, 3, 4])
 
 
 def test_activating_the_live_version_changes_nothing(publisher, story):
     response = act(publisher, "activate", story, 3)
 
-    assert stand(story) == (3, 3, [1, 2, 3])
+    assert agent_state(story) == (3, 3, [1, 2, 3])
     assert story.activations.count() == 3
-    assert said(response) == ["v3 is already live."]
+    assert messages(response) == ["v3 is already live."]
 
 
 def test_restore_creates_a_new_live_version(publisher, story):
     response = act(publisher, "restore", story, 1, publish="yes")
 
-    assert stand(story) == (4, 4, [1, 2, 3, 4])
+    assert agent_state(story) == (4, 4, [1, 2, 3, 4])
     assert version(story, 4).snapshot == version(story, 1).snapshot
     assert version(story, 4).change_message == "Restored from version 1"
-    assert said(response) == ["v4 is live, restored from v1."]
+    assert messages(response) == ["v4 is live, restored from v1."]
 
 
 def test_restore_as_a_draft_keeps_the_live_version(editor, story):
     response = act(editor, "restore", story, 1, publish="no")
 
-    assert stand(story) == (3, 4, [1, 2, 3, 4])
-    assert said(response) == ["v4 is the draft, restored from v1."]
+    assert agent_state(story) == (3, 4, [1, 2, 3, 4])
+    assert messages(response) == ["v4 is the draft, restored from v1."]
 
 
 def test_restore_keeps_a_draft_in_the_history(publisher, drafted):
     act(publisher, "restore", drafted, 1, publish="yes")
 
-    assert stand(drafted) == (5, 5, [1, 2, 3, 4, 5])
+    assert agent_state(drafted) == (5, 5, [1, 2, 3, 4, 5])
     assert version(drafted, 5).based_on == 4
 
 
 def test_a_manual_snapshot_is_the_head_and_not_published(editor, story):
     act(editor, "snapshot", story, name="Before the fair", change_message="All agreed", pinned="on")
 
-    assert stand(story) == (3, 4, [1, 2, 3, 4])
+    assert agent_state(story) == (3, 4, [1, 2, 3, 4])
     made = version(story, 4)
     assert (made.name, made.change_message, made.pinned) == ("Before the fair", "All agreed", True)
     assert made.snapshot == version(story, 3).snapshot
@@ -69,8 +69,8 @@ def test_a_manual_snapshot_is_the_head_and_not_published(editor, story):
 def test_discarding_the_draft_moves_the_head_to_live(editor, drafted):
     response = act(editor, "discard_draft", drafted)
 
-    assert stand(drafted) == (3, 3, [1, 2, 3, 4])
-    assert said(response) == ["Draft v4 discarded."]
+    assert agent_state(drafted) == (3, 3, [1, 2, 3, 4])
+    assert messages(response) == ["Draft v4 discarded."]
 
 
 def test_undo_restores_a_discarded_draft(editor, drafted):
@@ -79,7 +79,7 @@ def test_undo_restores_a_discarded_draft(editor, drafted):
 
     editor.post(message.extra_tags)
 
-    assert stand(drafted) == (3, 5, [1, 2, 3, 4, 5])
+    assert agent_state(drafted) == (3, 5, [1, 2, 3, 4, 5])
     assert version(drafted, 5).snapshot == version(drafted, 4).snapshot
 
 
@@ -89,27 +89,27 @@ def test_undo_of_discarding_does_not_replace_a_newer_draft(editor, drafted):
 
     response = act(editor, "bring_back", drafted, 4)
 
-    assert stand(drafted) == (3, 5, [1, 2, 3, 4, 5])
-    assert "There is already another draft. v4 remains in the history." in said(response)
+    assert agent_state(drafted) == (3, 5, [1, 2, 3, 4, 5])
+    assert "There is already another draft. v4 remains in the history." in messages(response)
 
 
 def test_discarding_without_a_draft_changes_nothing(editor, story):
     response = act(editor, "discard_draft", story)
 
-    assert stand(story) == (3, 3, [1, 2, 3])
-    assert said(response) == ["There is no draft to discard."]
+    assert agent_state(story) == (3, 3, [1, 2, 3])
+    assert messages(response) == ["There is no draft to discard."]
 
 
 def test_deleting_the_head_version_moves_the_head_to_live(publisher, drafted):
     act(publisher, "delete", drafted, 4)
 
-    assert stand(drafted) == (3, 3, [1, 2, 3])
+    assert agent_state(drafted) == (3, 3, [1, 2, 3])
 
 
 def test_deleting_an_old_version_moves_no_pointer(publisher, drafted):
     act(publisher, "delete", drafted, 2)
 
-    assert stand(drafted) == (3, 4, [1, 3, 4])
+    assert agent_state(drafted) == (3, 4, [1, 3, 4])
 
 
 def test_the_live_version_cannot_be_deleted(publisher, story):
@@ -117,7 +117,7 @@ def test_the_live_version_cannot_be_deleted(publisher, story):
 
     assert response.status_code == 409
     assert "Cannot delete the active version" in response.content.decode()
-    assert stand(story) == (3, 3, [1, 2, 3])
+    assert agent_state(story) == (3, 3, [1, 2, 3])
 
 
 def test_undo_publishes_the_previous_live_version(publisher, story):
@@ -126,5 +126,5 @@ def test_undo_publishes_the_previous_live_version(publisher, story):
 
     again = publisher.post(message.extra_tags)
 
-    assert stand(story) == (3, 3, [1, 2, 3])
-    assert said(again)[-1] == "Rolled back to v3."
+    assert agent_state(story) == (3, 3, [1, 2, 3])
+    assert messages(again)[-1] == "Rolled back to v3."

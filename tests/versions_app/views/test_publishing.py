@@ -1,4 +1,4 @@
-"""The questions before an act: what they show, and what they refuse."""
+"""Confirmations of publishing and other actions."""
 
 import json
 
@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import AgentFactory, member
-from tests.history_pages import act, edit, page, said, stand, version
+from tests.history_pages import act, agent_state, edit, messages, page, version
 from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, story, n
     assert "changed since you opened this dialog" in text
     assert "(replaces v2)" in text
     assert "Because" in text, "what was typed stays"
-    assert stand(story) == (2, 2, [1, 2, 3])
+    assert agent_state(story) == (2, 2, [1, 2, 3])
 
 
 def test_a_refused_confirmation_can_be_sent_again(publisher, story):
@@ -96,7 +96,7 @@ def test_a_refused_confirmation_can_be_sent_again(publisher, story):
 
     act(publisher, "activate", story, 1)
 
-    assert stand(story).live == 1
+    assert agent_state(story).live == 1
 
 
 def test_a_new_draft_does_not_prevent_publishing(publisher, story):
@@ -104,7 +104,7 @@ def test_a_new_draft_does_not_prevent_publishing(publisher, story):
 
     publisher.post(reverse("versions:activate", args=[story.pk, 1]), {"live": 3, "head": 3})
 
-    assert stand(story).live == 1
+    assert agent_state(story).live == 1
 
 
 def test_restore_is_refused_after_a_newer_save(publisher, story):
@@ -115,14 +115,14 @@ def test_restore_is_refused_after_a_newer_save(publisher, story):
     )
 
     assert response.status_code == 409
-    assert stand(story) == (3, 4, [1, 2, 3, 4])
+    assert agent_state(story) == (3, 4, [1, 2, 3, 4])
 
 
 def test_a_form_without_the_expected_versions_is_refused(publisher, story):
     response = publisher.post(reverse("versions:activate", args=[story.pk, 1]))
 
     assert response.status_code == 409
-    assert stand(story).live == 3
+    assert agent_state(story).live == 3
 
 
 def test_a_too_long_message_is_an_error_at_its_field(publisher, story):
@@ -130,7 +130,7 @@ def test_a_too_long_message_is_an_error_at_its_field(publisher, story):
 
     assert response.status_code == 422
     assert "at most 500 characters" in response.content.decode()
-    assert stand(story).live == 3
+    assert agent_state(story).live == 3
 
 
 def test_a_late_undo_is_refused_with_a_message(publisher, story):
@@ -139,8 +139,8 @@ def test_a_late_undo_is_refused_with_a_message(publisher, story):
 
     response = publisher.post(reverse("versions:undo", args=[story.pk, first.pk]))
 
-    assert said(response)[-1].startswith("Live moved since.")
-    assert stand(story).live == 1
+    assert messages(response)[-1].startswith("Live moved since.")
+    assert agent_state(story).live == 1
 
 
 def test_editors_see_why_they_cannot_publish(editor, story):
@@ -156,7 +156,7 @@ def test_editors_can_restore_only_as_a_draft(editor, story):
 
     assert text.count("disabled title=") == 1
     assert refused.status_code == 403
-    assert stand(story) == (3, 3, [1, 2, 3])
+    assert agent_state(story) == (3, 3, [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_a_missing_role_is_named(drafted, role, name, more, needed):
 
     assert response.status_code == 403
     assert f"This needs the {needed.capitalize()} role in Shared." in response.content.decode()
-    assert stand(drafted) == (3, 4, [1, 2, 3, 4])
+    assert agent_state(drafted) == (3, 4, [1, 2, 3, 4])
 
 
 def test_undo_needs_the_publisher_role(editor, story):
     response = editor.post(reverse("versions:undo", args=[story.pk, story.activations.first().pk]))
 
     assert response.status_code == 403
-    assert stand(story).live == 3
+    assert agent_state(story).live == 3
