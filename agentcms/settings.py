@@ -126,8 +126,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Broker and cache
 
-REDIS_URL = environment.read_url("REDIS_URL", "redis", "rediss", "unix")
-REDIS_URL = REDIS_URL or environment.read_address_file(DATA_DIR / "valkey.url")
+REDIS_URL = environment.read_url("REDIS_URL", "redis", "rediss", "unix") or environment.read_address_file(
+    DATA_DIR / "valkey.url"
+)
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+SHUTDOWN_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 _callbacks: list[Callable[[], None]] = []
 
@@ -39,7 +39,7 @@ def run_callbacks_on_signal(receiver: socket.socket, sender: socket.socket) -> N
     """Wait for a stop signal and run the callbacks."""
     # The thread refers to `sender`: a closed socket would free its file descriptor for another file, and Python
     # would write the signals to that file.
-    while not STOP_SIGNALS & set(receiver.recv(64)):
+    while not SHUTDOWN_SIGNALS & set(receiver.recv(64)):
         pass
     for callback in _callbacks:
         try:

@@ -11,7 +11,7 @@ from django.core.files.uploadhandler import SkipFile, TemporaryFileUploadHandler
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-View = Callable[..., HttpResponse]
+ViewFunction = Callable[..., HttpResponse]
 
 
 class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
@@ -25,7 +25,7 @@ class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
         super().receive_data_chunk(raw_data, start)
 
 
-def accepts_upload(view: View) -> View:
+def accepts_upload(view: ViewFunction) -> ViewFunction:
     """Let a view receive an uploaded file. Use it as the innermost decorator, after the checks of the user."""
     protected = csrf_protect(view)
 
