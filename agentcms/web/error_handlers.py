@@ -33,7 +33,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Render a 500 for a bug, or a 503 where a middleware could not reach the database."""
     error = api_error(sys.exception() or Exception())
-    error = error or ApiError(500, "The server failed to answer; the failure is logged.", "server_error")
+    error = error or ApiError(500, "The server could not process the request. The error was logged.", "server_error")
     return render_error(request, error, lambda: defaults.server_error(request))
 
 
