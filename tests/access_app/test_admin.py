@@ -154,3 +154,41 @@ def test_a_key_is_revoked_from_the_list(client):
     client.post(reverse("admin:access_app_apikey_changelist"), {"action": "revoke", "_selected_action": [key.pk]})
 
     assert ApiKey.objects.find(token) is None
+
+
+def test_the_number_of_revoked_keys_is_reported(client):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    api_key(staff)
+    client.force_login(staff)
+    action = {"action": "revoke", "_selected_action": [ApiKey.objects.get().pk]}
+
+    page = client.post(reverse("admin:access_app_apikey_changelist"), action, follow=True).content.decode()
+
+    assert "1 key revoked." in page
+    assert "same as user" in page
+
+
+def test_deleting_a_membership_can_be_cancelled(client):
+    client.force_login(member("manager", "north", is_staff=True))
+    membership = Membership.objects.create(user=UserFactory(), owner_id="north", role="viewer")
+    url = reverse("admin:access_app_membership_delete", args=[membership.pk])
+
+    page = client.get(url).content.decode()
+    client.post(url, {"post": "yes"})
+
+    change_url = reverse("admin:access_app_membership_change", args=[membership.pk])
+    assert f'href="{change_url}">Cancel</a>' in page
+    assert not Membership.objects.filter(pk=membership.pk).exists()
+
+
+def test_deleting_selected_memberships_can_be_cancelled(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    membership = Membership.objects.create(user=UserFactory(), owner_id="north", role="viewer")
+    url = reverse("admin:access_app_membership_changelist")
+    action = {"action": "delete_selected", "_selected_action": [membership.pk]}
+
+    page = client.post(url, action).content.decode()
+    client.post(url, {**action, "post": "yes"})
+
+    assert f'href="{url}">Cancel</a>' in page
+    assert not Membership.objects.filter(pk=membership.pk).exists()
