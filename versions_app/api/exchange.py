@@ -22,7 +22,8 @@ from agentcms.ids import random_key
 from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
-from jobs_app.api.views import get_job, job_response
+from jobs_app.api.lookups import get_job
+from jobs_app.api.representation import job_response
 from jobs_app.runner import enqueue
 from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
 

@@ -252,3 +252,13 @@ def truncate_value(text: str) -> str:
     if len(text) <= MAX_JSON_LENGTH:
         return text
     return f"{text[:MAX_JSON_LENGTH]}… ({len(text) - MAX_JSON_LENGTH:,} more characters)"
+
+
+def count_changes(differences: Sequence[Section]) -> int:
+    """Return the number of changes through which the keys `n` and `p` step."""
+    rows = sum(row.change is not None for section in differences for block in section.blocks for row in block.rows)
+    return (
+        rows
+        + sum(item.change is not None for section in differences for item in section.items)
+        + sum(len(section.paths) for section in differences)
+    )

@@ -40,6 +40,20 @@ def reject_immutable_fields(method: str, names: Iterable[str]) -> None:
         raise TypeError(f"{method} would change {changed} of versions, which never change. Call update_description().")
 
 
+def get_live_version(agent: Agent) -> AgentVersion:
+    """Return the live version. Raises AgentVersion.DoesNotExist for an agent without a history."""
+    if agent.active_version is None:
+        raise AgentVersion.DoesNotExist(f"Agent {agent.pk} has no live version.")
+    return agent.active_version
+
+
+def get_head_version(agent: Agent) -> AgentVersion:
+    """Return the head version. Raises AgentVersion.DoesNotExist for an agent without a history."""
+    if agent.head_version is None:
+        raise AgentVersion.DoesNotExist(f"Agent {agent.pk} has no head version.")
+    return agent.head_version
+
+
 class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     """Versions. Only a save or a snapshot of an agent adds one. Only `update_description()` changes one."""
 

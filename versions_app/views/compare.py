@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
@@ -15,12 +15,11 @@ from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
 from agents_app.views.access import get_agent, permission_context
-from versions_app.compare.sections import Section, build_sections
+from versions_app.compare.sections import Section, build_sections, count_changes
 from versions_app.models import AgentVersion
-from versions_app.views.lookups import history_url
+from versions_app.views.lookups import POINTER_NAMES, get_versions, history_url, pointer_numbers
 
 POINTER_LABELS = {"live": "Live", "head": "Draft"}
-POINTER_NAMES = tuple(POINTER_LABELS)
 
 
 @require_safe
@@ -99,22 +98,6 @@ def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
     return redirect(f"{history_url('compare', agent)}?{query}")
 
 
-def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
-    """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
-    pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
-    numbers = [pointers.get(label) or parse_number(label) for label in labels]
-    versions = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
-    if not all(number in versions for number in numbers):
-        raise Http404
-    return [versions[number] for number in numbers]
-
-
-def pointer_numbers(agent: Agent) -> list[int]:
-    """Return the numbers of the live and the head version."""
-    pointers: Any = (agent.active_version, agent.head_version)
-    return [version.version_number for version in pointers]
-
-
 def version_choices(agent: Agent) -> list[tuple[str, str]]:
     """Return the options of the version selects as values and labels."""
     pointers = zip(POINTER_NAMES, pointer_numbers(agent), strict=True)
@@ -122,13 +105,3 @@ def version_choices(agent: Agent) -> list[tuple[str, str]]:
     for number, name in agent.versions.values_list("version_number", "name"):
         options.append((str(number), f"v{number}  {name}".strip()))
     return options
-
-
-def count_changes(differences: Sequence[Section]) -> int:
-    """Return the number of changes through which the keys `n` and `p` step."""
-    rows = sum(row.change is not None for section in differences for block in section.blocks for row in block.rows)
-    return (
-        rows
-        + sum(item.change is not None for section in differences for item in section.items)
-        + sum(len(section.paths) for section in differences)
-    )

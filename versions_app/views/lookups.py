@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
 from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.list_state import parse_number
 from agents_app.models import Agent
 from agents_app.views.access import missing_role_message, visible_agents
 from versions_app.models import AgentVersion
+from versions_app.models.version import get_head_version, get_live_version
+
+POINTER_NAMES = ("live", "head")
 
 
 def get_agent_with_versions(request: HttpRequest, agent_id: str) -> Agent:
@@ -25,6 +30,21 @@ def get_agent_with_versions(request: HttpRequest, agent_id: str) -> Agent:
 def get_version(agent: Agent, number: int) -> AgentVersion:
     """Return a version of the agent. Raises Http404."""
     return get_object_or_404(agent.versions, version_number=number)
+
+
+def get_versions(agent: Agent, labels: Sequence[str]) -> list[AgentVersion]:
+    """Return versions of an agent by number, `live` or `head`, in one query. Raises Http404."""
+    pointers = dict(zip(POINTER_NAMES, pointer_numbers(agent), strict=True))
+    numbers = [pointers.get(label) or parse_number(label) for label in labels]
+    versions = {version.version_number: version for version in agent.versions.filter(version_number__in=numbers)}
+    if not all(number in versions for number in numbers):
+        raise Http404
+    return [versions[number] for number in numbers]
+
+
+def pointer_numbers(agent: Agent) -> list[int]:
+    """Return the numbers of the live and the head version."""
+    return [get_live_version(agent).version_number, get_head_version(agent).version_number]
 
 
 def confirmation_context(

@@ -14,9 +14,9 @@ from agents_app.configuration import schema
 from agents_app.forms.edit import ExistingAgentForm, find_version
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
-from versions_app.compare.sections import build_sections
+from versions_app.compare.sections import build_sections, count_changes
 from versions_app.models import AgentVersion
-from versions_app.views.compare import count_changes, get_versions
+from versions_app.views.lookups import get_versions
 
 
 @require_POST

@@ -1,0 +1,29 @@
+"""The representation of a job in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+
+from agentcms.api.responses import json_response
+from jobs_app.models import Job
+
+
+def job_payload(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "state": job.state,
+        "done": job.done,
+        "total": job.total,
+        "result": job.result,
+        "error": job.error or None,
+        "createdAt": job.created_at,
+        "startedAt": job.started_at,
+        "finishedAt": job.finished_at,
+    }
+
+
+def job_response(job: Job, status: int = 200) -> HttpResponse:
+    return json_response(job_payload(job), status)
