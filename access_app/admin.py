@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from access_app.admin_access import StaffAccessMixin
+from access_app.caller import Caller
 from access_app.forms import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
@@ -25,7 +26,7 @@ from access_app.role import SHARED_LABEL, Role
 User = get_user_model()
 
 
-def managed_memberships(user: Any) -> QuerySet[Membership]:
+def managed_memberships(user: Caller) -> QuerySet[Membership]:
     """Return the memberships that the user manages."""
     if has_role_everywhere(user, Role.MANAGER):
         return Membership.objects.all()
@@ -64,7 +65,7 @@ class MembershipAccessMixin(StaffAccessMixin):
         return self.has_change_permission(request, obj)
 
 
-def membership_form_for(user: Any) -> type[MembershipForm]:
+def membership_form_for(user: Caller) -> type[MembershipForm]:
     """Return a form class that has the user."""
     return type("MembershipForm", (MembershipForm,), {"user": user})
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.exceptions import ValidationError
 
+from access_app.caller import Caller
 from access_app.models import Membership
 from access_app.permissions import SHARED_OWNER, effective_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 
 
-def known_owners(user: Any, role: Role) -> list[str]:
+def known_owners(user: Caller, role: Role) -> list[str]:
     """Return the owners for which the user has the role, sorted; the blank owner (Shared) comes first.
 
     Superusers get all owners that have members.
@@ -23,7 +22,7 @@ def known_owners(user: Any, role: Role) -> list[str]:
     return sorted(owner_ids_for(user, role))
 
 
-def highest_role(user: Any) -> Role | None:
+def highest_role(user: Caller) -> Role | None:
     """Return the highest role of the user for any owner, or None."""
     if has_role_everywhere(user, Role.VIEWER):
         return effective_role(user, None)
@@ -31,7 +30,7 @@ def highest_role(user: Any) -> Role | None:
     return effective_role(user, max(granted, key=lambda role: Role(role).rank, default=None))
 
 
-def managed_owners(user: Any) -> list[str]:
+def managed_owners(user: Caller) -> list[str]:
     """Return the owners whose members the user manages."""
     return known_owners(user, Role.MANAGER)
 

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
+from access_app.caller import Caller
 from agentcms.ids import uuid7
 
 MAX_ATTEMPTS = 5
@@ -37,7 +38,7 @@ class JobQuerySet(models.QuerySet["Job"]):
             | Q(state=Job.State.RUNNING, lease_until__lt=now)
         )
 
-    def for_user(self, user: Any) -> Self:
+    def for_user(self, user: Caller) -> Self:
         """Return the jobs that the user requested, or all for a superuser."""
         if not user.is_authenticated:
             return self.none()

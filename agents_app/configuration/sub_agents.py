@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -31,7 +32,7 @@ def find_dependents(agent: Agent) -> AgentQuerySet:
     return agents if agent.owner_id == SHARED_OWNER else agents.filter(owner_id=agent.owner_id)
 
 
-def dependents_payload(user: Any, agent: Agent) -> dict[str, Any]:
+def dependents_payload(user: Caller, agent: Agent) -> dict[str, Any]:
     """Return the dependents that the user may see, and the number of the others."""
     dependents = find_dependents(agent)
     visible = dependents.for_user(user)
@@ -44,7 +45,7 @@ def dependents_payload(user: Any, agent: Agent) -> dict[str, Any]:
     }
 
 
-def dependents_message(user: Any, agent: Agent) -> str | None:
+def dependents_message(user: Caller, agent: Agent) -> str | None:
     """Return the error of a refused deletion, with the dependents, or None if the agent has none."""
     payload = dependents_payload(user, agent)
     if not payload["total"]:
@@ -56,7 +57,7 @@ def dependents_message(user: Any, agent: Agent) -> str | None:
     return f"Agent {agent.pk} is a sub-agent of {text}. Send force=true to delete it anyway."
 
 
-def reject_circular_reference(user: Any, agent_id: str, keys: Sequence[str]) -> None:
+def reject_circular_reference(user: Caller, agent_id: str, keys: Sequence[str]) -> None:
     """Raise CircularReference for sub-agents that refer back to the agent, among the agents that the user may see."""
     if not keys:
         return
@@ -72,7 +73,7 @@ def reject_circular_reference(user: Any, agent_id: str, keys: Sequence[str]) -> 
         raise CircularReference(issues)
 
 
-def reference_graph(user: Any, starts: Iterable[str]) -> dict[str, set[str]]:
+def reference_graph(user: Caller, starts: Iterable[str]) -> dict[str, set[str]]:
     """Return the sub-agents of every agent reachable from `starts`, in live and head configurations.
 
     Agents that the user may not see are not followed.

@@ -12,6 +12,7 @@ from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
+from access_app.caller import Caller
 from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
 from access_app.role import Role
 from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE, json_object_body
@@ -71,7 +72,7 @@ class ImportView(JSONView):
                 file.unlink(missing_ok=True)
 
 
-def require_publisher_role(user: Any) -> None:
+def require_publisher_role(user: Caller) -> None:
     """Raise Forbidden unless the user may publish for at least one owner."""
     if not has_role_everywhere(user, Role.PUBLISHER) and not owner_ids_for(user, Role.PUBLISHER).exists():
         raise Forbidden("Importing needs the publisher role for an owner.")

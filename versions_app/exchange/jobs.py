@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -31,6 +31,9 @@ from versions_app.exchange.records import (
     drop_resolved_warnings,
     import_record,
 )
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 EXPORT = "export_agents"
 IMPORT = "import_agents"
@@ -55,13 +58,13 @@ def delete_old_files(days: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def requesting_user(job: Job) -> Any:
+def requesting_user(job: Job) -> User:
     """Return the user who requested a job, limited to the role of the API key of the request."""
     user: Any = job.requested_by
     if user is None or not user.is_active:
         raise ValidationError("The user who requested this job was deactivated or deleted.")
     user.api_key = ApiKey(role=job.parameters.get("role", ""))
-    return user
+    return cast("User", user)
 
 
 # --- Export

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -28,6 +28,9 @@ from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
 from versions_app.models import AgentVersion
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 ACTIONS = ("create", "update", "same", "refuse")
 MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -78,7 +81,7 @@ def hash_id(agent_id: str) -> int:
     return int.from_bytes(hashlib.sha256(agent_id.encode()).digest()[:8])
 
 
-def import_record(record: Record, user: Any, options: dict[str, Any], file_ids: Container[int] = ()) -> Outcome:
+def import_record(record: Record, user: User, options: dict[str, Any], file_ids: Container[int] = ()) -> Outcome:
     """Import a record. In strict mode, `file_ids` has the hashes of all IDs of the file."""
     agent_id = record.id
     if record.error:
@@ -128,7 +131,12 @@ def prefix_with_draft(issues: Iterable[Issue]) -> list[Issue]:
 
 
 def apply_record(
-    agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str | None, user: Any, publish: bool
+    agent_id: str,
+    live: dict[str, Any],
+    draft: dict[str, Any] | None,
+    owner_id: str | None,
+    user: User,
+    publish: bool,
 ) -> tuple[str, str]:
     """Create or change the agent. Changes of an existing agent are a draft unless `publish` is true.
 
@@ -162,7 +170,7 @@ def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | No
             Agent.objects.get_locked(agent_id).edit_locked(draft)
 
 
-def choose_owner(user: Any, requested: str | None) -> str:
+def choose_owner(user: User, requested: str | None) -> str:
     """Return the owner of a new agent. Raises RecordRejected if the user may not publish for it."""
     if requested is None and not user.is_superuser:
         owner_ids = list(owner_ids_for(user, Role.PUBLISHER)[:2])

@@ -14,6 +14,7 @@ from agents_app.forms.fields import RawTextField
 from agents_app.models import Agent
 from versions_app.history.timeline import filter_by_changed_field
 from versions_app.models import AgentVersion
+from versions_app.models.version import get_head_version, get_live_version
 
 
 class PointersForm(forms.Form):
@@ -24,8 +25,7 @@ class PointersForm(forms.Form):
     checked_pointers: ClassVar[tuple[str, ...]] = ("live",)
 
     def __init__(self, data: Any, agent: Agent, **options: Any) -> None:
-        live: Any = agent.active_version
-        head: Any = agent.head_version
+        live, head = get_live_version(agent), get_head_version(agent)
         self.current_numbers = {"live": live.version_number, "head": head.version_number}
         super().__init__(data, initial={**self.current_numbers, **options.pop("initial", {})}, **options)
 

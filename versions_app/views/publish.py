@@ -18,7 +18,8 @@ from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
 from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, RestoreForm
-from versions_app.models import AgentVersion, CannotUndo
+from versions_app.models import Activation, AgentVersion, CannotUndo
+from versions_app.models.version import get_head_version, get_live_version
 from versions_app.views.lookups import (
     confirmation_context,
     failure_response,
@@ -61,7 +62,7 @@ def activate(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 def render_activate_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: ActivateForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
-    live: Any = agent.active_version
+    live = get_live_version(agent)
     number, is_live = version.version_number, version.pk == live.pk
     button = {"label": f"Publish v{number} (replaces v{live.version_number})", "kind": "release"}
     return render_dialog(
@@ -109,7 +110,7 @@ def restore(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
 def render_restore_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, form: RestoreForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
-    live: Any = agent.active_version
+    live = get_live_version(agent)
     number, is_head = version.version_number, version.pk == agent.head_version_id
     return render_dialog(
         request,
@@ -159,7 +160,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
         form = DiscardForm(request.POST, agent)
         if form.is_stale:
             return render_dialog_again(request, render_discard_dialog, agent, None, form)
-        draft: Any = agent.head_version
+        draft = get_head_version(agent)
 
         discarded = AgentVersion.objects.discard_draft_locked(agent)
 
@@ -172,8 +173,7 @@ def discard_draft(request: HttpRequest, agent_id: str) -> HttpResponse:
 def render_discard_dialog(
     request: HttpRequest, agent: Agent, version: None, form: DiscardForm, notice: str = "", status: int = 200
 ) -> HttpResponse:
-    live: Any = agent.active_version
-    head: Any = agent.head_version
+    live, head = get_live_version(agent), get_head_version(agent)
     button = {"label": f"Discard draft v{head.version_number}", "kind": "danger"}
     return render_dialog(
         request,
@@ -216,7 +216,7 @@ def undo(request: HttpRequest, agent_id: str, activation_id: int) -> HttpRespons
     try:
         with transaction.atomic():
             agent = lock_agent(request, agent_id, Role.PUBLISHER)
-            activation: Any = get_object_or_404(agent.activations, pk=activation_id)
+            activation = get_object_or_404(Activation.objects.filter(agent=agent), pk=activation_id)
 
             version = activation.undo_locked(agent)
     except CannotUndo as error:
