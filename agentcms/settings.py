@@ -6,11 +6,10 @@ The defaults suit one machine: SQLite and an embedded Valkey in a data folder. R
 from pathlib import Path
 from typing import Any
 
-from celery.schedules import crontab
-
 from agentcms import environment
 from agentcms.db.configuration import database_config
 from agentcms.middleware.csp import NONCE, NONE, SELF
+from agentcms.schedule import beat_schedule
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
@@ -160,13 +159,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout"
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "jobs_app.scheduler:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
-CELERY_BEAT_SCHEDULE = {
-    "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, JOB_LEASE / 4)},
-    "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": crontab(hour=NIGHTLY_HOUR, minute=0)},
-    "check-history": {"task": "versions_app.tasks.check_history", "schedule": crontab(hour=NIGHTLY_HOUR, minute=30)},
-    "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": crontab(hour=(NIGHTLY_HOUR + 1) % 24, minute=0)},
-    "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds
-}
+CELERY_BEAT_SCHEDULE = beat_schedule(NIGHTLY_HOUR, JOB_LEASE)
 
 # --- Sign-in
 

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 
 from agentcms import errors
 from agentcms.errors import BadRequest
-from agentcms.wire.parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse
 
 TRUNCATED_BODY_MESSAGE = "The body ended before its declared length."
 
 
 class StrictJSONParser(BaseParser):
-    """A parser of JSON bodies up to the size limit; `agentcms.wire.parser` has its rules."""
+    """A parser of JSON bodies up to the size limit; `agentcms.wire.json_parser` has its rules."""
 
     media_type = "application/json"
 

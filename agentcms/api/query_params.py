@@ -12,8 +12,8 @@ from urllib.parse import unquote_to_bytes
 
 from agentcms.api.pagination import Paging
 from agentcms.errors import BadRequest
+from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path, printable_key
-from agentcms.wire.parser import InvalidJSON, parse
 from agentcms.wire.timestamps import parse_timestamp
 from agentcms.wire.validation import JSONFault, find_faults
 

@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agentcms.wire.canonical import canonical
-from agentcms.wire.parser import InvalidJSON, parse
+from agentcms.wire.json_parser import InvalidJSON, parse
 
 
 class RawTextField(forms.CharField):

@@ -12,8 +12,8 @@ from django.db import IntegrityError, transaction
 from access_app.permissions import SHARED_OWNER, has_role, owner_ids_for
 from access_app.role import Role
 from agentcms.wire.canonical import canonical
+from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
-from agentcms.wire.parser import InvalidJSON, parse
 from agentcms.wire.validation import MAX_DEPTH
 from agents_app.configuration.references import FIELD_KINDS, find_missing_references, reference_path, referenced_keys
 from agents_app.configuration.schema import (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcms.wire.canonical import canonical
-from agentcms.wire.parser import MAX_FAULTS, InvalidJSON, parse
+from agentcms.wire.json_parser import MAX_FAULTS, InvalidJSON, parse
 from agentcms.wire.validation import find_faults
 from tests.agentcms.wire.test_canonical import VALUES
 

@@ -1,0 +1,26 @@
+"""The schedule of recurring tasks, which beat starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.schedules import crontab
+
+
+def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]]:
+    """Return Celery's schedule.
+
+    Args:
+        nightly_hour: The hour (UTC) at which the nightly tasks start.
+        job_lease: Seconds without a heartbeat after which the worker of a job counts as dead.
+    """
+    retention = crontab(hour=nightly_hour, minute=0)
+    check = crontab(hour=nightly_hour, minute=30)
+    cleanup = crontab(hour=(nightly_hour + 1) % 24, minute=0)
+    return {
+        "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, job_lease / 4)},
+        "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": retention},
+        "check-history": {"task": "versions_app.tasks.check_history", "schedule": check},
+        "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": cleanup},
+        "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds
+    }
