@@ -44,8 +44,8 @@ def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: An
         for page_name in OF_AN_AGENT
     }
     confirmations = {
-        "Make the selected version live …": ("versions_app/agentversion", "What readers will see change"),
-        "Pin the selected versions …": ("versions_app/agentversion", "Whatever is pruned, a pinned version stays."),
+        "Publish the selected version …": ("versions_app/agentversion", "Changes to the live version"),
+        "Pin the selected versions …": ("versions_app/agentversion", "Pinned versions are never pruned."),
         "Make the drafts of the selected agents live …": ("agents_app/agent", "No version is made."),
     }
     for action, (model, text) in confirmations.items():
