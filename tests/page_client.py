@@ -20,7 +20,7 @@ def browser(user: Any, **headers: str) -> Client:
 
 def editor_form(agent: Agent, **changed: Any) -> dict[str, Any]:
     """Return the form data of the editor of this agent with changed fields."""
-    form = ExistingAgentForm.opening(Agent.objects.with_versions().get(pk=agent.pk), None)
+    form = ExistingAgentForm.for_agent(Agent.objects.with_versions().get(pk=agent.pk), None)
     sent = {field.html_name: field.field.prepare_value(field.initial) for field in form}
     for scorer in form.scorer_rows:
         sent[f"scorers-{scorer['key']}-type"] = scorer["type"]

@@ -1,4 +1,4 @@
-"""The admin of agents. Django finds model admins by importing this package."""
+"""The admin of agents. Django imports this package to find the model admins."""
 
 from agents_app.admin import agents
 

@@ -1,4 +1,4 @@
-"""Agents for staff. The form knows the revision it was opened with and saves only what was changed."""
+"""The admin of agents: list, form and permissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import can_have_role, has_role
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import AgentAdminForm
 from agents_app.editing.change_context import change
@@ -23,14 +23,14 @@ from agents_app.views.status import find_warnings
 
 
 class OwnerFilter(admin.SimpleListFilter):
-    """The owners whose agents the member of staff sees, and no others."""
+    """A filter by owner, limited to owners whose agents the user may see."""
 
-    title = "owner"
+    title = "team"
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        found = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
-        return [(f"={owner}", owner or "shared space") for owner in found.distinct()[:200]]
+        owners = Agent.objects.for_user(request.user).order_by("owner_id").values_list("owner_id", flat=True)
+        return [(f"={owner}", owner or SHARED_LABEL) for owner in owners.distinct()[:200]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
         value = self.value()
@@ -38,24 +38,24 @@ class OwnerFilter(admin.SimpleListFilter):
 
 
 class DraftFilter(admin.SimpleListFilter):
-    """Agents with a draft ahead of what is live."""
+    """A filter by agents with or without a draft."""
 
     title = "draft"
     parameter_name = "draft"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "With a draft"), ("no", "Without")]
+        return [("yes", "With a draft"), ("no", "Without a draft")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
-        same = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+        without_draft = Q(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.value() == "yes":
-            return queryset.exclude(same)
-        return queryset.filter(same) if self.value() == "no" else queryset
+            return queryset.exclude(without_draft)
+        return queryset.filter(without_draft) if self.value() == "no" else queryset
 
 
 @admin.register(Agent)
 class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
-    """Every agent that a member of staff may see."""
+    """The admin of the agents that the user may see."""
 
     form = AgentAdminForm
     list_display = ("name", "id", "owner", "live", "state", "updated_at", "page")
@@ -66,7 +66,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     list_per_page = 50
     fieldsets: ClassVar = [
         (None, {"fields": ["id", "owner_id", "name", "description", "instructions", "model"]}),
-        ("Abilities", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
+        ("Tools and sub-agents", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
         (
             "Details",
             {
@@ -89,22 +89,22 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         return [(name, {**options, "fields": [field for field in options["fields"] if field != "id"]}), *rest]
 
     def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """The form as it is: what the pages' form declares is not to be narrowed to model fields."""
+        """Return the form class unchanged, as the default would replace its fields by model fields."""
         return type("AgentAdminForm", (AgentAdminForm,), {"user": request.user})
 
     def has_view_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        return self._may(request, Role.VIEWER, obj)
+        return self._has_role(request, Role.VIEWER, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._may(request, Role.EDITOR)
+        return self._has_role(request, Role.EDITOR)
 
     def has_change_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        return self._may(request, Role.EDITOR, obj)
+        return self._has_role(request, Role.EDITOR, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        return self._may(request, Role.PUBLISHER, obj)
+        return self._has_role(request, Role.PUBLISHER, obj)
 
-    def _may(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
+    def _has_role(self, request: HttpRequest, role: Role, agent: Agent | None = None) -> bool:
         if not self.has_module_permission(request):
             return False
         return can_have_role(request.user, role) if agent is None else has_role(request.user, role, agent.owner_id)
@@ -124,22 +124,22 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What goes along is counted and not listed: an agent may have a million events of runs."""
+        """Count the related objects instead of listing them: an agent may have millions of run events."""
         agents = list(objs)
         refused = {"agent" for agent in agents if not self.has_delete_permission(request, agent)}
-        along = {
+        related_counts = {
             str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(
                 **{f"{relation.field.name}__in": agents}
             ).count()
             for relation in Agent._meta.related_objects
             if relation.related_model is not AgentIndex
         }
-        counts = {"agents": len(agents), **{name: count for name, count in along.items() if count}}
+        counts = {"agents": len(agents), **{name: count for name, count in related_counts.items() if count}}
         return [str(agent) for agent in agents], counts, refused, []
 
-    @admin.display(ordering="owner_id")
+    @admin.display(ordering="owner_id", description="Team")
     def owner(self, agent: Agent) -> str:
-        return agent.owner_id or "shared space"
+        return agent.owner_id or SHARED_LABEL
 
     @admin.display(description="Live")
     def live(self, agent: Agent) -> str:
@@ -152,20 +152,19 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     @admin.display(description="Versions")
     def history(self, agent: Agent) -> str:
         versions = reverse("admin:versions_app_agentversion_changelist")
-        moves = reverse("admin:versions_app_activation_changelist")
-        links = (
-            '<a href="{}?agent__id__exact={}">All versions</a> · <a href="{}?agent__id__exact={}">Moves of live</a>'
-        )
-        return format_html(links, versions, agent.pk, moves, agent.pk)
+        activations = reverse("admin:versions_app_activation_changelist")
+        links = '<a href="{}?agent__id__exact={}">All versions</a> · <a href="{}?agent__id__exact={}">Live history</a>'
+        return format_html(links, versions, agent.pk, activations, agent.pk)
 
     @admin.display(description="Page")
     def page(self, agent: Agent) -> str:
-        acts = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
+        actions = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
         links = [("Open", reverse("agents:edit", args=[agent.pk]))]
         links += [
-            (ACTION_TITLES[act], reverse(f"admin:agents_app_agent_{act}", args=[quote(agent.pk)])) for act in acts
+            (ACTION_TITLES[action], reverse(f"admin:agents_app_agent_{action}", args=[quote(agent.pk)]))
+            for action in actions
         ]
         return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
 
 
-change_context = change  # save_model() has an argument of that name, as Django calls it
+change_context = change  # Django calls save_model() with an argument named `change`

@@ -1,4 +1,4 @@
-"""The form of an agent with its fields as they are stored, for the admin; the shape of an agent does the checking."""
+"""The admin forms of agents. The schema of agents validates them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
-from agents_app.forms.fields import OptionalKeyField, RawTextField, StrictJSONField
+from agents_app.forms.fields import ID_HELP, SHARED_HELP, OptionalKeyField, RawTextField, StrictJSONField
 from agents_app.models import Agent
 
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
@@ -19,7 +19,7 @@ OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata")
 
 
 class AgentForm(forms.ModelForm):
-    """The configuration of an agent. It knows the revision it was opened with, and saves only what was changed."""
+    """The configuration of an agent. It detects concurrent changes and saves only the fields that changed."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, required=False)
     change_message = RawTextField(required=False, max_length=500, label="Message", help_text="What changed, and why.")
@@ -43,12 +43,12 @@ class AgentForm(forms.ModelForm):
         self.fields["revision"].initial = self.instance.revision
 
     def is_stale_for(self, row: Agent) -> bool:
-        """Whether somebody saved since this form was opened."""
-        opened = self.cleaned_data.get("revision")
-        return opened is not None and opened != row.revision
+        """Return whether the agent was saved since this form was opened."""
+        opened_revision = self.cleaned_data.get("revision")
+        return opened_revision is not None and opened_revision != row.revision
 
     def changed_fields(self) -> dict[str, Any]:
-        """The configuration that was changed in the form, by name."""
+        """Return the changed configuration fields by name."""
         return {
             name: self.cleaned_data[name]
             for name in schema.FIELDS
@@ -57,17 +57,17 @@ class AgentForm(forms.ModelForm):
 
 
 class AgentAdminForm(AgentForm):
-    """The agent's form, with who owns it and whether the change goes live."""
+    """The agent's form with its ID and owner, and whether to publish the change."""
 
-    user: Any = None  # who fills it in; set on the subclass that each request makes
+    user: Any = None  # set on the subclass of each request
     row: Agent
 
-    id = RawTextField(max_length=128, help_text="Cannot be changed later.")
-    owner_id = RawTextField(required=False, max_length=128, label="Owner", help_text="Blank is the shared space.")
+    id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
+    owner_id = RawTextField(required=False, max_length=128, label="Team", help_text=SHARED_HELP)
     publish = forms.BooleanField(
         required=False,
-        label="Make it live",
-        help_text="With all that a draft ahead has gathered. Otherwise the change waits as a draft.",
+        label="Publish",
+        help_text="Publishes the draft with this change. Otherwise the change is saved as a draft.",
     )
 
     class Meta(AgentForm.Meta):
@@ -77,7 +77,7 @@ class AgentAdminForm(AgentForm):
         super().__init__(*args, **kwargs)
         if not self.instance._state.adding:
             self.fields.pop("id", None)
-        # A draft ahead is released on purpose only.
+        # Unticked while there is a draft, so that nobody publishes it by accident.
         self.fields["publish"].initial = self.instance._state.adding or (
             self.may_publish and not self.instance.has_draft
         )
@@ -86,36 +86,36 @@ class AgentAdminForm(AgentForm):
         owner_id: str = self.cleaned_data["owner_id"]
         adding, before = self.instance._state.adding, self.initial.get("owner_id", "")
         if adding and not has_role(self.user, Role.EDITOR, owner_id):
-            raise ValidationError("Creating an agent for this owner needs the role editor.")
+            raise ValidationError("Creating an agent in this team needs the Editor role.")
         if not adding and owner_id != before:
             for owner in (before, owner_id):
                 if not has_role(self.user, Role.PUBLISHER, owner):
-                    raise ValidationError("Handing an agent over needs the role publisher for both owners.")
+                    raise ValidationError("Changing the owner needs the Publisher role in both teams.")
         return owner_id
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.instance._state.adding:
-            self.refuse_circle(cleaned)
+            self.validate_sub_agents(cleaned)
             return cleaned
-        self.row = Agent.objects.get_locked(self.instance.pk)  # held until the admin's transaction ends
+        self.row = Agent.objects.get_locked(self.instance.pk)  # locked until the admin's transaction ends
         if self.is_stale_for(self.row):
             raise ValidationError(
-                "Somebody saved this agent since you opened it. Copy your text, reload the page and apply it there.",
+                "This agent was saved since you opened it. Copy your text, reload the page and reapply it.",
                 code="stale",
             )
-        releases = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
-        if releases and not self.may_publish:
-            self.add_error("publish", "This needs the role publisher. Untick it to save a draft.")
+        publishes = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
+        if publishes and not self.may_publish:
+            self.add_error("publish", "Publishing needs the Publisher role. Clear the box to save a draft.")
         if "agents" in self.changed_data or (cleaned.get("publish") and self.row.has_draft):
-            self.refuse_circle(cleaned)
+            self.validate_sub_agents(cleaned)
         return cleaned
 
-    def refuse_circle(self, cleaned: dict[str, Any]) -> None:
-        """Ask before the save does: the admin cannot say at a field what a save refused."""
-        named = cleaned.get("agents")
-        if isinstance(named, list) and all(isinstance(key, str) for key in named):  # the shape refuses the rest
-            reject_circular_reference(self.user, cleaned.get("id", self.instance.pk), named)
+    def validate_sub_agents(self, cleaned: dict[str, Any]) -> None:
+        """Reject circular references here: the admin cannot show an error of the save at a field."""
+        keys = cleaned.get("agents")
+        if isinstance(keys, list) and all(isinstance(key, str) for key in keys):  # the schema rejects other values
+            reject_circular_reference(self.user, cleaned.get("id", self.instance.pk), keys)
 
     @property
     def may_publish(self) -> bool:

@@ -1,4 +1,4 @@
-"""Responses that show an agent."""
+"""Responses with an agent."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from agents_app.models import Agent
 
 
 def reject_warnings(agent: Agent, version: Any) -> None:
-    """Refuse what names things that nothing registered, at their places."""
+    """Raise BadRequest with an issue for each missing reference of a version."""
     row = representation.AgentRow.of(agent, version)
     known = representation.known_agents([row]).get(row.id, ())
-    if found := find_missing_references(version.references, known):
+    if missing := find_missing_references(version.references, known):
         raise BadRequest(
-            "request body", [(reference_path(each.field, each.key, version.snapshot), each.message) for each in found]
+            "request body",
+            [
+                (reference_path(reference.field, reference.key, version.snapshot), reference.message)
+                for reference in missing
+            ],
         )
 
 
 def is_strict(request: Request) -> bool:
-    """Whether the caller wants warnings to be errors."""
+    """Return whether the caller wants warnings to be errors."""
     with QueryParams(request) as query:
         return query.boolean("strict")
 
 
 def agent_response(agent: Agent, version: Any, status: int = 200) -> HttpResponse:
-    """The agent in hand, showing one of its versions."""
+    """Return an agent with the configuration of one of its versions."""
     row = representation.AgentRow.of(agent, version)
     return json_text_response(representation.agent_json(row), status, row.etag)

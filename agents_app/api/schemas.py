@@ -1,4 +1,4 @@
-"""What the bodies of the API's writes say, beside the configuration of an agent."""
+"""Schemas of request bodies, besides the configuration of an agent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Message = Annotated[str, Field(max_length=500)]
 
 
 class ChangeOptions(BaseModel):
-    """Why a change is made, and whether it goes live."""
+    """The message of a change, and whether to publish it."""
 
     model_config = WIRE_CONFIG
 
@@ -36,7 +36,7 @@ class ChangeOptions(BaseModel):
 
 
 class Ownership(BaseModel):
-    """Whose the agent is."""
+    """The owner of an agent."""
 
     model_config = WIRE_CONFIG
 
@@ -44,7 +44,7 @@ class Ownership(BaseModel):
 
 
 class Identity(BaseModel):
-    """The id of a new agent."""
+    """The ID of a new agent."""
 
     model_config = WIRE_CONFIG
 
@@ -52,7 +52,7 @@ class Identity(BaseModel):
 
 
 class DuplicateOptions(BaseModel):
-    """What a duplicate may change."""
+    """The name of a duplicate, and the version to copy."""
 
     model_config = WIRE_CONFIG
 
@@ -60,37 +60,37 @@ class DuplicateOptions(BaseModel):
     version_id: str | None = None
 
 
-def validate_schemas(body: Any, *parts: type[BaseModel]) -> list[JSONObject]:
-    """What a body says in each of several shapes; ShapeError with the faults of all of them at once."""
+def validate_schemas(body: Any, *models: type[BaseModel]) -> list[JSONObject]:
+    """Return the fields of each model in a body. Raises ConfigError with the issues of all models."""
     values: list[JSONObject] = []
     issues: list[Issue] = []
-    for part in parts:
+    for model in models:
         with collecting_issues(issues):
-            values.append(validate_fields(part, body))
+            values.append(validate_fields(model, body))
     if issues:
         raise ConfigError(dict.fromkeys(issues))
     return values
 
 
 def parse_create(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
-    """The configuration, id, owner and reason of a new agent."""
-    identity, fields, ownership, said = validate_schemas(body, Identity, AgentConfig, Ownership, ChangeOptions)
-    return fields, identity["id"], ownership.get("owner_id"), said
+    """Parse the body of a new agent into its configuration, ID, owner and change options."""
+    identity, fields, ownership, options = validate_schemas(body, Identity, AgentConfig, Ownership, ChangeOptions)
+    return fields, identity["id"], ownership.get("owner_id"), options
 
 
 def parse_patch(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
-    """The fields, the new owner and the reason of a PATCH."""
-    fields, ownership, said = validate_schemas(body, as_partial(AgentConfig), Ownership, ChangeOptions)
-    return fields, ownership.get("owner_id"), said
+    """Parse the body of a PATCH into its configuration fields, new owner and change options."""
+    fields, ownership, options = validate_schemas(body, as_partial(AgentConfig), Ownership, ChangeOptions)
+    return fields, ownership.get("owner_id"), options
 
 
-def is_publishing(said: JSONObject) -> bool:
-    """Whether a write goes live: it does unless it says `autoPublish: false`."""
-    return said.get("auto_publish") is not False
+def is_publishing(options: JSONObject) -> bool:
+    """Return whether a write publishes. It does unless `autoPublish` is false."""
+    return options.get("auto_publish") is not False
 
 
 @contextmanager
-def change_from_options(said: JSONObject, **more: Any) -> Iterator[Change]:
-    """The change context of a write, as its body describes it."""
-    with change(message=said.get("change_message") or "", publish=is_publishing(said), **more) as context:
+def change_from_options(options: JSONObject, **more: Any) -> Iterator[Change]:
+    """Open the change context that a request body describes."""
+    with change(message=options.get("change_message") or "", publish=is_publishing(options), **more) as context:
         yield context

@@ -1,4 +1,4 @@
-"""The agents over HTTP."""
+"""The agents API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DRAFT_HINT = "Send autoPublish: false to save a draft."
 
 
 class AgentsView(JSONView):
-    """The agents that the caller may see, and new ones."""
+    """The collection of agents: list and create."""
 
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
@@ -61,12 +61,12 @@ class AgentsView(JSONView):
     @idempotent
     def post(self, request: Request) -> HttpResponse:
         strict = is_strict(request)
-        fields, agent_id, owner_id, said = parse_create(json_object_body(request))
+        fields, agent_id, owner_id, options = parse_create(json_object_body(request))
         owner_id = owner_for_new_agent(request.user, owner_id)
         note_required_role(Role.EDITOR, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
-        with transaction.atomic(), change_from_options(said):
+        with transaction.atomic(), change_from_options(options):
             insert_agent(agent)
             if strict:
                 reject_warnings(agent, agent.active_version)
@@ -74,7 +74,7 @@ class AgentsView(JSONView):
 
 
 class AgentView(JSONView):
-    """One agent."""
+    """An agent: read, change and delete."""
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
@@ -91,10 +91,10 @@ class AgentView(JSONView):
         return json_text_response(representation.agent_json(row), etag=row.etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
-        fields, owner_id, said = parse_patch(json_object_body(request))
+        fields, owner_id, options = parse_patch(json_object_body(request))
         strict = is_strict(request)
-        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(said) else (Role.EDITOR, "")
-        with agent_write_slot(agent_id), transaction.atomic(), change_from_options(said) as context:
+        role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
+        with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
             agent = lock_matching_agent(request, agent_id, role, hint)
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
@@ -127,21 +127,23 @@ class DependentsView(JSONView):
 
 
 class DuplicateView(JSONView):
-    """A copy of an agent."""
+    """The duplication of an agent."""
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        identity, copy, ownership = validate_schemas(json_object_body(request), Identity, DuplicateOptions, Ownership)
+        identity, options, ownership = validate_schemas(
+            json_object_body(request), Identity, DuplicateOptions, Ownership
+        )
         strict = is_strict(request)
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.VIEWER)
             owner_id = ownership.get("owner_id")
             owner_id = agent.owner_id if owner_id is None else owner_id
-            require_role(request.user, Role.EDITOR, owner_id, "Name another ownerId.")
+            require_role(request.user, Role.EDITOR, owner_id, "Send another ownerId.")
             note_required_role(Role.EDITOR, owner_id)
-            version = get_version(agent, copy.get("version_id"))
+            version = get_version(agent, options.get("version_id"))
             try:
-                duplicate = agent.duplicate(identity["id"], owner_id, version, copy.get("name"))
+                duplicate = agent.duplicate(identity["id"], owner_id, version, options.get("name"))
             except IntegrityError:
                 raise id_taken_error(identity["id"]) from None
             if strict:
@@ -150,17 +152,17 @@ class DuplicateView(JSONView):
 
 
 def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
-    """The agent as a version has it that is named by id, by number or by both."""
+    """Return the agent as of a version given by ID, number or both. Raises NotFound for an unknown version."""
     version_id = parse_uuid(text) if text else None
-    named = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
-    row = None if text and version_id is None else representation.find_row_of_version(user, agent_id, **named)
+    lookup = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
+    row = None if text and version_id is None else representation.find_row_of_version(user, agent_id, **lookup)
     if row is None and Agent.objects.for_user(user).filter(pk=agent_id).exists():
         raise version_not_found(agent_id, text or str(number))
     return row
 
 
 def insert_agent(agent: Agent) -> None:
-    """Save a new agent; its id may have been taken, by whomever."""
+    """Save a new agent. Raises Conflict if its ID is taken."""
     try:
         agent.insert()
     except IntegrityError:
@@ -173,22 +175,24 @@ def id_taken_error(agent_id: str) -> Conflict:
     return Conflict(f"Agent with id {agent_id} already exists", "already_exists")
 
 
-def owner_for_new_agent(user: Any, named: str | None) -> str:
-    """The owner of a new agent: the one named, else the only one for which the caller may create."""
-    if named is None and not user.is_superuser:
-        able = list(owner_ids_for(user, Role.EDITOR)[:2])
-        if len(able) > 1:
-            raise BadRequest("request body", [("ownerId", "You may create for several owners. Name one of them.")])
-        if not able:
-            raise Forbidden("This needs the role editor for some owner.")
-        return able[0]
-    owner_id = SHARED_OWNER if named is None else named
+def owner_for_new_agent(user: Any, requested: str | None) -> str:
+    """Return the owner of a new agent: the requested one, or the only one for which the user may create agents."""
+    if requested is None and not user.is_superuser:
+        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
+        if len(owner_ids) > 1:
+            raise BadRequest(
+                "request body", [("ownerId", "You can create agents for several owners. Send the ownerId of one.")]
+            )
+        if not owner_ids:
+            raise Forbidden("Creating an agent needs the editor role for an owner.")
+        return owner_ids[0]
+    owner_id = SHARED_OWNER if requested is None else requested
     require_role(user, Role.EDITOR, owner_id)
     return owner_id
 
 
 def get_version(agent: Agent, text: str | None) -> Any:
-    """One of the agent's versions by its id, the live one where none is named."""
+    """Return a version of the agent by ID, or the live version without one. Raises NotFound."""
     if text is None:
         return agent.active_version
     version_id = parse_uuid(text)

@@ -1,4 +1,4 @@
-"""What the acts on an agent ask before they are done."""
+"""The forms in the dialogs of actions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration import schema
-from agents_app.forms.fields import OwnerField, RawTextField
+from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
 
 
 class DeleteForm(forms.Form):
-    """The agent's name, typed: what is deleted is gone with its history."""
+    """The confirmation of a deletion by typing the agent's name."""
 
-    typed = RawTextField(label="Type its name to delete it", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    typed = RawTextField(label="Type the name to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
     def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -24,23 +24,25 @@ class DeleteForm(forms.Form):
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]
-        if " ".join(typed.split()) != " ".join(self.name.split()):  # a name may hold what no keyboard types
-            raise ValidationError(f"This is not the name. Type: {self.name}")
+        if " ".join(typed.split()) != " ".join(
+            self.name.split()
+        ):  # a name may contain white space that is hard to type
+            raise ValidationError(f"The name does not match. Type: {self.name}")
         return typed
 
 
 class DuplicateForm(forms.Form):
-    """The id, the name and the owner of a copy."""
+    """The ID, name and owner of a duplicate."""
 
-    id = RawTextField(max_length=128, label="Identifier", help_text="Stands in addresses and cannot be changed later.")
+    id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
     name = RawTextField(max_length=200, label="Name")
     owner_id = OwnerField()
 
     def __init__(self, data: Any, *, agent: Agent, version: Any, owners: Sequence[str]) -> None:
-        """`owners` are those that the person may create agents for; the same owner is suggested where it is one."""
+        """Build the form. `owners` are those for which the user may create agents."""
         super().__init__(data, initial=suggested_values(agent, version, owners))
         self.owners = owners
-        self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
+        self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
 
     def clean_id(self) -> str:
         agent_id: str = self.cleaned_data["id"]
@@ -49,12 +51,12 @@ class DuplicateForm(forms.Form):
         except schema.ConfigError as error:
             raise ValidationError([issue.message for issue in error.issues]) from error
         if Agent.objects.filter(pk=agent_id).exists():
-            raise ValidationError(f"There is an agent with the id {agent_id} already.", code="taken")
+            raise ValidationError(id_taken_message(agent_id), code="taken")
         return agent_id
 
 
 class SnapshotForm(forms.Form):
-    """What is said of a version that is saved by hand."""
+    """The name, message and pin of a version saved by hand."""
 
     name = RawTextField(required=False, max_length=100, label="Name")
     change_message = RawTextField(
@@ -64,7 +66,7 @@ class SnapshotForm(forms.Form):
 
 
 class DiscardForm(forms.Form):
-    """The draft that the question was about."""
+    """The head that was displayed when the user confirmed."""
 
     head = forms.UUIDField(widget=forms.HiddenInput)
 
@@ -76,24 +78,25 @@ def suggested_values(agent: Agent, version: Any, owners: Sequence[str]) -> dict[
 
 
 class ChangeOwnerForm(forms.Form):
-    """The new owner: one that the person publishes for, or for superusers any."""
+    """The new owner: one for which the user is a publisher, or any for superusers."""
 
     owner_id = OwnerField(
-        label="New owner", error_messages={"invalid_choice": "You do not publish for this owner. Choose another one."}
+        label="New owner",
+        error_messages={"invalid_choice": "You need the Publisher role in the new team. Choose another one."},
     )
 
-    def __init__(self, *args: Any, owners: Sequence[str], free: bool, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, owners: Sequence[str], any_owner: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if free:
+        if any_owner:
             self.fields["owner_id"] = RawTextField(
                 required=False,
                 max_length=128,
                 label="New owner",
-                help_text="Blank is the shared space.",
+                help_text=SHARED_HELP,
                 widget=forms.TextInput(attrs={"list": "owners", "autocomplete": "off"}),
             )
         else:
-            self.fields["owner_id"].offer(owners)  # type: ignore[attr-defined]
+            self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]

@@ -1,4 +1,4 @@
-"""The form of the editor's page: an agent's configuration in the pieces in which people work on it."""
+"""The form of the editor."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def editor_textarea(kind: str, rows: int) -> forms.Textarea:
 
 
 class AgentEditForm(forms.Form):
-    """What the editor sends. `base` is the configuration it was opened with: what differs from it was changed here."""
+    """The editor's form. Fields that differ from `base`, the configuration it was opened with, are changes."""
 
     name = RawTextField(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     description = RawTextField(
-        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What people read in the list."
+        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="Shown in the list of agents."
     )
     instructions = RawTextField(required=False, widget=editor_textarea("text", 20))
     provider = RawTextField(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
@@ -55,13 +55,13 @@ class AgentEditForm(forms.Form):
     )
     temperature = JSONNumberField(required=False)
     top_p = JSONNumberField(required=False, label="Top P")
-    max_tokens = JSONNumberField(required=False, label="Most tokens")
+    max_tokens = JSONNumberField(required=False, label="Max tokens")
     model_rest = StrictJSONField(required=False, label="Other settings", widget=editor_textarea("json", 4))
     tools = KeyListField(required=False)
     workflows = KeyListField(required=False)
     agents = KeyListField(required=False, label="Sub-agents")
     integration_tools = KeyListField(required=False)
-    more_agents = RawTextField(required=False, label="Another one by its id", max_length=128)
+    more_agents = RawTextField(required=False, label="Add by ID", max_length=128)
     memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select)
     scorers = ScorersField(required=False)
     input_processors = StrictJSONField(required=False, empty=list, widget=editor_textarea("json", 6))
@@ -69,20 +69,20 @@ class AgentEditForm(forms.Form):
     default_options = StrictJSONField(required=False, widget=editor_textarea("json", 6))
     metadata = StrictJSONField(required=False, widget=editor_textarea("json", 6))
 
-    version_name = RawTextField(required=False, max_length=100, label="Name of this version")
+    version_name = RawTextField(required=False, max_length=100, label="Version name")
     message = RawTextField(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
 
-    shape: type[BaseModel] = schema.AgentConfig
+    config_model: type[BaseModel] = schema.AgentConfig
 
     def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
         super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
-        unknown = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
+        missing = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
         self.fields["memory"].widget.choices = [
             ("", "No memory"),
             *memories,
-            *((key, f"{key} (not registered)") for key in unknown),
+            *((key, f"{key} (not registered)") for key in missing),
         ]
 
     def clean(self) -> dict[str, Any]:
@@ -104,23 +104,23 @@ class AgentEditForm(forms.Form):
 
     def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         rest = cleaned["model_rest"]
-        own = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
-        own |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
+        model = {"provider": cleaned["provider"], "name": cleaned["model_name"]}
+        model |= {wire: cleaned[name] for name, wire in MODEL_SETTINGS.items() if cleaned[name] is not None}
         if not isinstance(rest, dict):
             self.add_error("model_rest", "This must be an object.")
-            return own
-        if twice := sorted(own.keys() & rest.keys()):
-            self.add_error("model_rest", f"{', '.join(twice)} has a field of its own. Set it there or here.")
-        return {**rest, **own}
+            return model
+        if duplicates := sorted(model.keys() & rest.keys()):
+            self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")
+        return {**rest, **model}
 
     def validate_config(self, cleaned: dict[str, Any]) -> None:
-        """The one shape decides; each of its faults is shown at the field that is about it."""
+        """Validate with the schema of agents, and add each issue to its field."""
         try:
-            schema.validate_fields(schema.as_partial(self.shape), self.body(cleaned))
+            schema.validate_fields(schema.as_partial(self.config_model), self.body(cleaned))
         except schema.ConfigError as error:
             for issue in error.issues:
-                place, message = self.field_for_issue(issue)
-                self.add_error(place, ValidationError(message, code="invalid"))
+                field, message = self.field_for_issue(issue)
+                self.add_error(field, ValidationError(message, code="invalid"))
 
     def body(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         return schema.to_wire_dict(cleaned)
@@ -133,7 +133,7 @@ class AgentEditForm(forms.Form):
         return (name if name in self.fields else None), messages[0]
 
     def changed_fields(self) -> dict[str, Any]:
-        """The configuration that differs from what the form was opened with, by name."""
+        """Return the configuration fields that differ from those the form was opened with."""
         cleaned = self.cleaned_data
         return {
             name: cleaned[name]
@@ -142,49 +142,49 @@ class AgentEditForm(forms.Form):
         }
 
     def configuration(self) -> dict[str, Any]:
-        """The whole configuration as the form has it; where a field is at fault, as it was."""
+        """Return the whole configuration of the form. Invalid fields have the value they were opened with."""
         return {name: self.cleaned_data.get(name, self.base[name]) for name in schema.FIELDS}
 
-    # --- what the template shows
+    # --- properties for the template
 
-    def chosen(self, name: str) -> list[str]:
+    def selected_keys(self, name: str) -> list[str]:
         value = self[name].value()
         return list(value) if isinstance(value, (list, tuple)) else []
 
     def picker(self, name: str, label: str, kind: Kind) -> Picker:
-        chosen = self.chosen(name)
-        return Picker.of(name, label, registry_options(kind, chosen), chosen)
+        selected = self.selected_keys(name)
+        return Picker.build(name, label, registry_options(kind, selected), selected)
 
     @cached_property
     def pickers(self) -> dict[str, Picker]:
-        sub_agents = sub_agent_options(self.user, self.agent.owner_id, self.agent.pk, self.chosen("agents"))
+        sub_agents = sub_agent_options(self.user, self.agent.owner_id, self.agent.pk, self.selected_keys("agents"))
         return {
             "tools": self.picker("tools", "Tools", Kind.TOOL),
             "workflows": self.picker("workflows", "Workflows", Kind.WORKFLOW),
-            "agents": Picker.of("agents", "Sub-agents", sub_agents, self.chosen("agents")),
-            "integration_tools": Picker.of(
+            "agents": Picker.build("agents", "Sub-agents", sub_agents, self.selected_keys("agents")),
+            "integration_tools": Picker.build(
                 "integration_tools",
                 "Integration tools",
                 integration_tool_options(),
-                self.chosen("integration_tools"),
+                self.selected_keys("integration_tools"),
             ),
         }
 
     @property
     def length_hint(self) -> str:
-        """Length of the instructions, in the words that static/js/fields.js writes while somebody types."""
+        """Return the length of the instructions, in the format of static/js/fields.js."""
         characters = len((self["instructions"].value() or "").replace("\r\n", "\n"))
         tokens = -(-characters // 4)
         return f"{pluralize(characters, 'character')} · about {pluralize(tokens, 'token')} (estimate)"
 
     @property
     def fields_with_errors(self) -> list[Any]:
-        """The fields at fault, in the order of the page."""
+        """Return the fields with errors, in the order of the page."""
         return [field for field in self if field.errors]
 
     @property
     def scorer_rows(self) -> list[dict[str, Any]]:
-        """Every registered scorer, and those that the agent names all the same."""
+        """Return the registered scorers, after those of the agent that are not registered."""
         known = {entry.key: entry for entry in registry.entries(Kind.SCORER)}
         value = self["scorers"].value() or {}
         rows = []
@@ -214,40 +214,40 @@ class AgentEditForm(forms.Form):
 
 
 class ExistingAgentForm(AgentEditForm):
-    """The form of an agent that is there already. It knows which head and which live version it was opened on."""
+    """The form of an existing agent. It knows the head and live versions that it was opened on."""
 
     head = forms.UUIDField(required=False, widget=forms.HiddenInput)
     live = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     @classmethod
-    def opening(cls, agent: Agent, user: Any) -> ExistingAgentForm:
-        """The form as a page opens it: on the head."""
+    def for_agent(cls, agent: Agent, user: Any) -> ExistingAgentForm:
+        """Build the unbound form, with the head's configuration."""
         return cls(base=head_configuration(agent), user=user, agent=agent)
 
     @classmethod
-    def sent(cls, data: Any, agent: Agent, user: Any) -> ExistingAgentForm:
-        """The form as it came back. Where the version it was opened on is gone, it is compared with the head."""
-        opened = find_version(agent, parse_uuid(data.get("head")))
+    def from_request(cls, data: Any, agent: Agent, user: Any) -> ExistingAgentForm:
+        """Build the submitted form. If the version it was opened on was pruned, the head is used instead."""
+        opened = find_version_by_id(agent, parse_uuid(data.get("head")))
         base = agent.resolved(opened) if opened else head_configuration(agent)
         return cls(data, base=base, user=user, agent=agent)
 
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
         super().__init__(*args, agent=agent, **kwargs)
-        for name in ("version_name", "message"):  # they stand beside the form; what belongs to a save is no text of it
+        for name in ("version_name", "message"):  # outside the form element, and not unsaved text
             self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
         self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
 
     @property
     def accepted_versions(self) -> list[str]:
-        """The head and live versions of a conflict on top of which the person chose to go, and whether to publish."""
+        """Return the head and live versions that the user accepted in a conflict, and whether to publish."""
         return str(self.data.get("keep_on", "")).split()
 
     @property
     def publishes(self) -> bool:
         return (self.accepted_versions[2:] or [str(self.data.get("publish"))]) == ["yes"]
 
-    def stale_for(self, row: Agent, *, publishes: bool) -> str:
-        """What moved under the form since it was opened: "head", "live" or nothing that matters."""
+    def find_conflict(self, row: Agent, *, publishes: bool) -> str:
+        """Return which version conflicts with the form since it was opened: "head", "live" or an empty text."""
         if self.accepted_versions[:2] == [str(row.head_version_id), str(row.active_version_id)]:
             return ""
         if not self.pointer_unchanged(row, "head"):
@@ -255,22 +255,22 @@ class ExistingAgentForm(AgentEditForm):
         return "live" if publishes and not self.pointer_unchanged(row, "live") else ""
 
     def pointer_unchanged(self, row: Agent, name: str) -> bool:
-        """Whether the pointer still says what it said: another version of the same picture does."""
+        """Return whether the head or live version has the same snapshot as when the form was opened."""
         version: Any = row.head_version if name == "head" else row.active_version
-        seen = self.cleaned_data.get(name)
-        if seen == version.pk:
+        opened_id = self.cleaned_data.get(name)
+        if opened_id == version.pk:
             return True
-        other = find_version(row, seen)
-        return other is not None and other.snapshot_hash == version.snapshot_hash
+        opened = find_version_by_id(row, opened_id)
+        return opened is not None and opened.snapshot_hash == version.snapshot_hash
 
 
 def head_configuration(agent: Agent) -> dict[str, Any]:
-    """The configuration of the row, which is its head's picture, by Python name."""
+    """Return the configuration of an agent's head, which is that of its row, by Python name."""
     return {name: getattr(agent, name) for name in schema.FIELDS}
 
 
-def find_version(agent: Agent, version_id: UUID | None) -> Any:
-    """One of the agent's versions, or None where it is not there any more."""
+def find_version_by_id(agent: Agent, version_id: UUID | None) -> Any:
+    """Return a version of the agent, or None if it was pruned."""
     return agent.versions.filter(pk=version_id).first() if version_id else None
 
 

@@ -1,4 +1,4 @@
-"""An agent's configuration in the pieces in which the editor shows it, and back."""
+"""Conversion between an agent's configuration and the values of the editor's fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from agents_app.forms.fields import JSONNumberField, ScorersField
 
-# Settings of a model that have a field of their own, by form field; the rest is JSON.
+# The wire names of model settings with a form field of their own. Other settings are edited as JSON.
 MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
 
 
@@ -17,31 +17,31 @@ def pluralize(count: int, noun: str) -> str:
 
 
 def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
-    """A configuration as the form's fields show it."""
+    """Return the values of the form fields for a configuration."""
     model = dict(base["model"])
-    pieces = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
+    values = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
     for name, wire in MODEL_SETTINGS.items():
-        if JSONNumberField.takes(model.get(wire)):
-            pieces[name] = json.dumps(model.pop(wire))
-    return {**base, **pieces, "model_rest": model}
+        if JSONNumberField.is_number(model.get(wire)):
+            values[name] = json.dumps(model.pop(wire))
+    return {**base, **values, "model_rest": model}
 
 
 def keep_stored_order(stored: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    """The chosen keys, those that were there before in their order; boxes come in the order of the page."""
-    wanted = dict.fromkeys(chosen)
-    return [key for key in stored if key in wanted] + [key for key in wanted if key not in stored]
+    """Return the chosen keys in their stored order, then new ones. A browser sends them in the order of the page."""
+    unique = dict.fromkeys(chosen)
+    return [key for key in stored if key in unique] + [key for key in unique if key not in stored]
 
 
 def apply_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
-    """A stored scorer, sampled as chosen; whatever else stands in it stays."""
-    before, now = stored.get("sampling") or {}, chosen.get("sampling") or {}
-    if all(before.get(name) == value for name, value in now.items()) and bool(before) == bool(now):
+    """Return a stored scorer with the chosen sampling and its other keys unchanged."""
+    old, new = stored.get("sampling") or {}, chosen.get("sampling") or {}
+    if all(old.get(name) == value for name, value in new.items()) and bool(old) == bool(new):
         return stored
     return {**{name: value for name, value in stored.items() if name != "sampling"}, **chosen}
 
 
 def sampling_inputs(choice: Any) -> tuple[str, str]:
-    """How often a scorer scores, as its two fields show it; `choice` is what is stored or what was sent."""
+    """Return the values of the two sampling fields, for a stored scorer or for submitted texts."""
     if isinstance(choice, tuple):
         return choice
     sampling = (choice or {}).get("sampling") or {}

@@ -1,4 +1,4 @@
-"""Form fields that keep what people type: nothing trimmed, JSON read as strictly as the API reads it."""
+"""Form fields that store input unchanged and parse JSON as strictly as the API."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
+from access_app.role import SHARED_LABEL
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
 
+SHARED_HELP = f"Leave blank for {SHARED_LABEL}."
+ID_HELP = "Used in URLs and the API; cannot be changed."
+
+
+def id_taken_message(agent_id: str) -> str:
+    return f"The ID {agent_id} is already taken. Choose another one."
+
 
 class RawTextField(forms.CharField):
-    """A text as it was typed. Browsers send line ends as CR LF; they come back as they are stored, LF."""
+    """A text that is not trimmed. Line ends, which browsers send as CR LF, are stored as LF."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"strip": False, **options})
@@ -28,24 +36,24 @@ class RawTextField(forms.CharField):
 
 
 class OptionalKeyField(RawTextField):
-    """A key, or None where nothing is named."""
+    """A key, or None if empty."""
 
     def to_python(self, value: Any) -> str | None:
         return super().to_python(value) or None
 
 
 class OwnerField(forms.ChoiceField):
-    """One of some owners. The blank one, which is the shared space, is a choice like any other."""
+    """A choice of owners, including the blank one for shared agents."""
 
     default_error_messages: ClassVar = {
-        "invalid_choice": "You may not create agents there. Choose one of your owners.",
+        "invalid_choice": "You cannot create agents for this team. Choose one of your teams.",
     }
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"required": False, "label": "Owner", **options})
+        super().__init__(**{"required": False, "label": "Team", **options})
 
-    def offer(self, owners: Iterable[str]) -> None:
-        self.choices = [(owner, owner or "Shared space") for owner in owners]
+    def set_owners(self, owners: Iterable[str]) -> None:
+        self.choices = [(owner, owner or SHARED_LABEL) for owner in owners]
 
     def validate(self, value: Any) -> None:
         if not self.valid_value(value):
@@ -53,7 +61,7 @@ class OwnerField(forms.ChoiceField):
 
 
 class StrictJSONField(forms.JSONField):
-    """JSON as the API reads it: a duplicate key or a number that would be rounded is an error with its place."""
+    """JSON, parsed as by the API: duplicate keys and numbers that would be rounded are errors with their position."""
 
     def __init__(self, *, empty: Any = dict, **options: Any) -> None:
         super().__init__(**options)
@@ -68,7 +76,7 @@ class StrictJSONField(forms.JSONField):
             raise ValidationError([str(fault.message) for fault in error.faults], code="invalid") from error
 
     def prepare_value(self, value: Any) -> Any:
-        """Stored values are laid out for reading; what was typed is shown again as it was typed."""
+        """Format a stored value with indentation. Input is displayed again unchanged."""
         return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
@@ -82,14 +90,14 @@ class StrictJSONField(forms.JSONField):
 
 
 class JSONNumberField(RawTextField):
-    """A number as JSON writes it, kept digit by digit; None where nothing is set."""
+    """A JSON number with all its digits, or None if empty."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
         super().__init__(**{"widget": widget, "max_length": 40, **options})
 
     @staticmethod
-    def takes(value: Any) -> bool:
+    def is_number(value: Any) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
 
     def to_python(self, value: Any) -> Any:
@@ -100,19 +108,19 @@ class JSONNumberField(RawTextField):
             number = parse(text.strip().encode("utf-8", "surrogatepass"))
         except InvalidJSON:
             number = None
-        if not self.takes(number):
+        if not self.is_number(number):
             raise ValidationError("This must be a number, such as 0.7.", code="invalid")
         return number
 
     def validate(self, value: Any) -> None:
-        """What could be read is a number."""
+        """Skip the checks of a text field: `to_python` already returned a number."""
 
     def run_validators(self, value: Any) -> None:
-        """The limits of a text do not apply to a number."""
+        """Skip the validators of a text field, such as its length."""
 
 
 class KeyListField(forms.Field):
-    """A list of keys, each sent once per box that is ticked."""
+    """A list of keys, sent by one checkbox each."""
 
     widget = forms.MultipleHiddenInput
 
@@ -121,7 +129,7 @@ class KeyListField(forms.Field):
 
 
 class ScorersWidget(forms.MultipleHiddenInput):
-    """Reads one box per scorer, and beside it how often it scores: `<name>-<key>-type` and `-amount`."""
+    """A widget that reads one checkbox per scorer and its sampling, `<name>-<key>-type` and `<name>-<key>-amount`."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
@@ -132,21 +140,21 @@ class ScorersWidget(forms.MultipleHiddenInput):
 
 
 class ScorersField(forms.Field):
-    """Scorers by key with their sampling, as two texts each: the type and the amount."""
+    """Scorers by key, with the type and amount of their sampling."""
 
     widget = ScorersWidget
     AMOUNTS: ClassVar = {"ratio": "rate", "count": "count"}
 
     def clean(self, value: Any) -> dict[str, Any]:
-        return {key: self.sampled(key, *texts) for key, texts in (value or {}).items()}
+        return {key: self.parse_sampling(key, *texts) for key, texts in (value or {}).items()}
 
-    def sampled(self, key: str, kind: str, amount: str) -> dict[str, Any]:
+    def parse_sampling(self, key: str, kind: str, amount: str) -> dict[str, Any]:
         if kind not in self.AMOUNTS:
             return {}
         try:
             number = parse(amount.strip().encode("utf-8", "surrogatepass"))
         except InvalidJSON as error:
-            raise ValidationError(f"{key}: how often must be a number.", code="invalid") from error
+            raise ValidationError(f"{key}: the sampling must be a number.", code="invalid") from error
         return {"sampling": {"type": kind, self.AMOUNTS[kind]: number}}
 
     def has_changed(self, initial: Any, data: Any) -> bool:

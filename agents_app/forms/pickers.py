@@ -1,4 +1,4 @@
-"""What the editor offers to pick from: what is registered, what is stored, and what an agent names all the same."""
+"""The options of the editor's pickers: registry entries, stored agents and missing references."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 
-MAX_SUB_AGENT_OPTIONS = 200  # offered at once; more are named by their id
+MAX_SUB_AGENT_OPTIONS = 200  # more are added by ID
 
 
 class PickerOption(NamedTuple):
-    """One thing to pick."""
+    """An option of a picker."""
 
     key: str
     title: str
@@ -23,7 +23,7 @@ class PickerOption(NamedTuple):
 
 @dataclass(frozen=True)
 class Picker:
-    """The things that one field may name, and those that it names although nothing is registered there."""
+    """The options of a field, and its keys that are not registered."""
 
     name: str
     label: str
@@ -32,15 +32,15 @@ class Picker:
     empty: str
 
     @classmethod
-    def of(cls, name: str, label: str, offered: Iterable[tuple[str, str, str]], chosen: Collection[str]) -> Picker:
-        options = [PickerOption(*each, each[0] in chosen) for each in offered]
+    def build(cls, name: str, label: str, choices: Iterable[tuple[str, str, str]], chosen: Collection[str]) -> Picker:
+        options = [PickerOption(*choice, choice[0] in chosen) for choice in choices]
         known = {option.key for option in options}
         missing = [key for key in chosen if key not in known]
-        return cls(name, label, options, missing, f"No {label.lower()} are registered. They are registered in code.")
+        return cls(name, label, options, missing, f"No {label.lower()} are registered. Register them in code.")
 
 
 def registry_options(kind: Kind, chosen: Collection[str] = ()) -> list[tuple[str, str, str]]:
-    """What is registered, under the name by which it was chosen: its key, or else its id."""
+    """Return key, title and description of each registered entry, with its ID as key if it was chosen by ID."""
     return [
         (entry.id if entry.id in chosen and entry.key not in chosen else entry.key, entry.title, describe_entry(entry))
         for entry in registry.entries(kind)
@@ -48,8 +48,8 @@ def registry_options(kind: Kind, chosen: Collection[str] = ()) -> list[tuple[str
 
 
 def describe_entry(entry: Entry) -> str:
-    asks = " A person approves each use." if entry.requires_approval else ""
-    return f"{entry.description}{asks}".strip()
+    approval = " Each use needs approval." if entry.requires_approval else ""
+    return f"{entry.description}{approval}".strip()
 
 
 def integration_tool_options() -> list[tuple[str, str, str]]:
@@ -61,16 +61,18 @@ def integration_tool_options() -> list[tuple[str, str, str]]:
 
 
 def usable_agents(user: Any, owner_id: str) -> Any:
-    """The stored agents that an agent of this owner may use, and that the person may see."""
+    """Return the stored agents that an agent of this owner may use and the user may see."""
     return Agent.objects.for_user(user).usable_by(owner_id)
 
 
 def sub_agent_options(user: Any, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:
-    """Stored sub-agents, the chosen ones among them, and those that live in code."""
+    """Return the agents registered in code and the stored ones, including all chosen ones."""
     usable = usable_agents(user, owner_id).exclude(pk=own_id).order_by("name", "id")
     columns = ("id", "name", "description")
-    first = {row[0]: row for row in usable.values_list(*columns)[:MAX_SUB_AGENT_OPTIONS]}
-    if wanted := [key for key in chosen if key not in first]:
-        first |= {row[0]: row for row in usable.filter(pk__in=wanted).values_list(*columns)}
-    in_code = [(key, title, f"{text} Lives in code.".strip()) for key, title, text in registry_options(Kind.AGENT)]
-    return [*in_code, *(row for key, row in first.items() if registry.get(Kind.AGENT, key) is None)]
+    rows = {row[0]: row for row in usable.values_list(*columns)[:MAX_SUB_AGENT_OPTIONS]}
+    if others := [key for key in chosen if key not in rows]:
+        rows |= {row[0]: row for row in usable.filter(pk__in=others).values_list(*columns)}
+    in_code = [
+        (key, title, f"{text} Registered in code.".strip()) for key, title, text in registry_options(Kind.AGENT)
+    ]
+    return [*in_code, *(row for key, row in rows.items() if registry.get(Kind.AGENT, key) is None)]

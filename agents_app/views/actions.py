@@ -1,4 +1,4 @@
-"""The acts on an agent as a whole: deleting it, handing it over, and being seen to have it open."""
+"""Actions on a whole agent: delete it, change its owner, report who has it open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from agentcms.web.dialogs import is_htmx, render_dialog
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
@@ -26,44 +26,46 @@ from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_rol
 @require_http_methods(GET_POST)
 @login_required
 def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Delete the agent with its history, once its name was typed."""
+    """Delete an agent with its history, after the user typed its name."""
     agent = get_agent(request, agent_id)
     form = DeleteForm(request.POST or None, name=agent.name)
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
         used_by = dependents_payload(request.user, agent)
-        return confirmation(
+        return render_confirmation(
             request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by
         )
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).delete()
 
     messages.success(request, f"{agent.name} was deleted with its history.")
-    to = reverse("agents:list")
-    return HttpResponseClientRedirect(to) if is_htmx(request) else redirect(to)
+    list_url = reverse("agents:list")
+    return HttpResponseClientRedirect(list_url) if is_htmx(request) else redirect(list_url)
 
 
 @require_http_methods(GET_POST)
 @login_required
 def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Give the agent to another owner; its history goes with it."""
+    """Move an agent with its history to another owner."""
     agent = get_agent(request, agent_id)
     if request.method == "POST":
         require_granted_role(request.user, Role.PUBLISHER, agent)
     owners = owner_choices(request, Role.PUBLISHER)
-    free = has_role_everywhere(request.user, Role.PUBLISHER)
-    form = ChangeOwnerForm(request.POST or None, owners=owners, free=free, initial={"owner_id": agent.owner_id})
+    any_owner = has_role_everywhere(request.user, Role.PUBLISHER)
+    form = ChangeOwnerForm(
+        request.POST or None, owners=owners, any_owner=any_owner, initial={"owner_id": agent.owner_id}
+    )
     if not (request.method == "POST" and form.is_valid()):
-        button = {"label": "Hand it over", "kind": "primary"}
-        return confirmation(
-            request, agent, form, f"Hand {agent.name} over", "agents/_hand_over.html", button, owners=owners
+        button = {"label": "Change owner", "kind": "primary"}
+        return render_confirmation(
+            request, agent, form, f"Change owner of {agent.name}", "agents/_hand_over.html", button, owners=owners
         )
     owner_id = form.cleaned_data["owner_id"]
     require_role(request.user, Role.PUBLISHER, owner_id)
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).change_owner(owner_id)
 
-    message = f"{agent.name} belongs to {owner_id or 'the shared space'} now."
+    message = f"{agent.name} now belongs to {owner_id or SHARED_LABEL}."
     if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
@@ -71,9 +73,10 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     return trigger_client_event(response, "agent-handed-over", {"target": "body", "message": message})
 
 
-def confirmation(
-    request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **more: Any
+def render_confirmation(
+    request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **extra: Any
 ) -> HttpResponse:
+    """Render the dialog of an action with its form, and its errors if the form was sent."""
     context = {
         "agent": agent,
         "back": reverse("agents:edit", args=[agent.pk]),
@@ -82,7 +85,7 @@ def confirmation(
         "body": body,
         "buttons": [button],
         "why_not": missing_role_message(request, agent, Role.PUBLISHER),
-        **more,
+        **extra,
     }
     return render_dialog(request, context, 422 if form.is_bound else 200)
 
@@ -90,7 +93,7 @@ def confirmation(
 @require_POST
 @login_required
 def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Who else has the agent open, and whether it moved under the page that asks."""
+    """Render who else has the agent open, and whether it has a newer head than the page."""
     agent = get_agent(request, agent_id)
     others = renew_presence(agent.row_key, request.user)
     opened = request.POST.get("head", "")

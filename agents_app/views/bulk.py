@@ -1,4 +1,4 @@
-"""Acts on the rows that were ticked in the list: a page asks where needed, and a page says what came of each."""
+"""Actions on the agents selected in the list, with a page of results."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ ACTIONS = {"duplicate": bulk.duplicate_agent, "delete": bulk.delete_agent}
 @require_POST
 @login_required
 def run_action(request: HttpRequest) -> HttpResponse:
+    """Run an action on the selected agents and show the results. A deletion asks for confirmation first."""
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
     context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
     if name not in ACTIONS or not ids:

@@ -1,4 +1,4 @@
-"""The editor: create an agent, edit it and save it."""
+"""The editor: create and edit an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.create import CreateForm
-from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version, head_configuration
+from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version_by_id, head_configuration
+from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.views.access import (
     GET_POST,
@@ -55,8 +56,8 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def save_new_agent(form: CreateForm) -> Agent | None:
-    """Save the new agent; its id may have been taken, by whomever."""
-    agent = Agent(id=form.wanted_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
+    """Save a new agent. Return None, with the error in the form, if its ID is taken or its sub-agents are circular."""
+    agent = Agent(id=form.agent_id, owner_id=form.cleaned_data["owner_id"], **form.configuration())
     try:
         with transaction.atomic(), change(**change_from_form(form)):
             agent.save()
@@ -64,7 +65,7 @@ def save_new_agent(form: CreateForm) -> Agent | None:
         form.add_error("agents", refusal.summary)
         return None
     except IntegrityError:
-        form.add_error("id", f"An agent with the id {agent.pk} exists already. Choose another one.")
+        form.add_error("id", id_taken_message(agent.pk))
         return None
     return agent
 
@@ -72,14 +73,14 @@ def save_new_agent(form: CreateForm) -> Agent | None:
 @login_required
 @require_http_methods(GET_POST)
 def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The editor; for those who may not edit, the same agent to be read."""
+    """Render or save the editor. Users who may not edit get a read-only page."""
     agent = get_agent(request, agent_id)
     if request.method == "POST":
         require_granted_role(request.user, Role.EDITOR, agent)
         return save_agent(request, agent)
     if not has_role_for(request, agent, Role.EDITOR):
         return render_read_only(request, agent)
-    return render_editor(request, agent, ExistingAgentForm.opening(agent, request.user))
+    return render_editor(request, agent, ExistingAgentForm.for_agent(agent, request.user))
 
 
 def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
@@ -90,13 +91,13 @@ def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
 
 
 def agent_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
-    """How the agent stands, and what the caller may do about it."""
-    warned, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
+    """Return the template context with the state of an agent and the user's permissions."""
+    warnings, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
     return {
         "nav": "agents",
         "agent": agent,
-        "status": agent_status(agent, warned, draft),
-        "warnings": warned,
+        "status": agent_status(agent, warnings, draft),
+        "warnings": warnings,
         "draft": draft,
         **permission_context(request, agent),
         "may_create": can_duplicate(request, agent),
@@ -104,35 +105,39 @@ def agent_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
 
 
 def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
-    form = ExistingAgentForm.sent(request.POST, agent, request.user)
+    form = ExistingAgentForm.from_request(request.POST, agent, request.user)
     if not form.is_valid():
         return render_editor(request, agent, form, status=422)
     publishes = form.publishes
     try:
         with transaction.atomic(), change(**change_from_form(form)):
             row = lock_agent(request, agent.pk, Role.PUBLISHER if publishes else Role.EDITOR)
-            stale = form.stale_for(row, publishes=publishes)
+            conflict = form.find_conflict(row, publishes=publishes)
             save = publish_locked if publishes else save_draft_locked
-            version = None if stale else save(row, form.changed_fields())
+            version = None if conflict else save(row, form.changed_fields())
     except CircularReference as refusal:
         form.add_error("agents", refusal.summary)
         return render_editor(request, agent, form, status=422)
 
-    if stale:
-        begun_on = find_version(agent, form.cleaned_data.get("head"))
-        more = {
-            "stale": stale,
-            "begun_on": begun_on,
-            "publishes": publishes,
-            "mine": changes_as_text(form.changed_fields()),
-        }
-        response = render_editor(request, get_agent(request, agent.pk), form, status=409, **more)
-        return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
+    if conflict:
+        return render_conflict(request, agent, form, conflict)
     return render_saved(request, get_agent(request, agent.pk), version, form)
 
 
+def render_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm, conflict: str) -> HttpResponse:
+    """Render the form with what another user saved ("head") or published ("live") since it was opened."""
+    context = {
+        "stale": conflict,
+        "based_on": find_version_by_id(agent, form.cleaned_data.get("head")),
+        "publishes": form.publishes,
+        "my_changes": changes_as_text(form.changed_fields()),
+    }
+    response = render_editor(request, get_agent(request, agent.pk), form, status=409, **context)
+    return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
+
+
 def render_saved(request: HttpRequest, agent: Agent, version: Any, form: ExistingAgentForm) -> HttpResponse:
-    """Say what came of it: the page anew, or for htmx what stands around the fields, which are left alone."""
+    """Report a save. htmx gets the parts around the fields only, so text typed meanwhile stays."""
     message = save_message(agent, version)
     undo = undo_url(agent, version) if version and version.pk == agent.active_version_id else ""
     if not is_htmx(request):
@@ -147,7 +152,7 @@ def render_saved(request: HttpRequest, agent: Agent, version: Any, form: Existin
 
 
 def undo_url(agent: Agent, version: Any) -> str:
-    """Where the move that made this version live is undone, unless nothing was live before."""
+    """Return the URL that undoes the publication of this version, or an empty text if nothing was live before."""
     newest = agent.activations.filter(to_version_id=version.pk, from_version_id__isnull=False).first()
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
 
@@ -157,27 +162,28 @@ def save_message(agent: Agent, version: Any) -> str:
         return "No changes"
     if version.pk == agent.active_version_id:
         return f"v{version.version_number} is live."
-    return f"Saved as draft v{version.version_number}. Live stays as it is."
+    live: Any = agent.active_version
+    return f"Draft v{version.version_number} saved. v{live.version_number} is still live."
 
 
 def render_editor(
-    request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: int = 200, **more: Any
+    request: HttpRequest, agent: Agent, form: ExistingAgentForm, status: int = 200, **extra: Any
 ) -> HttpResponse:
-    """The editor's page; for htmx, only what stands around the fields."""
+    """Render the editor's page, or for an htmx POST only the parts around the fields."""
     context = {
         **agent_context(request, agent),
         "form": form,
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
-        **more,
+        **extra,
     }
-    template = "agents/_around.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
+    template = "agents/_editor_header.html" if request.method == "POST" and is_htmx(request) else "agents/edit.html"
     response = render(request, template, context, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 
 
 def changes_as_text(fields: dict[str, Any]) -> str:
-    """What was changed, to be copied: the instructions as they are typed, the rest as JSON."""
+    """Return the changed fields as text for the clipboard: the instructions as typed, the rest as JSON."""
     texts = [f"{fields[name]}\n" for name in ("instructions",) if name in fields]
     rest = {name: value for name, value in schema.to_wire_dict(fields).items() if name != "instructions"}
     return "\n".join([*texts, json.dumps(rest, indent=2, ensure_ascii=False)] if rest else texts)

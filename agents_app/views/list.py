@@ -16,12 +16,13 @@ from agents_app.views.list_filters import AgentListState
 @require_safe
 @login_required
 def agent_list(request: HttpRequest) -> HttpResponse:
+    """Render the list of agents."""
     listing = AgentListState(visible_agents(request), request.GET)
     highest = highest_role(request.user)
     context = {
         "nav": "agents",
         "listing": listing,
-        "offers": [*listing.offers(known_owners(request.user, Role.VIEWER))],
+        "filters": [*listing.filter_choices(known_owners(request.user, Role.VIEWER))],
         "may_create": highest is not None and highest.covers(Role.EDITOR),
         "may_delete": highest is not None and highest.covers(Role.PUBLISHER),
     }

@@ -1,4 +1,4 @@
-"""The list of agents as a person asks for it: searched, filtered, sorted, one page of it."""
+"""Search, filters, sorting and pagination of the agent list."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db.models import F, TextField
 from django.db.models.functions import Cast
 from django.http import QueryDict
 
+from access_app.role import SHARED_LABEL
 from agentcms.web.list_state import Chip, ListState
 from agents_app.api.representation import known_agents, warnings_json
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
@@ -27,10 +28,10 @@ SORTS = {
     "updated": ("updated_at", "id"),
     "-updated": ("-updated_at", "id"),
 }
-STATUS_FILTERS = {"draft": "Draft ahead", "broken": "Broken references"}
+STATUS_FILTERS = {"draft": "With a draft", "broken": "Broken references"}
 SNIPPET_CONTEXT = 60  # characters on each side of a match
 
-# The texts of a configuration are long, and a list shows few of them.
+# Columns that the list does not show. Their texts can be long.
 UNUSED_COLUMNS = (
     "active_version__snapshot_text",
     "head_version__snapshot_text",
@@ -43,13 +44,15 @@ UNUSED_COLUMNS = (
 
 
 class SnippetPart(NamedTuple):
+    """A part of a search snippet, marked if it matches the search."""
+
     text: str
     marked: bool
 
 
 @dataclass(frozen=True)
 class AgentListRow:
-    """An agent as the list shows it."""
+    """A row of the list."""
 
     agent: Agent
     status: Status
@@ -62,7 +65,7 @@ class AgentListRow:
 
 
 class AgentListState(ListState):
-    """What an address asks of the list. Whatever it does not understand, it leaves out."""
+    """The state of the list, read from its URL. Unknown parameters and values are ignored."""
 
     def __init__(self, agents: AgentQuerySet, params: QueryDict) -> None:
         self.agents = agents
@@ -76,51 +79,51 @@ class AgentListState(ListState):
         self.sort = sort if sort in SORTS else "-updated"
 
     @property
-    def is_narrowed(self) -> bool:
+    def is_filtered(self) -> bool:
         return bool(self.q or self.owner is not None or self.state or self.provider)
 
     @cached_property
-    def found(self) -> AgentQuerySet:
-        found = self.agents.filter(head_version__isnull=False)
+    def matches(self) -> AgentQuerySet:
+        agents = self.agents.filter(head_version__isnull=False)
         if self.q:
             heads = AgentIndex.objects.filter(is_head=True)
-            found = found.filter(pk__in=heads.search(self.q).values("agent"))
+            agents = agents.filter(pk__in=heads.search(self.q).values("agent"))
         if self.owner is not None:
-            found = found.filter(owner_id=self.owner.replace("\0", ""))
+            agents = agents.filter(owner_id=self.owner.replace("\0", ""))
         if self.provider:
-            found = found.filter(model__provider=self.provider)
+            agents = agents.filter(model__provider=self.provider)
         if self.state == "draft":
-            found = found.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
+            agents = agents.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
         if self.state == "broken":
-            found = found.with_ids(ids_with_missing_references(found))
-        return found
+            agents = agents.with_ids(ids_with_missing_references(agents))
+        return agents
 
     @cached_property
     def page(self) -> Page[Any]:
-        ordered = self.found.order_by(*SORTS[self.sort])
+        ordered = self.matches.order_by(*SORTS[self.sort])
         return Paginator(ordered, PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[AgentListRow]:
-        """The agents of the page: their rows, and what stands beside them, in a fixed number of queries."""
+        """Return the rows of the page, in a fixed number of queries."""
         page: Any = self.page.object_list
-        wanted = [agent.pk for agent in page.only("pk")]
-        unshown = UNUSED_COLUMNS if self.q else (*UNUSED_COLUMNS, "instructions")
-        unsorted = self.agents.filter(pk__in=wanted).with_versions().defer(*unshown)
-        by_id = {agent.pk: agent for agent in unsorted}
-        agents = [by_id[pk] for pk in wanted if pk in by_id]
-        drafts, warned, movers = find_drafts(agents), find_warnings(agents), last_changed_by(agents)
+        ids = [agent.pk for agent in page.only("pk")]
+        unused = UNUSED_COLUMNS if self.q else (*UNUSED_COLUMNS, "instructions")
+        unordered = self.agents.filter(pk__in=ids).with_versions().defer(*unused)
+        by_id = {agent.pk: agent for agent in unordered}
+        agents = [by_id[pk] for pk in ids if pk in by_id]
+        drafts, warnings, authors = find_drafts(agents), find_warnings(agents), last_changed_by(agents)
         return [
             AgentListRow(
                 agent,
-                agent_status(agent, warned[agent.pk], drafts.get(agent.pk)),
-                movers[agent.pk],
+                agent_status(agent, warnings[agent.pk], drafts.get(agent.pk)),
+                authors[agent.pk],
                 build_snippet(agent, self.q),
             )
             for agent in agents
         ]
 
-    # --- addresses
+    # --- filters and their URLs
 
     @property
     def chips(self) -> list[Chip]:
@@ -128,26 +131,26 @@ class AgentListState(ListState):
         if self.q:
             chips.append(Chip("Search", self.q, self.url(q=None)))
         if self.owner is not None:
-            chips.append(Chip("Owner", self.owner or "Shared space", self.url(owner=None)))
+            chips.append(Chip("Team", self.owner or SHARED_LABEL, self.url(owner=None)))
         if self.state:
             chips.append(Chip("Status", STATUS_FILTERS[self.state], self.url(status=None)))
         if self.provider:
             chips.append(Chip("Model", self.provider, self.url(provider=None)))
         return chips
 
-    def offers(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """The filters that may be added, in groups: a label and its choices with their addresses."""
+    def filter_choices(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Return the filters that can be added: for each group a label and its choices with their URLs."""
         if not self.state:
             yield "Status", [(label, self.url(status=key)) for key, label in STATUS_FILTERS.items()]
         if self.owner is None:
-            yield "Owner", [(owner or "Shared space", self.url(owner=owner)) for owner in owners]
+            yield "Team", [(owner or SHARED_LABEL, self.url(owner=owner)) for owner in owners]
         if not self.provider:
             providers = registry.entries(Kind.MODEL_PROVIDER)
-            yield "Model", [(each.title, self.url(provider=each.key)) for each in providers]
+            yield "Model", [(entry.title, self.url(provider=entry.key)) for entry in providers]
 
     @property
     def sorts(self) -> Mapping[str, dict[str, str]]:
-        """For each column that sorts: the address that sorts by it, and how it does now."""
+        """Return for each sortable column the URL that sorts by it, and its current direction."""
         return {
             name: {
                 "href": self.url(sort=f"-{name}" if self.sort == name else name),
@@ -158,7 +161,7 @@ class AgentListState(ListState):
 
 
 def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
-    """The ids of those that name something nobody registered."""
+    """Return the IDs of the agents with missing references."""
     columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
     rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
     known = known_agents(rows)
@@ -168,7 +171,7 @@ def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
 
 
 def build_snippet(agent: Agent, text: str) -> list[SnippetPart]:
-    """Where the instructions say what was searched for, with the words marked; empty where they do not."""
+    """Return an excerpt of the instructions around the first match, with all matches marked. Empty without one."""
     words = sorted(map(re.escape, re.findall(r"\w+", text)), key=len, reverse=True)
     if not words:
         return []
@@ -180,7 +183,7 @@ def build_snippet(agent: Agent, text: str) -> list[SnippetPart]:
 
 
 def excerpt(text: str, start: int, end: int) -> str:
-    """A stretch of a text with some whole words before it and after it, on one line."""
+    """Return a part of a text with some whole words before and after it, on one line."""
     before, after = text[:start][-SNIPPET_CONTEXT:], text[end:][:SNIPPET_CONTEXT]
     if start > SNIPPET_CONTEXT:
         before = f"… {before.partition(' ')[2]}"
@@ -190,8 +193,8 @@ def excerpt(text: str, start: int, end: int) -> str:
 
 
 def highlight(text: str, pattern: re.Pattern[str]) -> list[SnippetPart]:
-    parts, place = [], 0
+    parts, position = [], 0
     for match in pattern.finditer(text):
-        parts += [SnippetPart(text[place : match.start()], False), SnippetPart(match.group(), True)]
-        place = match.end()
-    return [part for part in [*parts, SnippetPart(text[place:], False)] if part.text]
+        parts += [SnippetPart(text[position : match.start()], False), SnippetPart(match.group(), True)]
+        position = match.end()
+    return [part for part in [*parts, SnippetPart(text[position:], False)] if part.text]

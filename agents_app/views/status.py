@@ -1,4 +1,4 @@
-"""How an agent stands, in a few words: what is live, how far a draft is ahead, and what is broken."""
+"""The status of agents: the live version, the draft and missing references."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from agents_app.configuration.references import MissingReference, find_missing_references
 from agents_app.models import Agent
+from versions_app.models import Activation, AgentVersion
 
 
 class Draft(NamedTuple):
-    """A head that differs from live: how many versions it took, on top of which, and whether live moved since."""
+    """A draft: how many versions it has, the version it is based on, and whether another was published since."""
 
     ahead: int
-    began_on: int | None
-    live_moved: bool
+    based_on: int | None
+    live_changed: bool
 
 
 class DraftStep(NamedTuple):
-    """A version as the way down from a draft sees it."""
+    """A version on the path from a draft down to the version it is based on."""
 
     based_on: int | None
     created_at: datetime
@@ -29,78 +30,69 @@ class DraftStep(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What a status chip says."""
+    """The content of the status chips."""
 
     live: int | None
     ahead: int
     broken: bool
 
 
-def agent_status(agent: Agent, warned: Collection[MissingReference], draft: Draft | None) -> Status:
+def agent_status(agent: Agent, warnings: Collection[MissingReference], draft: Draft | None) -> Status:
     live: Any = agent.active_version
-    return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warned))
+    return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warnings))
 
 
 def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:
-    """The drafts among these agents, by agent; two queries where there are any."""
-    drafting = {agent.pk: agent for agent in agents if agent.has_draft}
-    if not drafting:
+    """Return the drafts of these agents by agent ID, with two queries if there are any."""
+    with_draft = {agent.pk: agent for agent in agents if agent.has_draft}
+    if not with_draft:
         return {}
-    steps: dict[str, dict[int, DraftStep]] = {pk: {} for pk in drafting}
-    was_live = Exists(model_of("activations").filter(to_version_id=OuterRef("pk")))
-    versions = history_rows("versions", drafting).annotate(was_live=was_live)
-    for pk, number, *step in versions.values_list("agent_id", "version_number", "based_on", "created_at", "was_live"):
-        steps[pk][number] = DraftStep(*step)
-    moved = (
-        Agent.objects.filter(pk__in=[*drafting])
+    steps: dict[str, dict[int, DraftStep]] = {pk: {} for pk in with_draft}
+    was_live = Exists(Activation.objects.filter(to_version_id=OuterRef("pk")))
+    versions = AgentVersion.objects.filter(agent__in=[*with_draft]).annotate(was_live=was_live)
+    columns = ("agent_id", "version_number", "based_on", "created_at", "was_live")
+    for pk, number, based_on, created_at, was_live in versions.values_list(*columns):
+        steps[pk][number] = DraftStep(based_on, created_at, was_live)
+    published = (
+        Agent.objects.filter(pk__in=[*with_draft])
         .order_by()
         .values_list("pk", Subquery(latest_activation("created_at")))
     )
-    return {pk: build_draft(drafting[pk], steps[pk], at) for pk, at in moved if pk in drafting}
+    return {pk: build_draft(with_draft[pk], steps[pk], time) for pk, time in published if pk in with_draft}
 
 
-def build_draft(agent: Any, steps: dict[int, DraftStep], moved: datetime | None) -> Draft:
-    """Follow what each version is based on, from the head down to one that was live once."""
-    number, count, began = agent.head_version.version_number, 0, agent.head_version.created_at
+def build_draft(agent: Any, steps: dict[int, DraftStep], published_at: datetime | None) -> Draft:
+    """Follow the `based_on` links from the head down to a version that was once live."""
+    number, count, started_at = agent.head_version.version_number, 0, agent.head_version.created_at
     while number in steps and not steps[number].was_live:
         count += 1
-        below, began, _ = steps[number]
+        below, started_at, _ = steps[number]
         if below is None:
             break
         number = below
-    return Draft(max(1, count), number if count else None, moved is not None and moved > began)
+    return Draft(max(1, count), number if count else None, published_at is not None and published_at > started_at)
 
 
 def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
-    """Who changed each agent last, by saving it or by moving live; one query where live moved after the last save."""
-    saved: dict[str, Any] = {agent.pk: agent.head_version for agent in agents}
-    movers = {pk: head.author_name for pk, head in saved.items()}
-    moved = [agent.pk for agent in agents if agent.updated_at > saved[agent.pk].created_at]
-    if moved:
-        newest = Agent.objects.filter(pk__in=moved).order_by().values(newest=Subquery(latest_activation("pk")))
-        told = model_of("activations").filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
-        movers |= {pk: name for pk, name, at in told if at > saved[pk].created_at}
-    return movers
+    """Return the author of the last save or publication of each agent, with at most one query."""
+    heads: dict[str, Any] = {agent.pk: agent.head_version for agent in agents}
+    authors: dict[str, str] = {pk: head.author_name for pk, head in heads.items()}
+    published = [agent.pk for agent in agents if agent.updated_at > heads[agent.pk].created_at]
+    if published:
+        newest = Agent.objects.filter(pk__in=published).order_by().values(newest=Subquery(latest_activation("pk")))
+        activations = Activation.objects.filter(pk__in=newest).values_list("agent_id", "author_name", "created_at")
+        authors |= {pk: name for pk, name, time in activations if time > heads[pk].created_at}
+    return authors
 
 
-def history_rows(name: str, agents: Collection[str]) -> Any:
-    """The rows of the history that belong to these agents; this app knows the relation, not the model."""
-    return model_of(name).filter(agent__in=list(agents))
-
-
-def latest_activation(column: str) -> Any:
-    """A column of an agent's newest move of live, as a subquery: there may be any number of them."""
-    return model_of("activations").filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
-
-
-def model_of(name: str) -> Any:
-    model: Any = Agent._meta.get_field(name).related_model
-    return model.objects.all()
+def latest_activation(column: str) -> QuerySet[Activation, Any]:
+    """Return the queryset of a column of the latest activation, for a subquery over agents."""
+    return Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk").values(column)[:1]
 
 
 def find_warnings(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
-    """What each agent names and nobody registered, by its head; one query where any names sub-agents."""
+    """Return the missing references of each agent's head, with one query if any has sub-agents."""
     heads: dict[Agent, Any] = {agent: agent.head_version for agent in agents}
-    named = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
-    usable = Agent.objects.usable_among(named)
+    sub_agents = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
+    usable = Agent.objects.usable_among(sub_agents)
     return {agent.pk: find_missing_references(head.references, usable[agent.pk]) for agent, head in heads.items()}

@@ -176,7 +176,7 @@ def unsaved_configuration(agent: Agent, user: Any, asked: TryPageParams) -> dict
     sent = QueryDict(asked.unsaved, mutable=True)
     begun = agent.versions.filter(version_number=parse_number(asked.base)).first()
     sent["head"] = str(begun.pk) if begun else ""
-    form = ExistingAgentForm.sent(sent, agent, user)
+    form = ExistingAgentForm.from_request(sent, agent, user)
     if not form.is_valid():
         named = "; ".join(f"{field.label}: {field.errors[0]}" for field in form.fields_with_errors)
         raise config_error(f"The unsaved text cannot run. {named or 'Open the editor to see why.'}")

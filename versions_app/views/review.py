@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
-from agents_app.forms.edit import ExistingAgentForm, find_version
+from agents_app.forms.edit import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from versions_app.compare.sections import build_sections, count_changes
@@ -55,7 +55,7 @@ def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
     agent = get_agent(request, agent_id)
     (head,) = get_versions(agent, ["head"])
     form = parse_editor_form(request, agent)
-    opened = find_version(agent, form.cleaned_data.get("head"))
+    opened = find_version_by_id(agent, form.cleaned_data.get("head"))
     unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
     theirs = build_sections(opened.snapshot, head.snapshot, id_prefix="theirs", **unified) if opened else []
     mine = build_sections(head.snapshot, unsaved_snapshot(head, form), id_prefix="mine", **unified)
@@ -71,7 +71,7 @@ def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
-    form = ExistingAgentForm.sent(request.POST, agent, request.user)
+    form = ExistingAgentForm.from_request(request.POST, agent, request.user)
     form.is_valid()
     return form
 

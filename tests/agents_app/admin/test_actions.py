@@ -43,7 +43,7 @@ def test_a_duplicate_with_a_taken_id_is_refused(client, staff):
 
     answer = duplicate(client, agent, id="porter")
 
-    assert b"There is an agent with the id porter already." in answer.content
+    assert b"The ID porter is already taken." in answer.content
 
 
 def test_duplicating_into_another_owner_is_refused(client):

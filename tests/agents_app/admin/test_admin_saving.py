@@ -105,7 +105,7 @@ def test_a_stale_form_is_refused_and_changes_nothing(client, staff):
 
     answer = save(client, opened, instructions="Mine")
 
-    assert "Somebody saved this agent" in answer.content.decode()
+    assert "This agent was saved since you opened it." in answer.content.decode()
     assert Agent.objects.get(pk=opened.pk).instructions != "Mine"
 
 
@@ -126,7 +126,7 @@ def test_an_editor_may_save_a_draft_but_not_publish(client):
     refused = save(client, agent, name="Porter")
     saved = save(client, agent, name="Porter", publish=False)
 
-    assert "role publisher" in refused.content.decode()
+    assert "Publisher role" in refused.content.decode()
     assert saved.status_code == 302
     assert list(agent.versions.values_list("version_number", flat=True)) == [2, 1]
 
@@ -151,7 +151,7 @@ def test_changing_the_owner_needs_publisher_for_both_owners(client):
 
     refused = save(client, agent, owner_id="south")
 
-    assert "publisher for both owners" in refused.content.decode()
+    assert "Publisher role in both teams" in refused.content.decode()
     assert Agent.objects.get(pk=agent.pk).owner_id == "north"
 
 
@@ -230,7 +230,7 @@ def test_an_editor_cannot_publish_a_draft(client):
     refused = save(client, agent)
 
     agent.refresh_from_db()
-    assert "role publisher" in refused.content.decode()
+    assert "Publisher role" in refused.content.decode()
     assert agent.active_version.version_number == 1
 
 

@@ -40,7 +40,7 @@ def confirm(client, page, **more):
     sent = {}
     for name, value in fields:
         sent.setdefault(name, []).append(unescape(value))
-    return client.post(LIST, {**sent, "confirmed": "Make live", **more})
+    return client.post(LIST, {**sent, "confirmed": "Publish", **more})
 
 
 def messages(answer):
@@ -56,7 +56,7 @@ def test_the_confirmation_shows_the_drafts_first(client, staff):
     page = choose(client, with_draft("porter"), with_draft("guide"), AgentFactory(id="calm"))
 
     text = " ".join(re.sub(r"<[^>]+>", "", page.content.decode()).split())
-    assert "Make 2 drafts live" in text
+    assert "Publish 2 drafts" in text
     assert "Porter: v1 → v2, Kinder" in text
     assert "1 of the selected agents has no draft" in text
     assert set(live().values()) == {1}
@@ -67,7 +67,7 @@ def test_confirming_publishes_the_drafts_with_the_reason(client, staff):
 
     answer = confirm(client, choose(client, agent, with_draft("guide")), reason="Opening day")
 
-    assert messages(answer) == ["Made 2 drafts live."]
+    assert messages(answer) == ["Published 2 drafts."]
     assert live() == {"porter": 2, "guide": 2}
     assert agent.activations.latest("pk").reason == "Opening day"
     assert agent.versions.count() == 2
@@ -77,7 +77,7 @@ def test_without_drafts_there_is_no_confirmation(client, staff):
     answer = choose(client, AgentFactory())
 
     assert answer.status_code == 302
-    assert messages(answer) == ["None of them has a draft that you may make live."]
+    assert messages(answer) == ["None of the selected agents has a draft that you can publish."]
 
 
 def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
@@ -88,7 +88,7 @@ def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
 
     answer = confirm(client, page)
 
-    assert messages(answer) == ["Made 1 draft live.", "Porter: Somebody moved live or the draft meanwhile."]
+    assert messages(answer) == ["Published 1 draft.", "Porter: Somebody moved live or the draft meanwhile."]
     assert live() == {"porter": 1, "guide": 2}
 
 
@@ -97,7 +97,7 @@ def test_a_draft_published_after_the_confirmation_is_skipped(client, staff):
     page = choose(client, agent)
     Agent.objects.get(pk="porter").head_version.activate()
 
-    assert messages(confirm(client, page)) == ["Made 0 drafts live.", "Porter: It has no draft."]
+    assert messages(confirm(client, page)) == ["Published 0 drafts.", "Porter: It has no draft."]
     assert agent.activations.count() == 2
 
 
@@ -111,7 +111,7 @@ def test_an_agent_deleted_after_the_confirmation_is_skipped(client, staff, monke
 
     monkeypatch.setattr(bulk, "apply_to_each", delete_one)
 
-    assert messages(confirm(client, page)) == ["Made 1 draft live.", "guide: It is no longer there."]
+    assert messages(confirm(client, page)) == ["Published 1 draft.", "guide: It is no longer there."]
     assert live() == {"porter": 2}
 
 
@@ -119,12 +119,12 @@ def test_only_publishers_may_publish_drafts(client):
     client.force_login(member("editor", "north", is_staff=True))
     agent = with_draft("porter", owner_id="north")
 
-    assert messages(choose(client, agent)) == ["None of them has a draft that you may make live."]
+    assert messages(choose(client, agent)) == ["None of the selected agents has a draft that you can publish."]
 
-    forged = {"draft": bulk.live_and_draft(Agent.objects.get()), "confirmed": "Make live"}
+    forged = {"draft": bulk.live_and_draft(Agent.objects.get()), "confirmed": "Publish"}
     answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
-    assert messages(answer)[-2] == "Made 0 drafts live."
-    assert "publisher" in messages(answer)[-1]
+    assert messages(answer)[-2] == "Published 0 drafts."
+    assert "Publisher role" in messages(answer)[-1]
     assert live() == {"porter": 1}
 
 

@@ -78,7 +78,7 @@ def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
         assert (answer.status_code, answer.body["code"]) == (412, "precondition_failed")
         error = answer.body["error"]
         assert error.startswith("eddie saved version 2 at 20")
-        assert error.endswith("Z, as a draft, changing name. Read the agent and try again.")
+        assert error.endswith("Z as a draft, changing name. Read the agent and try again.")
         assert answer.headers["ETag"] == saved.headers["ETag"]
     assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
 
@@ -90,7 +90,7 @@ def test_a_stale_write_after_an_activation_names_it(api, agent):
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=now)
 
-    assert answer.body["error"].startswith("penny made version 1 live at 20")
+    assert answer.body["error"].startswith("penny published version 1 at 20")
 
 
 def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, agent):
@@ -98,7 +98,7 @@ def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, 
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
 
-    expected = f"root saved version 2 at {saved['updatedAt']}, live at once, changing name, description."
+    expected = f"root saved version 2 at {saved['updatedAt']} and published it, changing name, description."
     assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 
@@ -110,7 +110,7 @@ def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent,
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=known)
 
-    expected = f"Somebody handed the agent over or dropped its draft at {changed}."
+    expected = f"The owner changed or the draft was discarded at {changed}."
     assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 

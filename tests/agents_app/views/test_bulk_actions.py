@@ -62,7 +62,7 @@ def test_the_delete_page_names_dependents(publisher, agent):
 def test_an_editor_can_neither_delete_nor_change_the_owner(editor, agent, name):
     address = reverse(f"agents:{name}", args=[agent.pk])
 
-    assert "needs the role publisher" in editor.get(address).content.decode()
+    assert "needs the Publisher role" in editor.get(address).content.decode()
     assert editor.post(address, {"typed": "Concierge", "owner_id": ""}).status_code == 403
     assert Agent.objects.filter(pk=agent.pk).exists()
 
@@ -75,7 +75,7 @@ def test_changing_the_owner_needs_the_role_for_both_owners(agent):
 
     refused = client.post(address, {"owner_id": "newsroom"})
     assert refused.status_code == 422
-    assert "You do not publish for this owner. Choose another one." in refused.content.decode()
+    assert "You need the Publisher role in the new team. Choose another one." in refused.content.decode()
     assert client.post(address, {"owner_id": "support"}).status_code == 302
     agent.refresh_from_db()
     assert agent.owner_id == "support"
@@ -88,8 +88,8 @@ def test_presence_names_other_editors_and_newer_versions(publisher, editor, agen
 
     html = publisher.post(address, {"head": "another"}).content.decode()
 
-    assert "Open elsewhere too" in html
-    assert "v1 was saved elsewhere" in html
+    assert "Also viewing" in html
+    assert "v1 was saved in the meantime" in html
 
 
 # --- Strangers
@@ -127,12 +127,12 @@ def test_a_taken_id_is_an_error_at_its_field(editor):
     answer = editor.post(reverse("agents:create"), sent)
 
     assert answer.status_code == 422
-    assert "exists already" in str(answer.context["form"].errors["id"])
+    assert "is already taken" in str(answer.context["form"].errors["id"])
 
 
 def test_a_viewer_can_only_read(viewer, agent):
     html = viewer.get(reverse("agents:edit", args=[agent.pk])).content.decode()
 
-    assert "You may read this agent." in html
+    assert "You can view this agent." in html
     assert "Save draft" not in html
     assert viewer.get(reverse("agents:create")).status_code == 403

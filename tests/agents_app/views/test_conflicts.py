@@ -40,7 +40,7 @@ def test_a_save_on_an_older_head_is_refused_and_keeps_the_input(editor, agent):
     assert answer.status_code == 409
     assert head(agent).version_number == 2
     html = answer.content.decode()
-    assert "saved v2 meanwhile" in html
+    assert "saved v2 in the meantime" in html
     assert answer.context["form"]["instructions"].value() == "Mine"
     assert answer.context["opened"]["head"] == mine["head"].__str__()
     assert "changed-elsewhere" in answer.headers["HX-Trigger"]  # as when the editor shows v2
@@ -83,7 +83,7 @@ def test_a_conflict_shows_the_base_of_both_sides(editor, agent):
     html = editor.post(address(agent), mine).content.decode()
 
     facts = " ".join(re.sub(r"<[^>]+>", " ", html.partition('id="facts"')[2].partition("</section>")[0]).split())
-    assert "Begun on v1 Newest v2 , on top of v1 Live v1" in facts
+    assert "Based on v1 Latest v2 , based on v1 Live v1" in facts
     assert "Discard draft" not in html, "it is theirs, and this is not the moment"
 
 
@@ -97,7 +97,7 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
     answer = publisher.post(address(agent), mine)
 
     assert answer.status_code == 409
-    assert "Not published: v3 was made live meanwhile" in answer.content.decode()
+    assert "Not published: v3 was published in the meantime" in answer.content.decode()
     publisher.post(address(agent), {**mine, "keep_on": keep_on(agent, "yes")})
     agent = Agent.objects.with_versions().get(pk=agent.pk)
     assert agent.active_version.version_number == 4
@@ -112,7 +112,7 @@ def test_a_draft_may_be_saved_when_the_live_version_changed(editor, agent):
         edit(agent, description="Live moved")
 
     assert editor.post(address(agent), mine).status_code == 302
-    assert "Live moved since the draft began" in editor.get(address(agent)).content.decode()
+    assert "Another version was published since the draft was started" in editor.get(address(agent)).content.decode()
 
 
 def test_a_recreated_agent_is_a_conflict(editor, agent):
@@ -137,7 +137,7 @@ def test_htmx_gets_only_the_parts_around_the_fields(editor, agent):
 
     html = answer.content.decode()
     assert '"base": 2' in answer["HX-Trigger"]
-    assert "Saved as draft v2" in answer["HX-Trigger"]
+    assert "Draft v2 saved" in answer["HX-Trigger"]
     assert 'id="id_instructions"' not in html
     assert f'name="head" value="{head(agent).pk}"' in html
     assert "Draft ahead by 1" in html
@@ -159,7 +159,7 @@ def test_an_error_is_shown_at_its_field(editor, agent):
 @pytest.mark.parametrize(
     ("changed", "place", "sentence"),
     [
-        ({"model_rest": '{"temperature": 1}', "temperature": "0.5"}, "model_rest", "has a field of its own"),
+        ({"model_rest": '{"temperature": 1}', "temperature": "0.5"}, "model_rest", "in its own field instead"),
         ({"model_rest": "[]"}, "model_rest", "must be an object"),
         ({"provider": " "}, "provider", "may not be blank"),
         ({"agents": ["agent-none"], "more_agents": "agent-none"}, None, ""),

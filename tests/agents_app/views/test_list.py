@@ -118,7 +118,7 @@ def test_filters_are_in_the_url_and_can_be_removed(viewer):
     answer = viewer.get(LIST, {"provider": "openai", "owner": "", "sort": "name"})
     assert names(answer) == ["One"]
     assert [(chip.name, chip.value) for chip in answer.context["listing"].chips] == [
-        ("Owner", "Shared space"),
+        ("Team", "Shared"),
         ("Model", "openai"),
     ]
     assert answer.context["listing"].chips[1].without == "?owner=&sort=name"
@@ -140,7 +140,7 @@ def test_an_empty_list_differs_from_no_match(editor, viewer, agent):
     agent.delete()
 
     assert "No agents yet" in words(editor.get(LIST))
-    assert "No agents to see" in words(viewer.get(LIST))
+    assert "You are not in a team with agents yet." in words(viewer.get(LIST))
 
 
 # --- What it costs

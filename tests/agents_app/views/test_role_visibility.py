@@ -12,8 +12,8 @@ from tests.history_pages import edit, page
 from tests.page_client import browser
 
 pytestmark = pytest.mark.django_db
-READS = "You may read this agent. Changing it needs the role editor for the shared space."
-DRAFTS = "You may save drafts. Making one live needs the role publisher for the shared space."
+READS = "You can view this agent. Editing needs the Editor role in Shared."
+DRAFTS = "You can save drafts. Publishing needs the Publisher role in Shared."
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_an_editor_is_told_which_role_publishes(editor, drafted, name, more):
 
 def test_a_publisher_sees_no_role_hints(publisher, drafted):
     for text in (editor_of(publisher, drafted), page(publisher, "list", drafted).content.decode()):
-        assert "needs the role" not in text
+        assert " role in " not in text
     assert {"activate", "restore", "delete"} <= set(controls(page(publisher, "list", drafted).content.decode()))
 
 

@@ -28,20 +28,20 @@ def draft_of(agent):
 
 
 def test_a_draft_counts_the_versions_since_live(agent):
-    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=False)
+    assert draft_of(agent) == Draft(ahead=2, based_on=2, live_changed=False)
 
 
 def test_a_draft_notices_that_the_live_version_changed(agent):
     agent.versions.get(version_number=1).activate()
 
-    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
+    assert draft_of(agent) == Draft(ahead=2, based_on=2, live_changed=True)
 
 
 def test_a_draft_keeps_the_number_of_a_deleted_base_version(agent):
     agent.versions.get(version_number=1).activate()
     agent.versions.get(version_number=2).remove()
 
-    assert draft_of(agent) == Draft(ahead=2, began_on=2, live_moved=True)
+    assert draft_of(agent) == Draft(ahead=2, based_on=2, live_changed=True)
 
 
 def test_an_agent_without_a_draft_has_no_draft_status(agent):
@@ -54,7 +54,7 @@ def test_only_the_newest_activation_is_read(agent):
         version.activate()
 
     with CaptureQueriesContext(connection) as captured:
-        assert draft_of(agent).live_moved
+        assert draft_of(agent).live_changed
 
     about_moves = [query["sql"] for query in captured if "versions_app_activation" in query["sql"]]
     assert len(about_moves) == 2

@@ -42,7 +42,7 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.keyboard.press("Control+s")
 
-    expect(page.locator(".toast").last).to_contain_text("Saved as draft v2")
+    expect(page.locator(".toast").last).to_contain_text("Draft v2 saved")
     expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
     expect(page.locator("#versions")).to_contain_text("v2")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_hidden()
@@ -56,7 +56,7 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     assert page.evaluate("window.notReloaded")
     page = visitor.goto("/new-agent")
     expect(page.locator("h1")).to_have_text("New agent")
-    expect(page.get_by_text("Unsaved text was kept")).to_be_hidden()
+    expect(page.get_by_text("Unsaved changes")).to_be_hidden()
     assert visitor.console == []
 
 
@@ -79,7 +79,7 @@ def test_text_typed_during_a_save_is_kept(visit, fresh, api):
     page.keyboard.type(" Two.")
     requests[0].continue_()
 
-    expect(page.locator(".toast")).to_contain_text("Saved as draft v2")
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
     expect(instructions(page)).to_contain_text("One. Two.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.keyboard.press("Control+s")
@@ -94,18 +94,18 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
     other = second.goto(f"/agents/{fresh}")
     other.get_by_role("textbox", name="Description").fill("Theirs")
     other.keyboard.press("Control+s")
-    expect(other.locator(".toast")).to_contain_text("Saved as draft v2")
+    expect(other.locator(".toast")).to_contain_text("Draft v2 saved")
 
     page.keyboard.press("Control+s")
 
     conflict = page.locator("#conflict")
-    expect(conflict).to_contain_text("saved v2 meanwhile")
+    expect(conflict).to_contain_text("saved v2 in the meantime")
     expect(conflict.locator("#clash")).to_contain_text("Theirs")
     expect(conflict.locator("#clash")).to_contain_text("Mine.")
     expect(instructions(page)).to_contain_text("Mine.")
     assert stored(api, fresh)["headVersionNumber"] == 2
 
-    conflict.get_by_role("button", name="Keep mine on top of v2").click()
+    conflict.get_by_role("button", name="Save my changes on top of v2").click()
     expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 2")
     expect(page.locator("#conflict")).to_have_count(0)
     after = stored(api, fresh)
@@ -122,8 +122,8 @@ def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
 
     visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
-    expect(page.get_by_text("Unsaved text was kept")).to_be_visible()
-    page.get_by_role("button", name="Bring it back").click()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    page.get_by_role("button", name="Restore").click()
 
     expect(instructions(page)).to_contain_text("Not saved yet.")
 
@@ -152,16 +152,16 @@ def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
 
 def test_invalid_json_prevents_saving_and_is_located(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
-    page.get_by_role("textbox", name="Yours to fill").press("Control+a")
+    page.get_by_role("textbox", name="Custom data (JSON)").press("Control+a")
     page.keyboard.type('{"team": ')
     reason = page.locator(".titlebar .reason")
 
-    expect(reason).to_have_text("Yours to fill: not valid JSON")
+    expect(reason).to_have_text("Custom data (JSON): not valid JSON")
     expect(page.locator("#metadata")).to_contain_text(re.compile(r"Line 1, column \d+"))
     page.get_by_role("button", name="Save draft").click()
     assert stored(api, fresh)["headVersionNumber"] == 1
 
-    page.get_by_role("textbox", name="Yours to fill").press("Control+a")
+    page.get_by_role("textbox", name="Custom data (JSON)").press("Control+a")
     page.keyboard.press("Delete")
     page.keyboard.type('"a text"')
     page.get_by_role("button", name="Save draft").click()
@@ -213,7 +213,7 @@ def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
 
     page.locator(".toast").get_by_role("button", name="Undo").click()
     expect(page.locator("#editor-title")).to_contain_text("Live v1")
-    page.get_by_role("button", name="Bring it back").click()
+    page.get_by_role("button", name="Restore").click()
 
     expect(instructions(page)).to_contain_text("Typed since.")
 
@@ -238,7 +238,7 @@ def test_a_second_tab_is_notified_of_a_save(visit, fresh, api):
 
     page.evaluate("document.body.dispatchEvent(new Event('agent-saved'))")
 
-    expect(page.locator("#presence")).to_contain_text("v2 was saved elsewhere")
+    expect(page.locator("#presence")).to_contain_text("v2 was saved in the meantime")
 
 
 def test_other_editors_of_the_agent_are_shown(visit, fresh):
@@ -253,11 +253,11 @@ def test_deleting_needs_the_name(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     page.locator(".titlebar summary").click()
     page.get_by_role("link", name="Delete").click()
-    page.get_by_label("Type its name").fill("Wrong")
+    page.get_by_label("Type the name to confirm").fill("Wrong")
     page.get_by_role("button", name="Delete Concierge").click()
-    expect(page.locator("dialog[open]")).to_contain_text("This is not the name")
+    expect(page.locator("dialog[open]")).to_contain_text("The name does not match")
 
-    page.get_by_label("Type its name").fill("Concierge")
+    page.get_by_label("Type the name to confirm").fill("Concierge")
     page.get_by_role("button", name="Delete Concierge").click()
 
     page.wait_for_url(lambda url: url.endswith("/"))
@@ -280,7 +280,7 @@ def test_the_editor_works_without_javascript(visit, who, api):
     page.check("input[name=tools][value=calculator]")
     page.click("text=Save draft")
 
-    expect(page.locator(".toast")).to_contain_text("Saved as draft v2")
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
     assert stored(api, agent)["tools"] == ["calculator"]
     assert stored(api, agent)["instructions"] == "One\nTwo\nThree"
     expect(page.locator("text=Save and publish")).to_have_count(1 if who == "publisher" else 0)
@@ -292,11 +292,11 @@ def test_a_conflict_is_resolved_without_javascript(visit, fresh, api):
     patch_agent(api, fresh, description="Theirs")
 
     page.click("text=Save draft")
-    expect(page.locator("#conflict")).to_contain_text("saved v2 meanwhile")
+    expect(page.locator("#conflict")).to_contain_text("saved v2 in the meantime")
     expect(page.locator("#id_instructions")).to_have_value("Mine")
-    page.click("text=Keep mine on top of v2")
+    page.click("text=Save my changes on top of v2")
 
-    expect(page.locator(".toast")).to_contain_text("Saved as draft v3")
+    expect(page.locator(".toast")).to_contain_text("Draft v3 saved")
     assert (stored(api, fresh)["description"], stored(api, fresh)["instructions"]) == ("Theirs", "Mine")
 
 
@@ -332,7 +332,7 @@ def test_markup_in_texts_is_escaped(visit, fresh, api):
     expect(page.locator("dialog[open]")).to_contain_text("onerror")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+s")
-    expect(page.locator(".toast")).to_contain_text("Saved as draft")
+    expect(page.locator(".toast")).to_contain_text("Draft v")
     visitor.goto("/?q=onerror")
     expect(page.locator(".snippet").first).to_be_visible()
 
@@ -357,6 +357,6 @@ def test_200_kb_of_instructions_are_edited_fast(visit, fresh, api):
     took = min(page.evaluate(TYPE_ONE) for _ in range(8))  # the run with the least other load
     page.keyboard.press("Control+s")
 
-    expect(page.locator(".toast")).to_contain_text("Saved as draft v3")
+    expect(page.locator(".toast")).to_contain_text("Draft v3 saved")
     assert took < 1000
     assert stored(api, fresh)["instructions"] == text + "x" * 8

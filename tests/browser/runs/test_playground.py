@@ -110,7 +110,7 @@ def test_unsaved_text_runs_beside_live_and_returns_to_the_editor(visit, agent):
     page = visitor.goto(f"/agents/{agent}")
     page.get_by_role("textbox", name="Instructions").press("Control+Home")
     page.keyboard.type("Sing. ")
-    page.get_by_role("link", name="Test").click()
+    page.get_by_role("link", name="Try in playground").click()
 
     page.wait_for_url("**/try?columns=live,unsaved*")
     expect(page.get_by_text("Cannot run.")).to_have_count(0)

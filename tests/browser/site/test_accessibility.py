@@ -130,7 +130,7 @@ def test_the_editor_breaks_no_rule_during_use(visit: Any, agent: str, api: Any, 
     page.close()
     page = visitor.page = visitor.open()
     visitor.goto(f"/agents/{agent}")
-    expect(page.get_by_text("Unsaved text was kept")).to_be_visible()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
     violations["recovery"] = find_violations(page, axe)
 
     patch_agent(api, agent, description="Theirs")

@@ -46,7 +46,7 @@ def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: An
     confirmations = {
         "Publish the selected version …": ("versions_app/agentversion", "Changes to the live version"),
         "Pin the selected versions …": ("versions_app/agentversion", "Pinned versions are never pruned."),
-        "Make the drafts of the selected agents live …": ("agents_app/agent", "No version is made."),
+        "Publish drafts of selected agents …": ("agents_app/agent", "No version is created."),
     }
     for action, (model, text) in confirmations.items():
         page = visitor.goto(f"/admin/{model}/?q={agent}")

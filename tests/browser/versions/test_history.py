@@ -149,11 +149,11 @@ def test_an_editor_sees_why_they_cannot_publish(visit, agent):
     visitor = visit("editor")
 
     page = visitor.goto(history(agent))
-    expect(page.locator(".limits")).to_contain_text("Making one live needs the role publisher")
+    expect(page.locator(".limits")).to_contain_text("Publishing needs the Publisher role")
     expect(page.locator("#activate-1")).to_have_count(0)
 
     page = visitor.goto(f"{history(agent)}/1/activate")
-    expect(page.locator("main")).to_contain_text("This needs the role publisher")
+    expect(page.locator("main")).to_contain_text("This needs the Publisher role")
     expect(page.get_by_role("button", name="Publish v1 (replaces v3)")).to_be_disabled()
 
 

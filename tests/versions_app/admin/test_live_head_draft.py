@@ -148,7 +148,8 @@ def test_discarding_needs_a_confirmation_and_moves_the_head_to_live(client, draf
     answer = client.post(address(drafted, "discard_draft"), {"head": drafted.head_version_id})
 
     assert (
-        "The draft v4 of Concierge is discarded: editing starts from live, v3, again." in confirmation.content.decode()
+        "Discards the draft v4 of Concierge. Editing starts from the live version v3 again."
+        in confirmation.content.decode()
     )
     assert before == (4, 3, 4)
     assert stands(drafted) == (3, 3, 4)
@@ -163,8 +164,8 @@ def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
     answer = client.post(address(drafted, "discard_draft"), {"head": asked_about})
 
     assert stands(drafted) == (5, 3, 5)
-    assert "Somebody moved live or the draft" in messages(answer)[0]
-    assert "The draft v5 of Concierge is discarded" in answer.content.decode()
+    assert "The live version or the draft changed" in messages(answer)[0]
+    assert "Discards the draft v5 of Concierge" in answer.content.decode()
 
 
 def test_discarding_without_a_draft_does_nothing(client, agent):

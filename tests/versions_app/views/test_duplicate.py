@@ -44,7 +44,7 @@ def test_a_taken_id_is_refused_without_naming_the_owner(editor, story):
     response = send(editor, story, 1)
 
     assert response.status_code == 422
-    assert "There is an agent with the id copy already." in response.content.decode()
+    assert "The ID copy is already taken." in response.content.decode()
     assert "Secret" not in response.content.decode()
 
 

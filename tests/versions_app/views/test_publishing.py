@@ -146,8 +146,8 @@ def test_a_late_undo_is_refused_with_a_message(publisher, story):
 def test_editors_see_why_they_cannot_publish(editor, story):
     text = page(editor, "activate", story, 1).content.decode()
 
-    assert "This needs the role publisher for the shared space." in text
-    assert 'disabled title="This needs the role publisher' in text
+    assert "This needs the Publisher role in Shared." in text
+    assert 'disabled title="This needs the Publisher role' in text
 
 
 def test_editors_can_restore_only_as_a_draft(editor, story):
