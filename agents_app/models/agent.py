@@ -262,7 +262,7 @@ class Agent(models.Model):
 
     @property
     def has_draft(self) -> bool:
-        """Whether the head differs from the live version."""
+        """Return whether the head differs from the live version."""
         head, live = self.head_version, self.active_version
         return head is not None and live is not None and head.snapshot_hash != live.snapshot_hash
 
