@@ -96,7 +96,7 @@ class AgentVersionAdmin(HistoryAdmin):
             return False
         return obj is None or has_role(request.user, Role.EDITOR, obj.agent.owner_id)
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> AgentVersion | None:
         """Return the version, with the keys of the folds to open."""
         version: Any = super().get_object(request, object_id, from_field)
         if version is not None:

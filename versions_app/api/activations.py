@@ -69,8 +69,8 @@ class UndoView(JSONView):
         strict = is_strict(request)
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
-            newest: Any = agent.activations.first()
-            if undo.get("activation_id") not in (None, newest.pk):
+            newest = Activation.objects.filter(agent=agent).first()
+            if newest is None or undo.get("activation_id") not in (None, newest.pk):
                 raise Conflict(LIVE_MOVED_SINCE_MESSAGE, "moved")
             try:
                 version = newest.undo_locked(agent)

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.models import Agent
-from versions_app.compare.diff import diff_paths, diff_snapshots, line_counts
+from versions_app.compare.diff import FieldDiff, diff_paths, diff_snapshots, line_counts
 from versions_app.models import Activation, AgentVersion
 
 
@@ -54,7 +54,7 @@ class Pointers(NamedTuple):
         return cls(agent.pk, agent.active_version_id, agent.head_version_id)
 
 
-def version_rows(versions: QuerySet[AgentVersion]) -> Any:
+def version_rows(versions: QuerySet[AgentVersion]) -> QuerySet[AgentVersion, tuple[Any, ...]]:
     """Return the columns of VersionRow as tuples."""
     return versions.values_list(*VERSION_COLUMNS, Cast("changed_fields", TextField()))
 
@@ -100,14 +100,14 @@ def comparison_json(before: VersionRow, after: VersionRow) -> str:
     return _encode(body)
 
 
-def path_details(diff: Any) -> Iterator[dict[str, Any]]:
+def path_details(diff: FieldDiff) -> Iterator[dict[str, Any]]:
     """Yield each differing path inside a JSON field. A text field has none."""
     if isinstance(diff.before, dict | list) and isinstance(diff.after, dict | list):
         for path in diff_paths(diff.before, diff.after, diff.field):
             yield {"path": path.path, "kind": path.kind, "previousValue": path.before, "currentValue": path.after}
 
 
-def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[Any]) -> str:
+def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[FieldDiff]) -> str:
     """Return the differences as a sentence."""
     if not diffs:
         return f"Versions {before.version_number} and {after.version_number} are identical."
@@ -115,11 +115,11 @@ def comparison_summary(before: VersionRow, after: VersionRow, diffs: list[Any]) 
     return f"{_joined_words([_field_text(diff) for diff in diffs])} changed {range_text}."
 
 
-def _field_text(diff: Any) -> str:
+def _field_text(diff: FieldDiff) -> str:
     if diff.field == "instructions":
         added, removed = line_counts(diff.before, diff.after)
         return f"instructions (+{added} −{removed} lines)"
-    return str(diff.field)
+    return diff.field
 
 
 def _joined_words(words: list[str]) -> str:

@@ -13,8 +13,9 @@ from uuid import UUID
 from cachetools import FIFOCache
 from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery
 
+from access_app.caller import Caller
 from access_app.caller_params import CallerParam
-from agentcms.cache import SizeLimitedCache
+from agentcms.cache import K, SizeLimitedCache
 from agentcms.db.compiled_query import compiled_query
 from agentcms.db.parameters import json_array_items
 from agentcms.wire.canonical import merge_json_objects
@@ -39,12 +40,12 @@ class VersionKey(NamedTuple):
     pinned: bool
 
 
-def _text_cache(max_characters: int) -> SizeLimitedCache[Any, str]:
+def _text_cache(max_characters: int) -> SizeLimitedCache[K, str]:
     return SizeLimitedCache(FIFOCache(max_characters, getsizeof=len), max_characters // 100)
 
 
-_version_texts = _text_cache(8_000_000)  # some thousands of versions
-_comparison_texts = _text_cache(4_000_000)
+_version_texts: SizeLimitedCache[VersionKey, str] = _text_cache(8_000_000)  # some thousands of versions
+_comparison_texts: SizeLimitedCache[tuple[UUID, UUID], str] = _text_cache(4_000_000)
 
 
 @compiled_query
@@ -80,7 +81,7 @@ def version_rows_by_id(*, ids: list[UUID]) -> QuerySet[AgentVersion, Any]:
     return version_rows(AgentVersion.objects.order_by().filter(pk__in=json_array_items(ids, "uuid")))
 
 
-def find_pointers_and_total(user: Any, agent_id: str) -> tuple[Pointers, int] | None:
+def find_pointers_and_total(user: Caller, agent_id: str) -> tuple[Pointers, int] | None:
     """Return the pointers of an agent and the number of its versions, or None if the user may not see it."""
     row = pointers_with_total.first(user=user, agent_id=agent_id)
     if row is None:
@@ -94,7 +95,9 @@ def get_page(agent_id: str, order_by: Sequence[str], window: slice) -> list[Vers
     return [VersionKey(*row) for row in version_keys(*order_by, agent_id=agent_id, window=window)]
 
 
-def get_pair(user: Any, agent_id: str, a: UUID, b: UUID, *, with_pointers: bool) -> list[tuple[VersionKey, Pointers]]:
+def get_pair(
+    user: Caller, agent_id: str, a: UUID, b: UUID, *, with_pointers: bool
+) -> list[tuple[VersionKey, Pointers]]:
     """Return the versions `a` and `b` of an agent that the user may see, as far as they exist.
 
     With `with_pointers` its live and its head version are added.

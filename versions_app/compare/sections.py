@@ -15,6 +15,7 @@ from versions_app.compare.diff import (
     FieldDiff,
     Fold,
     LinePart,
+    PathDiff,
     diff_items,
     diff_lines,
     diff_paths,
@@ -237,7 +238,7 @@ def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Itera
         yield ListItem(kind, item.item, old_positions.get(item.item), new_positions.get(item.item), change)
 
 
-def build_path_row(path: Any, number: int) -> PathRow:
+def build_path_row(path: PathDiff, number: int) -> PathRow:
     old = None if path.kind == "added" else readable_json(path.before)
     new = None if path.kind == "removed" else readable_json(path.after)
     return PathRow(path.path or "(the whole value)", old, new, number)

@@ -20,7 +20,7 @@ from django.db.models import F
 from access_app.models import ApiKey
 from agentcms.ids import random_key
 from agentcms.wire.names import to_wire
-from agents_app.models import Agent
+from agents_app.models import Agent, AgentQuerySet
 from jobs_app.models import Job
 from jobs_app.runner import job_handler
 from versions_app.exchange.records import (
@@ -98,7 +98,7 @@ def export_agents(job: Job) -> dict[str, Any]:
     }
 
 
-def export_lines(agents: Any) -> Iterator[str]:
+def export_lines(agents: AgentQuerySet) -> Iterator[str]:
     """Yield each agent as a line of canonical JSON."""
     columns = ("pk", "owner_id", "active_version__snapshot_text")
     drafts = F("head_version__snapshot_text"), F("active_version__snapshot_hash"), F("head_version__snapshot_hash")

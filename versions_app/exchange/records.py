@@ -152,6 +152,11 @@ def apply_record(
         raise RecordRejected(missing_publisher_message(agent.owner_id))
     if owner_id not in (None, agent.owner_id):
         raise RecordRejected(f"The owner of the agent is {agent.owner_id or 'Shared'}. Change the owner first.")
+    return update_agent(agent, live, draft, publish), agent.owner_id
+
+
+def update_agent(agent: Agent, live: dict[str, Any], draft: dict[str, Any] | None, publish: bool) -> str:
+    """Edit a locked agent where it differs from the record. Return the action."""
     versions = []
     if not equals_version(live, agent.active_version) and (publish or draft is None):
         with change(publish=publish):
@@ -159,7 +164,7 @@ def apply_record(
     if draft is not None and not equals_version(draft, agent.head_version):
         with change(publish=False):
             versions.append(agent.edit_locked(draft))
-    return "update" if any(versions) else "same", agent.owner_id
+    return "update" if any(versions) else "same"
 
 
 def create_agent(agent_id: str, live: dict[str, Any], draft: dict[str, Any] | None, owner_id: str) -> None:

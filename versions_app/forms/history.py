@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -90,7 +91,7 @@ class VersionFilterForm(forms.Form):
     since = forms.DateField(required=False, label="From", widget=DATE_INPUT)
     until = forms.DateField(required=False, label="To", widget=DATE_INPUT)
 
-    def __init__(self, data: Any, authors: Any) -> None:
+    def __init__(self, data: Any, authors: Iterable[str]) -> None:
         super().__init__(data)
         self.fields["author"].choices = [  # type: ignore[attr-defined]
             ("", "Any author"),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -25,6 +25,16 @@ from jobs_app.models import Job
 from versions_app.integrity import triggers
 from versions_app.models import Activation, AgentVersion
 from versions_app.publishing import build_activation
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class HistoryAnnotations(TypedDict):
+        lowest: Any
+        highest: Any
+        logged: Any
+
+    CheckedAgent = WithAnnotations[Agent, HistoryAnnotations]
 
 log = logging.getLogger(__name__)
 
@@ -90,11 +100,11 @@ def check_search_triggers(repair: bool) -> list[Fault]:
     return [Fault("search", "", "The triggers that maintain the search index are missing.", repair)]
 
 
-def agents_to_check() -> QuerySet[Agent]:
+def agents_to_check() -> QuerySet[CheckedAgent]:
     """Return agents with their two versions, index rows, lowest and highest number, and the logged live version."""
     numbers = AgentVersion.objects.filter(agent=OuterRef("pk")).values("version_number")
     moves = Activation.objects.filter(agent=OuterRef("pk")).order_by("-pk")
-    return (
+    agents = (
         Agent.objects.with_versions()
         .prefetch_related("index")
         .annotate(
@@ -103,9 +113,10 @@ def agents_to_check() -> QuerySet[Agent]:
             logged=Subquery(moves.values("to_version_id")[:1]),
         )
     )
+    return cast("QuerySet[CheckedAgent]", agents)
 
 
-def check_agent(agent: Any, repair: bool) -> list[Fault]:
+def check_agent(agent: CheckedAgent, repair: bool) -> list[Fault]:
     """Return the faults of an agent. Recheck it under its lock if there are any."""
     if not any(find_faults(agent)):
         return []
@@ -119,12 +130,12 @@ def check_agent(agent: Any, repair: bool) -> list[Fault]:
         return [replace(fault, repaired=fault.kind not in remaining) for fault in faults]
 
 
-def find_faults(agent: Any) -> Iterator[Fault]:
+def find_faults(agent: CheckedAgent) -> Iterator[Fault]:
     """Yield the faults of an annotated agent row."""
     yield from find_pointer_faults(agent, "active", agent.active_version)
     yield from find_pointer_faults(agent, "head", agent.head_version)
     head = agent.head_version
-    if owns_version(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
+    if head is not None and owns_version(agent, head) and sha256_hex(agent.snapshot_text) != head.snapshot_hash:
         yield Fault("row", agent.pk, f"The row differs from its head, version {head.version_number}.")
     if (agent.highest or 0) > agent.last_version_number:
         message = f"The version counter is {agent.last_version_number}, but version {agent.highest} exists."
@@ -168,7 +179,7 @@ def reindex(agent: Agent) -> bool:
     return is_wrong
 
 
-def repair_row(row: Any) -> None:
+def repair_row(row: CheckedAgent) -> None:
     """Repair an agent without losing data. The caller holds the lock of the row."""
     newest = row.versions.order_by("-version_number").first()
     number = max(row.last_version_number, newest.version_number if newest else 0)
@@ -180,7 +191,7 @@ def repair_row(row: Any) -> None:
     Agent.objects.filter(pk=row.pk).update_unguarded(**values)
     with change(message=CATCH_UP_MESSAGE):
         AgentVersion.objects.record(Agent.objects.get(pk=row.pk))
-        repaired: Any = agents_to_check().get(pk=row.pk)
+        repaired = agents_to_check().get(pk=row.pk)
         if repaired.active_version and repaired.logged != repaired.active_version_id:
             before = row.versions.filter(pk=repaired.logged).first()
             write_batch.insert_row(build_activation(repaired, before, repaired.active_version, CATCH_UP_MESSAGE))
@@ -191,7 +202,7 @@ def owns_version(row: Agent, version: AgentVersion | None) -> bool:
     return version is not None and version.agent_id == row.pk
 
 
-def check_versions(agents: list[Agent], state: dict[str, Any]) -> int:
+def check_versions(agents: Sequence[Agent], state: dict[str, Any]) -> int:
     """Record the faults of the versions of these agents. Return the number of versions."""
     versions = AgentVersion.objects.filter(agent__in=[agent.pk for agent in agents]).order_by()
     fields = ("agent_id", "version_number", "based_on", "snapshot_text", "snapshot_hash")

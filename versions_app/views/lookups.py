@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
+from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -48,7 +49,7 @@ def pointer_numbers(agent: Agent) -> list[int]:
 
 
 def confirmation_context(
-    request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Any, notice: str, role: Role
+    request: HttpRequest, agent: Agent, version: AgentVersion | None, form: Form | None, notice: str, role: Role
 ) -> dict[str, Any]:
     """Return the context of every confirmation dialog, with the reason if the user lacks the role."""
     return {
@@ -88,5 +89,5 @@ def failure_response(request: HttpRequest, agent: Agent, message: str) -> HttpRe
     return response
 
 
-def history_url(name: str, agent: Agent, *extra_args: Any) -> str:
+def history_url(name: str, agent: Agent, *extra_args: object) -> str:
     return reverse(f"versions:{name}", args=[agent.pk, *extra_args])

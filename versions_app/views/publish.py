@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
@@ -17,7 +17,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
 from versions_app.compare.summary import summarize
-from versions_app.forms.history import ActivateForm, DiscardForm, RestoreForm
+from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
 from versions_app.models.version import get_head_version, get_live_version
 from versions_app.views.lookups import (
@@ -139,8 +139,12 @@ def restore_buttons(request: HttpRequest, agent: Agent, live_number: int) -> lis
 
 
 def render_dialog_again(
-    request: HttpRequest, render: Any, agent: Agent, version: AgentVersion | None, form: Any
-) -> Any:
+    request: HttpRequest,
+    render: Callable[..., HttpResponse],
+    agent: Agent,
+    version: AgentVersion | None,
+    form: PointersForm,
+) -> HttpResponse:
     """Render the dialog with the current state and the entered text: the form is stale or invalid."""
     if not form.is_stale:
         return render(request, agent, version, form, status=422)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -27,8 +28,9 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     against = request.POST.get("against") or "head"
     version, head = get_versions(agent, [against, "head"])
     form = parse_editor_form(request, agent)
-    options: Any = {"side_by_side": request.POST.get("layout") == "sides", "unfolded": request.POST.getlist("unfold")}
-    differences = build_sections(version.snapshot, unsaved_snapshot(head, form), **options)
+    side_by_side, unfolded = request.POST.get("layout") == "sides", request.POST.getlist("unfold")
+    unsaved = unsaved_snapshot(head, form)
+    differences = build_sections(version.snapshot, unsaved, side_by_side=side_by_side, unfolded=unfolded)
 
     context = {
         "nav": "agents",
@@ -38,7 +40,7 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "unfold_url": request.path,
         "posted_fields": [] if is_htmx(request) else posted_fields(request),
         "sections": differences,
-        "side_by_side": options["side_by_side"],
+        "side_by_side": side_by_side,
         "changes": count_changes(differences),
         "invalid_fields": ", ".join(str(field.label) for field in form.fields_with_errors),
     }
@@ -56,9 +58,9 @@ def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
     (head,) = get_versions(agent, ["head"])
     form = parse_editor_form(request, agent)
     opened = find_version_by_id(agent, form.cleaned_data.get("head"))
-    unified: Any = {"side_by_side": False, "unfolded": request.POST.getlist("unfold")}
-    theirs = build_sections(opened.snapshot, head.snapshot, id_prefix="theirs", **unified) if opened else []
-    mine = build_sections(head.snapshot, unsaved_snapshot(head, form), id_prefix="mine", **unified)
+    build = partial(build_sections, side_by_side=False, unfolded=request.POST.getlist("unfold"))
+    theirs = build(opened.snapshot, head.snapshot, id_prefix="theirs") if opened else []
+    mine = build(head.snapshot, unsaved_snapshot(head, form), id_prefix="mine")
     context = {
         "unfold_url": request.path,
         "opened": opened,

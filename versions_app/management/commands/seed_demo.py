@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
@@ -19,8 +19,6 @@ from access_app.role import Role
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from versions_app.demo.stories import DEMO_USERS, DemoAgent, DemoStep, load_demo_agents
-
-User = get_user_model()
 
 
 class Command(BaseCommand):
@@ -38,7 +36,7 @@ class Command(BaseCommand):
         self.stderr.write(f"Created {len(users)} users and {Agent.objects.count()} agents.")
 
 
-def create_user(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> Any:
+def create_user(username: str, full_name: str, superuser: bool, roles: dict[str, str], password: str) -> User:
     first, last = full_name.split()
     user = User(username=username, first_name=first, last_name=last, is_staff=superuser, is_superuser=superuser)
     user.set_password(password)
