@@ -1,4 +1,4 @@
-"""Listening to a run while it answers, and stopping it."""
+"""Views that stream and cancel a run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from runs_app.views.lookups import get_run
 @require_safe
 @login_required
 def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
-    """The events as they happen, after the one that the browser heard last or that the address names."""
+    """Stream the events of a run after the last one that the browser has received."""
     run = get_run(request, run_id)
-    heard = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
+    last_event = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_response(run.pk, parse_number(heard), StreamSlot(request.user), numbered=True)
-    except (TooManyStreams, Unavailable) as error:  # the page tries again by itself
+        return stream_response(run.pk, parse_number(last_event), StreamSlot(request.user), numbered=True)
+    except (TooManyStreams, Unavailable) as error:  # the page retries
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 
 
 @require_POST
 @login_required
 def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """Ask a run to end where it is; whoever listens hears when it did."""
+    """Request the cancellation of a run. Its stream reports the end."""
     run = get_run(request, run_id)
     cancel_run(run)
     return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)

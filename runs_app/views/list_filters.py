@@ -1,4 +1,4 @@
-"""The list of runs: what an address asks of it, and its rows."""
+"""Filters and rows of the list of runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
 
 PER_PAGE = 50
-SNIPPET_LENGTH = 160  # characters of the question
-RECENT_RUNS = 300  # runs among which agents are offered to filter by
+SNIPPET_LENGTH = 160  # characters of the message
+RECENT_RUNS = 300  # runs from which the values of filters are taken
 MAX_OFFERED = 20
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as the list shows it."""
+    """A row of the list."""
 
     run: Any
 
@@ -43,7 +43,7 @@ class RunRow:
 
 
 class RunListState(ListState):
-    """What an address asks of the list. Whatever it does not understand, it leaves out."""
+    """The filters and the page in the query of a URL. Invalid values are ignored."""
 
     def __init__(self, runs: Any, user: Any, params: QueryDict) -> None:
         self.runs, self.user, self.params = runs, user, params
@@ -54,36 +54,36 @@ class RunListState(ListState):
         self.mine = params.get("by") == "me"
 
     @property
-    def is_narrowed(self) -> bool:
+    def is_filtered(self) -> bool:
         return bool(self.agent or self.state or self.version or self.mine)
 
     @cached_property
-    def found(self) -> Any:
-        """Those that people asked for: what a sub-agent was asked stands on the page of the run that asked."""
-        wanted: dict[str, Any] = {"parent": None}
+    def matches(self) -> Any:
+        """The matching runs. Child runs are listed on the pages of their parents."""
+        filters: dict[str, Any] = {"parent": None}
         if self.agent:
-            wanted["agent_key"] = self.agent
+            filters["agent_key"] = self.agent
         if self.state:
-            wanted["status"] = self.state
+            filters["status"] = self.state
         if self.version:
-            wanted["version_number"] = self.version
+            filters["version_number"] = self.version
         if self.mine:
-            wanted["requested_by"] = self.user
-        return self.runs.filter(**wanted)
+            filters["requested_by"] = self.user
+        return self.runs.filter(**filters)
 
     @cached_property
     def page(self) -> Page[Any]:
-        return Paginator(self.found, PER_PAGE).get_page(self.params.get("page"))
+        return Paginator(self.matches, PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[RunRow]:
         runs: Any = self.page.object_list
-        # The first message begins the question; its content is text, or a list of parts.
+        # The content of a message is a text or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
-        shown = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET_LENGTH)).select_related("agent")
-        return [RunRow(run) for run in shown.without_large_columns()]
+        runs = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET_LENGTH)).select_related("agent")
+        return [RunRow(run) for run in runs.without_large_columns()]
 
-    # --- addresses
+    # --- URLs
 
     @property
     def chips(self) -> list[Chip]:
@@ -95,22 +95,22 @@ class RunListState(ListState):
         if self.state:
             chips.append(Chip("Status", AgentRun.Status(self.state).label, self.url(status=None)))
         if self.mine:
-            chips.append(Chip("Asked by", "me", self.url(by=None)))
+            chips.append(Chip("Started by", "me", self.url(by=None)))
         return chips
 
-    def offers(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """The filters that may be added, in groups: a label and its choices with their addresses."""
+    def available_filters(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the filters that can be added: a label and its choices with their URLs."""
         if not self.state:
             yield "Status", [(label, self.url(status=key)) for key, label in AgentRun.Status.choices]
         if not self.mine:
-            yield "Asked by", [("Me", self.url(by="me"))]
+            yield "Started by", [("Me", self.url(by="me"))]
         if self.agent and not self.version and (numbers := self._recent("version_number", agent_key=self.agent)):
             numbers = sorted(filter(None, numbers), reverse=True)
             yield "Version", [(f"v{number}", self.url(version=str(number))) for number in numbers]
         if not self.agent and (agents := self._recent("agent_key")):
             yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
 
-    def _recent(self, column: str, **wanted: Any) -> list[Any]:
-        """The values of a column among the newest runs, newest first."""
-        newest = self.runs.filter(parent=None, **wanted).values_list(column, flat=True)[:RECENT_RUNS]
+    def _recent(self, column: str, **filters: Any) -> list[Any]:
+        """Return the values of a column among the newest runs, newest first."""
+        newest = self.runs.filter(parent=None, **filters).values_list(column, flat=True)[:RECENT_RUNS]
         return [*dict.fromkeys(newest)][:MAX_OFFERED]

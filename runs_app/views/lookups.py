@@ -1,4 +1,4 @@
-"""What the pages of runs share: find, and where things are."""
+"""Lookups for the pages of runs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from runs_app.models import AgentRun
 
 
 def readable_runs(request: HttpRequest) -> Any:
-    """The runs that the caller may read."""
+    """Return the runs that the user may read."""
     return AgentRun.objects.for_user(request.user)
 
 
 def get_run(request: HttpRequest, run_id: UUID) -> AgentRun:
-    """One that the caller may not read does not exist."""
+    """Return a run that the user may read. Raise Http404 for any other."""
     return get_object_or_404(readable_runs(request).select_related("agent", "parent", "thread"), pk=run_id)
 
 
 def find_agent(request: HttpRequest, run: AgentRun) -> Any:
-    """The agent of a run with its pointers, where the caller may still see it."""
+    """Return the agent of a run, or None if the user may not see it."""
     return visible_agents(request).with_versions().filter(pk=run.agent_id).first()

@@ -1,4 +1,4 @@
-"""The pages that read runs: their list, and one of them."""
+"""Pages that display runs: the list and a single run."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ MAX_THREAD_RUNS = 20
 @require_safe
 @login_required
 def run_list(request: HttpRequest) -> HttpResponse:
-    """The runs that people asked for, newest first."""
+    """Display the runs of users, newest first, without child runs."""
     listing = RunListState(readable_runs(request), request.user, request.GET)
-    context = {"nav": "runs", "listing": listing, "offers": [*listing.offers()]}
+    context = {"nav": "runs", "listing": listing, "available_filters": [*listing.available_filters()]}
     return render(request, "runs/list.html", context)
 
 
 @require_safe
 @login_required
 def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """One run: what was asked, what came of it, where the time went, and what the agent was then."""
+    """Display a run: input, answer, timeline, usage and the configuration of the agent."""
     run = get_run(request, run_id)
     agent = find_agent(request, run)
     version = find_version(agent, run)
-    (answer,) = build_run_views([run])
+    (run_view,) = build_run_views([run])
     context = {
         "nav": "runs",
         "run": run,
-        "answer": answer,
+        "answer": run_view,
         "agent": agent,
-        "kept": [version.version_number] if version else [],
-        "stood_in_for": replaced_model(version, answer),
-        "messages_sent": input_messages(run),
+        "version": version,
+        "replaced_model": replaced_model(version, run_view),
+        "input_messages": input_messages(run),
         "options": format_options(run),
-        "children": answer.children,
-        "whole": total_cost(run),
+        "children": run_view.children,
+        "total_cost": total_cost(run),
         "scores": run.scores.all(),
-        "others": thread_runs(request, run),
+        "thread_runs": thread_runs(request, run),
         "parts": config_sections(run.configuration) if run.configuration_visible_to(request.user) else [],
     }
     return render(request, "runs/view.html", context)
@@ -59,34 +59,34 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @login_required
 def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """The answer alone, a fragment: what a column shows once its run is over."""
-    (shown,) = build_run_views([get_run(request, run_id)])
-    return render(request, "runs/_answer.html", {"answer": shown})
+    """Render the answer of a run as a fragment, which replaces the streamed answer."""
+    (run_view,) = build_run_views([get_run(request, run_id)])
+    return render(request, "runs/_answer.html", {"answer": run_view})
 
 
 def find_version(agent: Any, run: AgentRun) -> Any:
-    """The version that ran, where it is still kept."""
+    """Return the version of a run, or None if it was deleted."""
     if agent is None or run.version_id is None:
         return None
     return agent.versions.filter(pk=run.version_id).first()
 
 
-def replaced_model(version: Any, answer: RunView) -> str:
-    """The model of the version, where the demo model was asked in its place."""
+def replaced_model(version: Any, run_view: RunView) -> str:
+    """Return the model of the version if the demo model replaced it, or a blank text."""
     model = version.snapshot["model"] if version else {}
-    if not answer.uses_demo_model or not model or model == answer.run.configuration.get("model"):
+    if not run_view.uses_demo_model or not model or model == run_view.run.configuration.get("model"):
         return ""
     return model_name(model)
 
 
 def format_options(run: AgentRun) -> str:
-    """The options of the call as JSON, or nothing."""
+    """Return the options of a run as JSON, or a blank text."""
     options: Any = run.input.get("options") if isinstance(run.input, dict) else None
     return json.dumps(options, ensure_ascii=False, indent=2) if options else ""
 
 
 def thread_runs(request: HttpRequest, run: AgentRun) -> Any:
-    """The runs of the same conversation, oldest first, where there is more than this one."""
+    """Return the runs of the same conversation, oldest first."""
     if run.thread_id is None:
         return []
     runs = readable_runs(request).filter(thread=run.thread_id, parent=None).order_by("created_at")

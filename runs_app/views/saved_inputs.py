@@ -1,4 +1,4 @@
-"""The inputs that somebody keeps to try an agent with."""
+"""Views that save and delete the inputs of a user in the playground."""
 
 from __future__ import annotations
 
@@ -22,41 +22,39 @@ from runs_app.views.try_agent import render_as_typed
 @require_POST
 @login_required
 def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Keep what is typed under a name; one that is there already says the new text from now on."""
+    """Save the current message under a name, replacing a saved input of this name."""
     agent = get_agent(request, agent_id)
     form = SavedInputForm(request.POST)
-    kept = SavedInput.objects.filter(user=request.user.pk, agent=agent)
+    inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
-        return render_result(
-            request, agent, " ".join(str(field.errors[0]) for field in form if field.errors), fault=True
-        )
+        errors = " ".join(str(field.errors[0]) for field in form if field.errors)
+        return render_result(request, agent, errors, is_error=True)
     name = form.cleaned_data["input_name"]
-    if kept.count() >= MAX_SAVED_INPUTS and not kept.filter(name=name).exists():
-        return render_result(
-            request, agent, f"{MAX_SAVED_INPUTS} inputs are kept already. Remove one first.", fault=True
-        )
+    if inputs.count() >= MAX_SAVED_INPUTS and not inputs.filter(name=name).exists():
+        message = f"You have the maximum of {MAX_SAVED_INPUTS} saved inputs. Remove one first."
+        return render_result(request, agent, message, is_error=True)
     user_id = cast(int, request.user.pk)
     _, is_new = SavedInput.objects.update_or_create(
         user_id=user_id, agent=agent, name=name, defaults={"text": form.cleaned_data["message"]}
     )
-    return render_result(request, agent, f"Kept as {name}." if is_new else f"{name} says the new text now.")
+    return render_result(request, agent, f"Input {name} saved." if is_new else f"Input {name} replaced.")
 
 
 @require_POST
 @login_required
 def delete_input(request: HttpRequest, agent_id: str, input_id: int) -> HttpResponse:
-    """Remove an input of one's own; one that is gone already is no fault."""
+    """Delete a saved input of the user. Deleting it twice is no error."""
     agent = get_agent(request, agent_id)
     SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).delete()
-    return render_result(request, agent, "The input was removed.")
+    return render_result(request, agent, "Input removed.")
 
 
-def render_result(request: HttpRequest, agent: Agent, message: str, *, fault: bool = False) -> HttpResponse:
-    """What came of it: beside the inputs as they are now, or on the page with all that is typed there."""
+def render_result(request: HttpRequest, agent: Agent, message: str, *, is_error: bool = False) -> HttpResponse:
+    """Render the saved inputs and the message for htmx, or the page with the submitted values."""
     if is_htmx(request):
         inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
         response = render(request, "runs/_inputs.html", {"agent": agent, "inputs": inputs})
-        detail = {"target": "body", "message": message, **({"kind": "fault"} if fault else {})}
+        detail = {"target": "body", "message": message, **({"kind": "fault"} if is_error else {})}
         return trigger_client_event(response, "inputs-changed", detail)
-    (messages.error if fault else messages.success)(request, message)
+    (messages.error if is_error else messages.success)(request, message)
     return render_as_typed(request, agent)

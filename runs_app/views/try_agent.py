@@ -1,4 +1,4 @@
-"""Try it: one message, answered side by side by up to three configurations of an agent."""
+"""The playground: one message, answered side by side by up to three configurations of an agent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
-from agents_app.views.access import get_agent, has_role_for
+from agents_app.views.access import get_agent, has_role_for, role_requirement
 from agents_app.views.status import agent_status, find_drafts, find_warnings
 from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
@@ -36,177 +36,187 @@ from runs_app.views.try_columns import (
     parse_version_choice,
 )
 
+RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."
+
 
 @require_safe
 @login_required
 def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The page, with what was said in each of its columns."""
+    """Display the playground with the conversation of each column."""
     agent = get_agent(request, agent_id)
-    asked = TryPageParams.of(request.GET, default_choices(agent))
-    found = build_columns(agent, request.user, asked)
+    params = TryPageParams.from_query(request.GET, default_choices(agent))
+    columns = build_columns(agent, request.user, params)
     engine.preload()
-    return render_playground(
-        request, agent, asked, found, MessageForm(initial={"message": initial_message(request, agent, found)})
-    )
+    form = MessageForm(initial={"message": initial_message(request, agent, columns)})
+    return render_playground(request, agent, params, columns, form)
 
 
 @require_POST
 @login_required
 def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Other columns: one more, one less, another choice, or all of them anew."""
+    """Add, remove or change columns, or start new conversations."""
     agent = get_agent(request, agent_id)
-    asked = TryPageParams.of(request.POST, default_choices(agent))
-    act, _, place = request.POST.get("act", "").partition("-")
-    if act == "add":
-        asked.add(next_choice(agent, asked))
-    elif act == "drop":
-        asked.drop(parse_number(place) - 1)
-    elif act == "fresh":
-        asked.runs = ["" for _ in asked.runs]
-    return render_as_typed(request, agent, asked)
+    params = TryPageParams.from_query(request.POST, default_choices(agent))
+    action, _, number = request.POST.get("act", "").partition("-")
+    if action == "add":
+        params.add(next_choice(agent, params))
+    elif action == "drop":
+        params.drop(parse_number(number) - 1)
+    elif action == "fresh":
+        params.runs = ["" for _ in params.runs]
+    return render_as_typed(request, agent, params)
 
 
-def render_as_typed(request: HttpRequest, agent: Agent, asked: TryPageParams | None = None) -> HttpResponse:
-    """The page with all that was typed there."""
-    asked = asked or TryPageParams.of(request.POST, default_choices(agent))
+def render_as_typed(request: HttpRequest, agent: Agent, params: TryPageParams | None = None) -> HttpResponse:
+    """Render the page with the submitted values."""
+    params = params or TryPageParams.from_query(request.POST, default_choices(agent))
     form = MessageForm(initial={"message": request.POST.get("message", "")})
-    return render_playground(request, agent, asked, build_columns(agent, request.user, asked), form)
+    return render_playground(request, agent, params, build_columns(agent, request.user, params), form)
 
 
 @require_POST
 @login_required
 def run(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Ask every column that can answer."""
+    """Start a run in every column that is available."""
     agent = get_agent(request, agent_id)
     require_granted_role(request.user, Role.EDITOR, agent)
-    asked = TryPageParams.of(request.POST, default_choices(agent))
-    found = build_columns(agent, request.user, asked)
+    params = TryPageParams.from_query(request.POST, default_choices(agent))
+    columns = build_columns(agent, request.user, params)
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return render_playground(request, agent, asked, found, form, status=422)
+        return render_playground(request, agent, params, columns, form, status=422)
 
-    begun = [start_column(request, column, form.cleaned_data["message"]) for column in found]
-    asked.runs = [str(new.pk) if new else old for new, old in zip(begun, asked.runs, strict=True)]
+    started = [start_column(request, column, form.cleaned_data["message"]) for column in columns]
+    params.runs = [str(new.pk) if new else old for new, old in zip(started, params.runs, strict=True)]
     if not is_htmx(request):
-        for column in found:
-            if column.fault:
-                messages.error(request, f"{column.label.capitalize()}: {column.fault}")
-        return redirect(page_url(agent, asked))
-    load_answers(found, agent, request.user, asked)
-    response = render_playground(request, agent, asked, found, form)
-    clear = continues_conversation(found) and not any(
-        column.fault for column in found
-    )  # what was not asked is not lost
+        return redirect_with_errors(request, agent, params, columns)
+    load_answers(columns, agent, request.user, params)
+    response = render_playground(request, agent, params, columns, form)
+    # The message stays in the field if any column could not start.
+    clear = continues_conversation(columns) and not any(column.start_error for column in columns)
     response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": clear}})
     return response
 
 
+def redirect_with_errors(
+    request: HttpRequest, agent: Agent, params: TryPageParams, columns: Sequence[TryColumn]
+) -> HttpResponse:
+    for column in columns:
+        if column.start_error:
+            messages.error(request, f"{column.label.capitalize()}: {column.start_error}")
+    return redirect(page_url(agent, params))
+
+
 def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None:
-    """Start the run of a column; where it cannot, the column says why."""
-    if column.why_not or column.stored is None:
+    """Start the run of a column. If that fails, set `start_error` of the column and return None."""
+    if column.unavailable_reason or column.agent is None:
         return None
     if column.run and not column.run.is_finished:
-        if column.remembers:  # a follow-up would not know the answer
-            column.fault = "It is still answering. Wait for it, or stop it."
+        if column.has_memory:  # the new run would not know the answer
+            column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
-        cancel_run(column.run)  # the new answer takes its place, and nobody would read it
-    thread = (column.thread or f"try-{uuid7()}") if column.remembers else ""
+        cancel_run(column.run)  # the new answer replaces it on the page
+    thread = (column.thread or f"try-{uuid7()}") if column.has_memory else ""
     try:
-        return start_run(column.stored, user=request.user, messages=text, thread=thread)
+        return start_run(column.agent, user=request.user, messages=text, thread=thread)
     except ConfigError as error:
-        column.fault = " ".join(issue.message for issue in error.issues)
+        column.start_error = " ".join(issue.message for issue in error.issues)
     except ApiError as error:
-        column.fault = error.error
-    except Agent.DoesNotExist:  # it was deleted meanwhile
+        column.start_error = error.error
+    except Agent.DoesNotExist:  # deleted meanwhile
         raise Http404 from None
     return None
 
 
 def default_choices(agent: Agent) -> Sequence[str]:
-    """What stands side by side when nothing else was asked for."""
+    """Return the columns of a page without query parameters."""
     return ("live", "draft") if agent.has_draft else ("live",)
 
 
-def next_choice(agent: Agent, asked: TryPageParams) -> str:
-    """What one more column shows: the draft, else the newest version that is in none yet."""
-    if agent.has_draft and "draft" not in asked.choices:
+def next_choice(agent: Agent, params: TryPageParams) -> str:
+    """Return the choice of an added column: the draft, or the newest version that no column has."""
+    if agent.has_draft and "draft" not in params.choices:
         return "draft"
     live, head = pointer_numbers(agent)
-    shown = {parse_version_choice(choice) for choice in asked.choices}
-    shown |= {number for number, word in ((live, "live"), (head, "draft")) if word in asked.choices}
+    used = {parse_version_choice(choice) for choice in params.choices}
+    used |= {number for number, choice in ((live, "live"), (head, "draft")) if choice in params.choices}
     newest = agent.versions.order_by("-version_number").values_list("version_number", flat=True)[: MAX_COLUMNS + 1]
-    return next((f"v{number}" for number in newest if number not in shown), "live")
+    return next((f"v{number}" for number in newest if number not in used), "live")
 
 
 def pointer_numbers(agent: Agent) -> tuple[int, int]:
-    """The numbers of the live and the head version."""
+    """Return the numbers of the live and the head version."""
     live, head = cast(Any, (agent.active_version, agent.head_version))
     return live.version_number, head.version_number
 
 
-def initial_message(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> str:
-    """What stands in the field at first: a saved input, or what was asked last where nothing goes on."""
-    if kept := parse_number(request.GET.get("input", "")):
-        own = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=kept)
-        return own.values_list("text", flat=True).first() or ""
-    if continues_conversation(found):
+def initial_message(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> str:
+    """Return the initial text of the field: a saved input, or the last message without a conversation."""
+    if input_id := parse_number(request.GET.get("input", "")):
+        inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id)
+        return inputs.values_list("text", flat=True).first() or ""
+    if continues_conversation(columns):
         return ""
-    return next((column.answers[-1].question for column in found if column.answers), "")
+    return next((column.answers[-1].question for column in columns if column.answers), "")
 
 
-def continues_conversation(found: Sequence[TryColumn]) -> bool:
-    """Whether what is asked next goes on with a conversation."""
-    return any(column.remembers and column.answers for column in found)
+def continues_conversation(columns: Sequence[TryColumn]) -> bool:
+    """Return True if the next message continues a conversation."""
+    return any(column.has_memory and column.answers for column in columns)
 
 
-def page_url(agent: Agent, asked: TryPageParams) -> str:
-    return f"{reverse('runs:try_it', args=[agent.pk])}?{asked.query}"
+def page_url(agent: Agent, params: TryPageParams) -> str:
+    return f"{reverse('runs:try_it', args=[agent.pk])}?{params.query}"
 
 
 def choice_options(agent: Agent) -> list[tuple[str, str]]:
-    """What may run in a column, as values and words for a select."""
+    """Return the options of the select of a column: values and labels."""
     live, head = pointer_numbers(agent)
-    known = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
-    named = agent.versions.order_by("-version_number").values_list("version_number", "name")
+    pointers = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
+    versions = agent.versions.order_by("-version_number").values_list("version_number", "name")
     return [
-        *known,
+        *pointers,
         ("unsaved", "Unsaved text"),
-        *((f"v{number}", f"v{number}  {name}".strip()) for number, name in named),
+        *((f"v{number}", f"v{number}  {name}".strip()) for number, name in versions),
     ]
 
 
-def disabled_reasons(request: HttpRequest, agent: Agent, found: Sequence[TryColumn]) -> list[str]:
-    """Why nothing can be asked: every reason there is, or nothing where something can."""
-    why: list[str] = []
+def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> list[str]:
+    """Return all reasons why no run can be started, or none if any column can."""
+    reasons: list[str] = []
     if not has_role_for(request, agent, Role.EDITOR):
-        where = f"for {agent.owner_id}" if agent.owner_id else "for the shared space"
-        why.append(f"Running an agent needs the role editor {where}. Ask a manager of the team for it.")
-    if all(column.why_not for column in found):
-        why += dict.fromkeys(column.why_not for column in found)
-    return why
+        reasons.append(f"Running an agent {role_requirement(agent, Role.EDITOR)}")
+    if all(column.unavailable_reason for column in columns):
+        reasons += dict.fromkeys(column.unavailable_reason for column in columns)
+    return reasons
 
 
 def render_playground(
-    request: HttpRequest, agent: Agent, asked: TryPageParams, found: Sequence[TryColumn], form: Any, status: int = 200
+    request: HttpRequest,
+    agent: Agent,
+    params: TryPageParams,
+    columns: Sequence[TryColumn],
+    form: MessageForm,
+    status: int = 200,
 ) -> HttpResponse:
-    """The page; for htmx the columns and what depends on them."""
-    warned = find_warnings([agent])[agent.pk]
+    """Render the page, or for htmx the columns and the elements that depend on them."""
     context = {
         "nav": "agents",
         "agent": agent,
-        "status": agent_status(agent, warned, find_drafts([agent]).get(agent.pk)),
         "form": form,
-        "columns": found,
+        "columns": columns,
         "choices": choice_options(agent),
-        "asked": asked,
-        "address": page_url(agent, asked),
-        "reasons": disabled_reasons(request, agent, found),
-        "goes_on": continues_conversation(found),
-        "may_add": len(found) < MAX_COLUMNS,
+        "reasons": disabled_reasons(request, agent, columns),
+        "continues_conversation": continues_conversation(columns),
+        "can_add": len(columns) < MAX_COLUMNS,
         "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
     }
-    response = render(request, "runs/_tried.html" if is_htmx(request) else "runs/try_it.html", context, status=status)
-    response.headers["Vary"] = "HX-Request, Cookie"
     if is_htmx(request):
-        response.headers["HX-Replace-Url"] = context["address"]
+        response = render(request, "runs/_try_results.html", context, status=status)
+        response.headers["HX-Replace-Url"] = page_url(agent, params)
+    else:
+        warnings = find_warnings([agent])[agent.pk]
+        context["status"] = agent_status(agent, warnings, find_drafts([agent]).get(agent.pk))
+        response = render(request, "runs/try_it.html", context, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
     return response

@@ -131,7 +131,7 @@ def test_text_typed_in_one_tab_runs_in_another(visit, agent, ask):
     editor = visitor.goto(f"/agents/{agent}")
     other = visitor.open()
     other.goto(f"{visitor.base_url}/agents/{agent}/try")
-    choice = other.get_by_label("What answers in column 1")
+    choice = other.get_by_label("Version in column 1")
     expect(choice.get_by_role("option", name="Unsaved text")).to_be_disabled()
 
     editor.get_by_role("textbox", name="Instructions").press("Control+Home")
@@ -159,7 +159,7 @@ def test_a_conversation_continues(visit, api, ask):
 
     expect(page.locator(".answer-text").last).to_contain_text("Before that: I am Ann.")
     expect(page.locator(".sent-message")).to_have_text(["I am Ann.", "Who am I?"])
-    page.get_by_role("button", name="Begin a new one").click()
+    page.get_by_role("button", name="New conversation").click()
     expect(page.locator(".sent-message")).to_have_count(0)
     assert visitor.console == []
 
@@ -171,7 +171,7 @@ def test_inputs_are_saved_and_run_again_by_keyboard(visit, agent):
     page.locator("#inputs summary").press("Enter")
     page.get_by_label("Name for this input").fill("Evening")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Kept as Evening.")).to_be_visible()
+    expect(page.get_by_text("Input Evening saved.")).to_be_visible()
 
     page.get_by_label("Message").fill("Something else")
     page.locator("#inputs summary").press("Enter")
@@ -181,7 +181,7 @@ def test_inputs_are_saved_and_run_again_by_keyboard(visit, agent):
     expect(page.get_by_label("Message")).to_be_focused()
     page.locator("#inputs summary").press("Enter")
     page.get_by_role("button", name="Remove Evening").press("Enter")
-    expect(page.get_by_text("The input was removed.")).to_be_visible()
+    expect(page.get_by_text("Input removed.")).to_be_visible()
     expect(page.get_by_role("link", name="Evening")).to_have_count(0)
     assert visitor.console == []
 
@@ -194,10 +194,10 @@ def test_columns_are_added_and_removed_during_an_answer(visit, slow, ask):
     page.get_by_role("button", name="Compare with another version").press("Enter")
 
     expect(page.locator(".trial")).to_have_count(2)
-    expect(page.get_by_label("What answers in column 2")).to_have_value("v1")
+    expect(page.get_by_label("Version in column 2")).to_have_value("v1")
     expect(page.locator("[aria-busy]")).to_have_count(1)
     expect(page.locator(".answer-text").last).to_contain_text("Nobody there knew", **SLOW)
-    page.get_by_role("button", name="Take v1 away").click()
+    page.get_by_role("button", name="Remove v1").click()
     expect(page.locator(".trial")).to_have_count(1)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped.")).to_be_visible()
@@ -258,7 +258,7 @@ def test_the_run_page_updates_when_the_run_ends(visit, slow, ask):
     page.get_by_role("button", name="Stop").click()
 
     expect(page.locator(".page-header")).to_contain_text("Stopped")
-    expect(page.get_by_role("heading", name="Where the time went")).to_be_visible()
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
     visitor.goto("/runs?by=me")
     expect(page.locator("tbody tr").first).to_contain_text("Hello")
     expect(page.locator("tbody tr").first).to_contain_text("Stopped")

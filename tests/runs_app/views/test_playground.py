@@ -59,7 +59,7 @@ def test_invalid_columns_are_omitted(editor, agent, columns):
 def test_a_deleted_version_is_reported_and_the_others_run(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=v99,live")
 
-    assert "There is no v99 of this agent, or it is not kept any more." in page_text(answer)
+    assert "v99 does not exist or was deleted." in page_text(answer)
     assert answer.context["reasons"] == []
 
 
@@ -145,7 +145,7 @@ def test_too_many_runs_are_an_error_in_their_column(editor, agent, settings):
     answer = ask(editor, agent, "live", "v1", htmx=True)
 
     assert AgentRun.objects.count() == 1
-    assert "It did not run. You have reached the limit of 1 unfinished runs." in page_text(answer)
+    assert "Not started. You have reached the limit of 1 unfinished runs." in page_text(answer)
 
 
 def test_line_ends_are_normalized(editor, agent):
@@ -180,7 +180,7 @@ def test_unsaved_text_includes_newer_saves_of_others(editor, agent):
 def test_the_unsaved_column_is_empty_without_unsaved_text(editor, agent):
     answer = editor.get(f"{address(agent)}?columns=unsaved")
 
-    assert "This browser keeps no unsaved text of the agent." in page_text(answer)
+    assert "This browser has no unsaved text of the agent." in page_text(answer)
     ask(editor, agent, "unsaved")
     assert not AgentRun.objects.exists()
 
@@ -240,7 +240,7 @@ def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
     assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
     assert (run.target, run.version_number) == ("version", 1)
     text = page_text(editor.get(reverse("runs:view", args=[run.pk])))
-    assert "It replaced openai/gpt-6-luna, which is not available." in text
+    assert "It replaced openai/gpt-6-luna, which was not available." in text
 
 
 def test_without_the_demo_model_nothing_runs(editor, keyless):
@@ -287,12 +287,12 @@ def test_broken_references_are_warnings(editor):
 
     answer = editor.get(address(agent))
 
-    assert "No tool is registered as &#x27;gone&#x27;. It runs without it." in page_text(answer)
+    assert "No tool is registered as &#x27;gone&#x27;. The agent runs without it." in page_text(answer)
     assert answer.context["reasons"] == []
 
 
 def test_the_demo_model_is_labelled(editor, agent):
-    assert "The built-in demo model will answer here." in page_text(editor.get(address(agent)))
+    assert "The answer of the built-in demo model appears here." in page_text(editor.get(address(agent)))
 
 
 # --- what was said before
@@ -343,7 +343,7 @@ def test_an_agent_with_memory_continues_its_thread(editor, ann, remembering):
     assert second.thread == first.thread
     text = page_text(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
     assert text.index("I am Ann.") < text.index("Who am I?")
-    assert "Goes on with the conversation." in text
+    assert "Continuing this conversation" in text
 
 
 def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
@@ -351,7 +351,7 @@ def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
 
     answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
 
-    assert "It did not run. It is still answering. Wait for it, or stop it." in page_text(answer)
+    assert "Not started. The previous run is still in progress. Wait for it, or stop it." in page_text(answer)
     assert json.loads(answer.headers["HX-Trigger"])["runs-started"]["clear"] is False
     assert AgentRun.objects.count() == 1
 
@@ -374,7 +374,7 @@ def test_a_new_conversation_can_be_started(editor, remembering):
     fresh = editor.post(address(remembering, "arrange"), {"column": ["live"], "run": [first.pk], "act": "fresh"})
     ask(editor, remembering)
 
-    assert "Goes on with the conversation." not in page_text(fresh)
+    assert "Continuing this conversation" not in page_text(fresh)
     assert Thread.objects.count() == 2
 
 

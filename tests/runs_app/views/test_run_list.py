@@ -72,15 +72,15 @@ def test_a_filter_is_a_chip_that_can_be_removed(editor, ann, agent):
 def test_versions_are_offered_after_choosing_an_agent(editor, ann, agent):
     RunFactory(agent=agent, requested_by=ann)
 
-    offers = dict(editor.get(f"{LIST}?agent={agent.pk}").context["offers"])
+    offers = dict(editor.get(f"{LIST}?agent={agent.pk}").context["available_filters"])
 
     assert offers["Version"] == [("v2", f"?agent={agent.pk}&version=2")]
-    assert "Version" not in dict(editor.get(LIST).context["offers"])
+    assert "Version" not in dict(editor.get(LIST).context["available_filters"])
 
 
 def test_an_empty_list_differs_from_no_match(editor):
     assert "No runs yet" in page_text(editor.get(LIST))
-    assert "No run matches" in page_text(editor.get(f"{LIST}?status=failed"))
+    assert "No matching runs" in page_text(editor.get(f"{LIST}?status=failed"))
 
 
 def test_the_number_of_queries_is_constant(editor, ann, agent):

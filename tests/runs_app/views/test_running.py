@@ -67,7 +67,7 @@ def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, ca
         run = wait_for_end(AgentRun.objects.get())
 
     after = page_text(editor.get(reverse("runs:view", args=[run.pk])))
-    assert (before.count("It runs without it."), after.count("It answered without it.")) == (1, 1)
+    assert (before.count("The agent runs without it."), after.count("The agent answered without it.")) == (1, 1)
     assert "You said: Hello there" in after
     assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
 
@@ -119,7 +119,7 @@ def test_a_sub_run_is_linked_on_the_page(editor):
 
     text = page_text(editor.get(reverse("runs:view", args=[run.pk])))
 
-    assert "Sub-agents it asked proofreader code Succeeded" in text
+    assert "Sub-agent runs proofreader code Succeeded" in text
     assert "sub-agent proofreader" in text
     child = page_text(editor.get(reverse("runs:view", args=[run.children.get().pk])))
     assert "Run of Proofreader" in child

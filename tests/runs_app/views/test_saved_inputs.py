@@ -31,7 +31,7 @@ def test_an_input_is_saved_under_a_name(editor, ann, agent):
     answer = save(editor, agent, " Greeting ", "Hello\r\nthere")
 
     assert saved_inputs() == [("Greeting", "Hello\nthere")]
-    assert message_text(answer) == "Kept as Greeting."
+    assert message_text(answer) == "Input Greeting saved."
     assert "Greeting" in page_text(answer)
     assert SavedInput.objects.get().user == ann
 
@@ -39,7 +39,7 @@ def test_an_input_is_saved_under_a_name(editor, ann, agent):
 def test_saving_under_the_same_name_replaces_the_text(editor, agent):
     save(editor, agent)
 
-    assert message_text(save(editor, agent, message="Good day")) == "Greeting says the new text now."
+    assert message_text(save(editor, agent, message="Good day")) == "Input Greeting replaced."
     assert saved_inputs() == [("Greeting", "Good day")]
 
 
@@ -60,8 +60,8 @@ def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
     monkeypatch.setattr("runs_app.views.saved_inputs.MAX_SAVED_INPUTS", 1)
     save(editor, agent)
 
-    assert message_text(save(editor, agent, "Another")) == "1 inputs are kept already. Remove one first."
-    assert message_text(save(editor, agent)) == "Greeting says the new text now."
+    assert message_text(save(editor, agent, "Another")) == "You have the maximum of 1 saved inputs. Remove one first."
+    assert message_text(save(editor, agent)) == "Input Greeting replaced."
     assert forms.MAX_SAVED_INPUTS > 1
 
 
@@ -100,4 +100,4 @@ def test_without_javascript_the_message_is_kept(editor, agent):
     answer = save(editor, agent, htmx=False)
 
     assert answer.context["form"]["message"].value() == "Hello"
-    assert "Kept as Greeting." in page_text(answer)
+    assert "Input Greeting saved." in page_text(answer)
