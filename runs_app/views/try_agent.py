@@ -200,17 +200,7 @@ def render_playground(
     status: int = 200,
 ) -> HttpResponse:
     """Render the page, or for htmx the columns and the elements that depend on them."""
-    context = {
-        "nav": "agents",
-        "agent": agent,
-        "form": form,
-        "columns": columns,
-        "choices": choice_options(agent),
-        "reasons": disabled_reasons(request, agent, columns),
-        "continues_conversation": continues_conversation(columns),
-        "can_add": len(columns) < MAX_COLUMNS,
-        "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
-    }
+    context = {"form": form, **column_context(request, agent, columns)}
     if is_htmx(request):
         response = render(request, "runs/_try_results.html", context, status=status)
         response.headers["HX-Replace-Url"] = page_url(agent, params)
@@ -220,3 +210,16 @@ def render_playground(
         response = render(request, "runs/try_it.html", context, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
+
+
+def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
+    return {
+        "nav": "agents",
+        "agent": agent,
+        "columns": columns,
+        "choices": choice_options(agent),
+        "reasons": disabled_reasons(request, agent, columns),
+        "continues_conversation": continues_conversation(columns),
+        "can_add": len(columns) < MAX_COLUMNS,
+        "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
+    }
