@@ -14,7 +14,6 @@ PROJECT = Path(__file__).parent.parent
 UNFINISHED = {
     "agentcms",
     "versions_app",
-    "runs_app",
     "tests",
 }
 APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]

@@ -209,7 +209,7 @@ def test_viewers_see_why_they_cannot_run(agent):
     answer = viewer.get(address(agent))
 
     assert answer.context["reasons"] == [
-        "Running an agent needs the role editor for the shared space. Ask a manager of the team for it."
+        "Running an agent needs the Editor role in Shared. Ask a manager of the team for it."
     ]
     assert "disabled" in answer.content.decode().partition("data-run")[2].partition(">")[0]
     assert ask(viewer, agent).status_code == 403
@@ -260,7 +260,7 @@ def test_each_reason_is_listed_once(db):
     answer = browser(member("viewer")).get(f"{address(agent)}?columns=v1,v2,live")
 
     role, first, second = answer.context["reasons"]
-    assert role.startswith("Running an agent needs the role editor")
+    assert role.startswith("Running an agent needs the Editor role")
     assert "'nobody'" in first
     assert "'somebody'" in second
 
