@@ -1,6 +1,12 @@
-"""Rows written with SQL that is built once: what every edit writes, and Django builds anew for each.
+"""Inserts and updates that are sent together, with SQL that is built once.
 
-Writes that need nothing of one another go together, and are waited for once.
+    batch = WriteBatch()
+    batch.update(Agent, "id", agent.pk, {"name": "Concierge"})
+    batch.insert(version)
+    batch.send()
+
+The statements must not need the results of each other. They send the signals of a save, and nothing else that
+`Model.save()` does: no validation, no expressions, no inherited tables.
 """
 
 from __future__ import annotations
@@ -17,136 +23,142 @@ Columns = tuple[str, ...]
 Values = Mapping[str, Any]
 Rows = list[tuple[Any, ...]]
 Model = type[models.Model]
+CountHandler = Callable[[int], None]
 
-# Both drivers take these as they are; psycopg also knows times and ids.
-PLAIN = (models.CharField, models.TextField, models.IntegerField, models.BooleanField)
-PLAIN_ON_POSTGRESQL = (*PLAIN, models.DateTimeField, models.UUIDField)
+# Both drivers take the values of these fields unchanged. psycopg also takes timestamps and UUIDs.
+UNCHANGED_FIELDS = (models.CharField, models.TextField, models.IntegerField, models.BooleanField)
+UNCHANGED_ON_POSTGRESQL = (*UNCHANGED_FIELDS, models.DateTimeField, models.UUIDField)
+
+
+def _ignore(count: int) -> None:
+    pass
 
 
 class WriteBatch:
-    """Writes that need nothing of one another, sent in order, at once, inside a transaction.
+    """Statements that are sent together, in order, inside a transaction.
 
-    What follows a write, as its signal does, comes when all are written.
+    Signals and the functions that take the number of written rows are called when all statements were executed.
     """
 
     def __init__(self) -> None:
         self.statements: list[tuple[str, list[Any]]] = []
-        self.followed: list[Callable[[Rows], None]] = []
+        self.handlers: list[Callable[[Rows], None]] = []
 
-    def insert(self, row: Any) -> Self:
-        """What `row.save(force_insert=True)` does."""
-        model: Model = type(row)
-        told: dict[str, Any] = {"instance": row, "raw": False, "using": connection.alias, "update_fields": None}
-        pre_save.send(model, **told)
+    def insert(self, instance: models.Model) -> Self:
+        """Add the statement and the signals of `instance.save(force_insert=True)`. Sends `pre_save` at once."""
+        model: Model = type(instance)
+        arguments = _signal_arguments(instance, None)
+        pre_save.send(model, **arguments)
         names = tuple(
-            field.attname for field in model._meta.concrete_fields if row.pk is not None or not field.primary_key
+            field.attname for field in model._meta.concrete_fields if instance.pk is not None or not field.primary_key
         )
 
-        def inserted(keys: Rows) -> None:
-            if row.pk is None:
-                row.pk = keys[0][0]
-            row._state.adding, row._state.db = False, connection.alias
-            post_save.send(model, created=True, **told)
+        def finish(keys: Rows) -> None:
+            if instance.pk is None:
+                instance.pk = keys[0][0]
+            instance._state.adding, instance._state.db = False, connection.alias
+            post_save.send(model, created=True, **arguments)
 
-        return self._add(_insert_sql(model, names), _values(model, names, vars(row)), inserted)
+        return self._add(_insert_sql(model, names), _values(model, names, vars(instance)), finish)
 
-    def update(
-        self, model: Model, column: str, key: Any, values: Values, then: Callable[[int], None] = lambda found: None
-    ) -> Self:
-        """Write values, by attribute, to the rows whose column is the key; `then` takes how many. Sends no signal."""
+    def update(self, model: Model, column: str, key: Any, values: Values, then: CountHandler = _ignore) -> Self:
+        """Add an update of the rows whose column has this key. Sends no signals.
+
+        `values` are by attribute name. `then` is called with the number of updated rows.
+        """
         names = tuple(values)
         return self.execute(_update_sql(model, column, names), [*_values(model, names, values), key], then)
 
-    def execute(self, sql: str, parameters: Sequence[Any], then: Callable[[int], None] = lambda found: None) -> Self:
-        """Any statement that returns a row for each that it wrote; `then` takes how many. Sends no signal."""
-        return self._add(sql, list(parameters), lambda found: then(len(found)))
-
-    def _add(self, sql: str, parameters: list[Any], then: Callable[[Rows], None]) -> Self:
-        self.statements.append((sql, parameters))
-        self.followed.append(then)
-        return self
+    def execute(self, sql: str, parameters: Sequence[Any], then: CountHandler = _ignore) -> Self:
+        """Add a statement with a RETURNING clause. `then` is called with the number of returned rows."""
+        return self._add(sql, list(parameters), lambda rows: then(len(rows)))
 
     def prepend(self, batch: WriteBatch) -> None:
-        """Send the statements of another batch before those of this one."""
+        """Send the statements of another batch before the statements of this one."""
         self.statements[:0] = batch.statements
-        self.followed[:0] = batch.followed
+        self.handlers[:0] = batch.handlers
 
     def send(self) -> None:
+        """Send all statements, then call the signals and functions in the same order."""
         if not self.statements:
             return
-        answers = connection.run_statements(self.statements)  # type: ignore[attr-defined]
-        for then, answer in zip(self.followed, answers, strict=True):
-            then(answer)
+        results = connection.run_statements(self.statements)  # type: ignore[attr-defined]
+        for handle, rows in zip(self.handlers, results, strict=True):
+            handle(rows)
+
+    def _add(self, sql: str, parameters: list[Any], handle: Callable[[Rows], None]) -> Self:
+        self.statements.append((sql, parameters))
+        self.handlers.append(handle)
+        return self
 
 
-def insert_row(row: Any) -> None:
-    """What `row.save(force_insert=True)` does."""
-    WriteBatch().insert(row).send()
+def insert_row(instance: models.Model) -> None:
+    """Do what `instance.save(force_insert=True)` does."""
+    WriteBatch().insert(instance).send()
 
 
 @contextmanager
-def send_save_signals(row: Any, names: Iterable[str] | None = None, *, created: bool = False) -> Iterator[None]:
-    """Send `pre_save` of a row before the block and `post_save` after it, unless the block raises.
+def send_save_signals(
+    instance: models.Model, names: Iterable[str] | None = None, *, created: bool = False
+) -> Iterator[None]:
+    """Send `pre_save` before the block and `post_save` after it, unless the block raises.
 
     `names` are the fields that the block writes, or None for all of them.
     """
-    arguments: dict[str, Any] = {
-        "instance": row,
-        "raw": False,
-        "using": connection.alias,
-        "update_fields": None if names is None else frozenset(names),
-    }
-    pre_save.send(type(row), **arguments)
+    arguments = _signal_arguments(instance, names)
+    pre_save.send(type(instance), **arguments)
     yield
-    post_save.send(type(row), created=created, **arguments)
+    post_save.send(type(instance), created=created, **arguments)
 
 
-def update_where(model: Model, column: str, key: Any, values: Values) -> int:
-    """Write values, by attribute, to the rows whose column is the key; how many there were. Sends no signal."""
-    counts: list[int] = []
-    WriteBatch().update(model, column, key, values, counts.append).send()
-    return counts[0]
+def _signal_arguments(instance: models.Model, names: Iterable[str] | None) -> dict[str, Any]:
+    update_fields = None if names is None else frozenset(names)
+    return {"instance": instance, "raw": False, "using": connection.alias, "update_fields": update_fields}
 
 
 @cache
 def _insert_sql(model: Model, names: Columns) -> str:
-    columns = _quoted(model, names)
-    table, key = connection.ops.quote_name(model._meta.db_table), _quoted(model, [model._meta.pk.attname])[0]
-    places = ", ".join(["%s"] * len(names))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) RETURNING {key}"  # noqa: S608
+    columns = _quoted_columns(model, names)
+    (key,) = _quoted_columns(model, [model._meta.pk.attname])
+    placeholders = ", ".join(["%s"] * len(names))
+    return f"INSERT INTO {_quoted_table(model)} ({', '.join(columns)}) VALUES ({placeholders}) RETURNING {key}"  # noqa: S608
 
 
 @cache
 def _update_sql(model: Model, column: str, names: Columns) -> str:
-    *columns, key = _quoted(model, [*names, column])
-    assigned = ", ".join(f"{each} = %s" for each in columns)
-    return f"UPDATE {connection.ops.quote_name(model._meta.db_table)} SET {assigned} WHERE {key} = %s RETURNING 1"  # noqa: S608
+    *columns, key = _quoted_columns(model, [*names, column])
+    assignments = ", ".join(f"{name} = %s" for name in columns)
+    return f"UPDATE {_quoted_table(model)} SET {assignments} WHERE {key} = %s RETURNING 1"  # noqa: S608
 
 
-def _quoted(model: Model, names: Iterable[str]) -> list[str]:
-    return [connection.ops.quote_name(_fields(model)[name].column) for name in names]
+def _quoted_table(model: Model) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+def _quoted_columns(model: Model, names: Iterable[str]) -> list[str]:
+    return [connection.ops.quote_name(_fields_by_name(model)[name].column) for name in names]
 
 
 def _values(model: Model, names: Columns, values: Values) -> list[Any]:
-    preparations = _preparations(model, names, connection.vendor)
+    converters = _converters(model, names, connection.vendor)
     return [
-        values[name] if prepare is None else prepare(values[name], connection)
-        for name, prepare in zip(names, preparations, strict=True)
+        values[name] if convert is None else convert(values[name], connection)
+        for name, convert in zip(names, converters, strict=True)
     ]
 
 
 @cache
-def _preparations(model: Model, names: Columns, vendor: str) -> list[Callable[..., Any] | None]:
-    """What turns each attribute into what the driver takes; None where nothing has to."""
-    plain = PLAIN_ON_POSTGRESQL if vendor == "postgresql" else PLAIN
-    found = []
+def _converters(model: Model, names: Columns, vendor: str) -> list[Callable[..., Any] | None]:
+    """Return, for each attribute, the function that converts its value for the driver, or None if nothing does."""
+    unchanged = UNCHANGED_ON_POSTGRESQL if vendor == "postgresql" else UNCHANGED_FIELDS
+    converters: list[Callable[..., Any] | None] = []
     for name in names:
-        field = _fields(model)[name]
+        field = _fields_by_name(model)[name]
         target = field.target_field if isinstance(field, models.ForeignKey) else field
-        found.append(None if isinstance(target, plain) else target.get_db_prep_save)
-    return found
+        converters.append(None if isinstance(target, unchanged) else target.get_db_prep_save)
+    return converters
 
 
 @cache
-def _fields(model: Model) -> dict[str, Any]:
+def _fields_by_name(model: Model) -> dict[str, Any]:
     return {field.attname: field for field in model._meta.concrete_fields}

@@ -1,4 +1,4 @@
-"""The short way of programs: what only pages need, no call of the API has to pass."""
+"""A shorter way through the middleware for requests of the API."""
 
 from __future__ import annotations
 
@@ -7,34 +7,39 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-View = Callable[[HttpRequest], HttpResponse]
+Handler = Callable[[HttpRequest], HttpResponse]
 
 
 class ApiFastPathMiddleware:
-    """Leads a call of the API that brings no cookie past every middleware named below this one.
+    """Middleware that skips the middleware after it for API requests without a cookie.
 
-    Those are sessions, messages, CSRF and the like: a seventh of what reading an agent costs. A call with a cookie,
-    as a page's script makes it, passes them all.
+    The skipped middleware serves pages: sessions, messages, CSRF tokens and so on. It would take 0.12 ms of CPU,
+    a fifth of reading an agent (`python -m benchmarks.shortcuts`). Django has no middleware for some paths only.
+    Requests with a cookie come from the scripts of pages. They pass all middleware.
     """
 
-    def __init__(self, get_response: View) -> None:
+    def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
-        self.view = innermost_view(get_response)
+        self.view_handler = find_view_handler(get_response)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.META.get("HTTP_COOKIE") or not request.path_info.startswith("/api/"):
             return self.get_response(request)
-        request.get_host()  # refuses a host that is not ours, as Django's own middleware does
-        response = self.view(request)
+        # The next lines do what CommonMiddleware and XFrameOptionsMiddleware do for pages.
+        request.get_host()  # raises DisallowedHost
+        response = self.view_handler(request)
         if not response.streaming:
             response.headers.setdefault("Content-Length", str(len(response.content)))
         response.headers.setdefault("X-Frame-Options", "DENY")
         return response
 
 
-def innermost_view(handler: Any) -> View:
-    """What the last middleware wraps: the views with their hooks."""
-    while further := getattr(getattr(handler, "__wrapped__", handler), "get_response", None):
-        handler = further
-    view: View = handler
-    return view
+def find_view_handler(handler: Any) -> Handler:
+    """Return the handler behind the last middleware, which calls the view.
+
+    Django wraps each handler with a function that turns exceptions into responses.
+    """
+    while inner := getattr(getattr(handler, "__wrapped__", handler), "get_response", None):
+        handler = inner
+    view_handler: Handler = handler
+    return view_handler

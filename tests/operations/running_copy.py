@@ -14,7 +14,7 @@ import httpx
 import psutil
 import psycopg
 
-from agentcms.db.backends.sqlite3.base import Turn
+from agentcms.db.backends.sqlite3.base import WriterQueue
 from agentcms.server.processes import PROJECT
 from tests.served import Served, wait_until
 
@@ -123,11 +123,11 @@ def is_stopped_at_rest(copy: Served, process: psutil.Process) -> bool:
         return False
     path = copy.data_dir / "agentcms.sqlite3"
     with (
-        contextlib.closing(Turn(f"{path}-queue")) as turn,
+        contextlib.closing(WriterQueue(f"{path}-queue")) as queue,
         contextlib.closing(sqlite3.connect(path, timeout=20, isolation_level=None)) as connection,
     ):
-        turn.take(20)
-        connection.execute("BEGIN IMMEDIATE")  # no other process is writing or has the next turn
+        queue.acquire(20)
+        connection.execute("BEGIN IMMEDIATE")  # no other process is writing or is next in the queue
         process.suspend()
     return True
 

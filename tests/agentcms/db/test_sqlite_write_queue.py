@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django.db.utils import ConnectionHandler
 
 from agentcms.api.exceptions import api_error
-from agentcms.db.backends.sqlite3.base import Turn
+from agentcms.db.backends.sqlite3.base import WriterQueue
 from agentcms.db.configuration import sqlite_config
 from agentcms.server.processes import PROJECT
 from tests.served import wait_until
@@ -20,8 +20,8 @@ LOCK_TIMEOUT = 20
 
 HOLD = """
 import sys
-from agentcms.db.backends.sqlite3.base import Turn
-Turn(sys.argv[1]).take(10)
+from agentcms.db.backends.sqlite3.base import WriterQueue
+WriterQueue(sys.argv[1]).acquire(10)
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -40,21 +40,21 @@ def waiting(path):
 
 
 def test_writers_proceed_in_the_order_of_their_requests(path):
-    first = Turn(path)
-    first.take(10)
+    first = WriterQueue(path)
+    first.acquire(10)
     served = []
 
     def write(number):
-        turn = Turn(path)
-        turn.take(30)
+        queue = WriterQueue(path)
+        queue.acquire(30)
         served.append(number)
-        turn.give_back()
+        queue.release()
 
     threads = [threading.Thread(target=write, args=[number]) for number in range(8)]
     for number, thread in enumerate(threads, 1):
         thread.start()
         wait_until(lambda number=number: waiting(path) == number, what="one more in line")
-    first.give_back()
+    first.release()
     for thread in threads:
         thread.join(30)
 
@@ -62,25 +62,25 @@ def test_writers_proceed_in_the_order_of_their_requests(path):
 
 
 def test_a_writer_that_waits_too_long_gets_an_error(path):
-    Turn(path).take(10)
+    WriterQueue(path).acquire(10)
 
     with pytest.raises(OperationalError) as refused:
-        Turn(path).take(0.05)
+        WriterQueue(path).acquire(0.05)
 
     assert api_error(refused.value).status == 503
 
 
 def test_a_writer_that_gave_up_blocks_no_other(path):
-    first, second, third = Turn(path), Turn(path), Turn(path)
-    first.take(10)
+    first, second, third = WriterQueue(path), WriterQueue(path), WriterQueue(path)
+    first.acquire(10)
     with pytest.raises(OperationalError):
-        second.take(0.05)
+        second.acquire(0.05)
 
-    first.give_back()
+    first.release()
 
-    third.take(10)
-    third.give_back()
-    second.take(10)
+    third.acquire(10)
+    third.release()
+    second.acquire(10)
 
 
 def test_the_lock_of_a_killed_process_is_released(path):
@@ -88,11 +88,11 @@ def test_the_lock_of_a_killed_process_is_released(path):
     with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(OperationalError):
-            Turn(path).take(0.05)
+            WriterQueue(path).acquire(0.05)
 
         os.kill(holder.pid, signal.SIGKILL)
 
-        Turn(path).take(10)
+        WriterQueue(path).acquire(10)
 
 
 @pytest.mark.django_db
@@ -103,9 +103,9 @@ def test_every_end_of_a_transaction_releases_the_lock(tmp_path, end):
     ]
 
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
-    path = connection.turn.path
+    path = connection.queue.path
     with pytest.raises(OperationalError):
-        Turn(path).take(0.05)
+        WriterQueue(path).acquire(0.05)
     getattr(connection, end)()
 
-    Turn(path).take(10)
+    WriterQueue(path).acquire(10)

@@ -84,11 +84,13 @@ def test_inserting_an_existing_row_is_refused():
 
 
 def test_an_update_writes_the_values_and_returns_the_row_count():
-    agent = AgentFactory()
+    agent, counts = AgentFactory(), []
 
-    assert write_batch.update_where(AgentIndex, "agent_id", agent.pk, {"metadata": ODD, "name": "New"}) == 1
-    assert write_batch.update_where(AgentIndex, "agent_id", "nobody", {"name": "New"}) == 0
+    for agent_id in (agent.pk, "nobody"):
+        batch = write_batch.WriteBatch()
+        batch.update(AgentIndex, "agent_id", agent_id, {"metadata": ODD, "name": "New"}, counts.append).send()
 
+    assert counts == [1, 0]
     assert AgentIndex.objects.values_list("metadata", "name").get(agent=agent) == (ODD, "New")
 
 

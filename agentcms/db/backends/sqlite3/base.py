@@ -1,4 +1,4 @@
-"""SQLite as Django has it, with a queue for its writers."""
+"""Django's SQLite backend with a fair queue of writers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-Base: Any = base.DatabaseWrapper  # its stubs leave out what is overridden here
+Base: Any = base.DatabaseWrapper  # its stubs lack the methods that are overridden here
 
 
-class Turn:
-    """The right to write, which is given in the order of asking; the kernel takes it back from whoever dies."""
+class WriterQueue:
+    """A file lock that the writers of all processes get in the order of their requests.
+
+    The kernel releases the lock of a process that dies.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -23,21 +26,21 @@ class Turn:
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def take(self, seconds: float) -> None:
-        """Wait in line; OperationalError where it takes too long."""
+    def acquire(self, seconds: float) -> None:
+        """Wait for the lock. Raise OperationalError after this time."""
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # The kernel keeps the line, but knows no patience: a thread waits there, and we wait for the thread.
-            waiting = Thread(target=fcntl.flock, args=[self.file, fcntl.LOCK_EX], daemon=True)
-            waiting.start()
-            waiting.join(seconds)
-            if waiting.is_alive():
-                self.close()  # what the thread gets one day ends with the file
+            # flock() has no timeout: a thread waits for the lock, and we wait for the thread.
+            thread = Thread(target=fcntl.flock, args=[self.file, fcntl.LOCK_EX], daemon=True)
+            thread.start()
+            thread.join(seconds)
+            if thread.is_alive():
+                self.close()  # a lock that the thread gets later ends with the file
                 self.file = self._open()
                 raise OperationalError("database is locked: the writers before this one took too long") from None
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         fcntl.flock(self.file, fcntl.LOCK_UN)
 
     def close(self) -> None:
@@ -45,56 +48,56 @@ class Turn:
 
 
 class DatabaseWrapper(Base):
-    """Writers wait in line before BEGIN IMMEDIATE.
+    """A connection whose writers queue before BEGIN IMMEDIATE.
 
-    SQLite itself lets them look again after ever longer pauses, so that some starve: with eight writers one edit in
-    twenty took half a second, and takes a tenth of that in line.
+    SQLite itself retries after growing pauses, so that some writers starve: with eight of them, one edit in twenty
+    took half a second. In the queue it takes a tenth of that.
     """
 
-    turn: Turn | None = None
+    queue: WriterQueue | None = None
 
     def _start_transaction_under_autocommit(self) -> None:
-        if self.turn is None and not self.is_in_memory_db():
-            self.turn = Turn(f"{self.settings_dict['NAME']}-queue")
-        if self.turn is not None:
-            self.turn.take(self.settings_dict["OPTIONS"]["timeout"])
+        if self.queue is None and not self.is_in_memory_db():
+            self.queue = WriterQueue(f"{self.settings_dict['NAME']}-queue")
+        if self.queue is not None:
+            self.queue.acquire(self.settings_dict["OPTIONS"]["timeout"])
         try:
             super()._start_transaction_under_autocommit()
         except BaseException:
-            self._give_back()
+            self._release_queue()
             raise
 
     def _commit(self) -> Any:
         try:
             return super()._commit()
         finally:
-            self._give_back()
+            self._release_queue()
 
     def _rollback(self) -> Any:
         try:
             return super()._rollback()
         finally:
-            self._give_back()
+            self._release_queue()
 
     def _close(self) -> Any:
         try:
             return super()._close()
         finally:
-            if self.turn is not None:
-                self.turn.close()
-                self.turn = None
+            if self.queue is not None:
+                self.queue.close()
+                self.queue = None
 
-    def _give_back(self) -> None:
-        if self.turn is not None:
-            self.turn.give_back()
+    def _release_queue(self) -> None:
+        if self.queue is not None:
+            self.queue.release()
 
     def run_statement(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-        """What a statement answers that is asked again and again; SQLite remembers statements by itself."""
+        """Execute a statement and return its rows."""
         with self.cursor() as cursor:
             cursor.execute(sql, parameters)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
 
     def run_statements(self, statements: list[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """What each of some statements answers; there is nobody to wait for."""
+        """Execute statements in order and return the rows of each. SQLite has no round trips to save."""
         return [self.run_statement(sql, parameters) for sql, parameters in statements]
