@@ -28,6 +28,8 @@ from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.views.access import owner_choices
 from jobs_app import runner
+from versions_app.models import AgentVersion
+from versions_app.models.version import get_head_version, get_live_version
 
 ACTION_TITLES = {"duplicate": "Duplicate", "snapshot": "Save version", "discard_draft": "Discard draft"}
 DRAFT_CHANGED_MESSAGE = (
@@ -66,14 +68,14 @@ class AgentActionsAdmin(admin.ModelAdmin):
         """Duplicate the live version as an agent with its own history."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        live, owners = agent.active_version, owner_choices(request, Role.EDITOR)
+        live, owners = get_live_version(agent), owner_choices(request, Role.EDITOR)
         form = DuplicateForm(request.POST or None, agent=agent, version=live, owners=owners)
         if form.is_valid() and (copy := self.save_duplicate(form, agent, live)):
             return self.redirect_with_message(request, copy, f"{agent.name} was duplicated as {copy.pk}.")
         text = f"The duplicate starts with the live version of {agent.name} and gets its own history."
         return self.render_confirmation(request, agent, form, "duplicate", text)
 
-    def save_duplicate(self, form: DuplicateForm, agent: Agent, live: Any) -> Agent | None:
+    def save_duplicate(self, form: DuplicateForm, agent: Agent, live: AgentVersion) -> Agent | None:
         values = form.cleaned_data
         try:
             with transaction.atomic():
@@ -104,8 +106,8 @@ class AgentActionsAdmin(admin.ModelAdmin):
         """Discard the draft, unless it changed since the confirmation page was rendered."""
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
-        row: Any = Agent.objects.get_locked(agent.pk)
-        number = row.head_version.version_number
+        row = Agent.objects.get_locked(agent.pk)
+        number = get_head_version(row).version_number
         if not row.has_draft:
             return self.redirect_with_message(
                 request, agent, f"{agent.name} has no draft to discard.", messages.WARNING
@@ -119,7 +121,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
             form = DiscardForm(initial={"head": row.head_version_id})
         text = (
             f"Discards the draft v{number} of {agent.name}. Editing starts from the live version "
-            f"v{row.active_version.version_number} again. The versions of the draft stay in the history."
+            f"v{get_live_version(row).version_number} again. The versions of the draft stay in the history."
         )
         return self.render_confirmation(request, agent, form, "discard_draft", text)
 
@@ -157,7 +159,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
                 self.message_user(request, f"{result.name}: {result.sentence}", messages.WARNING)
         return None
 
-    def confirm_publishing(self, request: HttpRequest, agents: list[Any]) -> HttpResponse | None:
+    def confirm_publishing(self, request: HttpRequest, agents: list[Agent]) -> HttpResponse | None:
         """Render the drafts that the user may publish, or add a warning without any."""
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
         drafts = [(agent, bulk.live_and_draft(agent)) for agent in allowed if agent.has_draft]

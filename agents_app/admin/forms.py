@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
 from access_app.permissions import has_role
@@ -59,7 +60,7 @@ class AgentForm(forms.ModelForm):
 class AgentAdminForm(AgentForm):
     """The agent's form with its ID and owner, and whether to publish the change."""
 
-    user: Any = None  # set on the subclass of each request
+    user: User  # set on the subclass of each request
     row: Agent
 
     id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)

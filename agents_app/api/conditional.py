@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rest_framework.request import Request
 
@@ -11,6 +10,7 @@ from agentcms.errors import PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
 from agents_app.models import Agent
+from versions_app.models import Activation, AgentVersion
 
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 
@@ -18,9 +18,8 @@ _ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 def validate_if_match(request: Request, agent: Agent) -> None:
     """Raise PreconditionFailed if `If-Match` names another state. The registry's part of the tag is ignored."""
     header = request.META.get("HTTP_IF_MATCH")
-    if (
-        header is None or header.strip() == "*"
-    ):  # a blank header is a mismatch: the server sends invalid bytes as blank
+    # A blank header is a mismatch: the server passes invalid bytes as blank.
+    if header is None or header.strip() == "*":
         return
     if agent.etag not in {tag.rpartition(".")[0] for tag in _ETAG.findall(header)}:
         raise PreconditionFailed(describe_last_change(agent), representation.etag(agent.row_key, agent.revision))
@@ -28,21 +27,22 @@ def validate_if_match(request: Request, agent: Agent) -> None:
 
 def describe_last_change(agent: Agent) -> str:
     """Describe the last change of the agent, with its author and time."""
-    version: Any = agent.versions.order_by("-version_number").first()
-    activation: Any = agent.activations.first()
+    version = AgentVersion.objects.filter(agent=agent).first()
+    activation = Activation.objects.filter(agent=agent).first()
     # A published save has the same time as its activation and is described as a save.
-    newest = max(filter(None, (version, activation)), key=lambda record: record.created_at)
+    records: list[AgentVersion | Activation] = [record for record in (version, activation) if record is not None]
+    newest = max(records, key=lambda record: record.created_at)
     author, time = newest.author_name or "The system", format_timestamp(newest.created_at)
     if agent.updated_at > newest.created_at:
         change = f"The owner changed or the draft was discarded at {format_timestamp(agent.updated_at)}"
-    elif newest is version:
-        change = f"{author} saved version {version.version_number} at {time}{describe_save(agent, version)}"
+    elif isinstance(newest, AgentVersion):
+        change = f"{author} saved version {newest.version_number} at {time}{describe_save(agent, newest)}"
     else:
-        change = f"{author} published version {activation.to_version_number} at {time}"
+        change = f"{author} published version {newest.to_version_number} at {time}"
     return f"{change}. Read the agent and try again."
 
 
-def describe_save(agent: Agent, version: Any) -> str:
+def describe_save(agent: Agent, version: AgentVersion) -> str:
     """Describe whether a version was published with its save, and what it changed."""
     state = " and published it" if version.pk == agent.active_version_id else " as a draft" if agent.has_draft else ""
     return f"{state}, changing {', '.join(version.changed_fields)}" if version.changed_fields else state

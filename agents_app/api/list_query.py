@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from cachetools import TTLCache
 from django.db.models import Q, QuerySet
 
+from access_app.caller import Caller
 from access_app.caller_params import CallerParam
 from access_app.permissions import has_role_everywhere
 from access_app.role import Role
@@ -35,7 +36,7 @@ NO_CONDITION = Q()
 MIN_CACHED_TOTAL = 10_000
 TOTAL_CACHE_SECONDS = 5.0
 
-_totals: SizeLimitedCache[Any, int] = SizeLimitedCache(TTLCache(1000, TOTAL_CACHE_SECONDS))
+_totals: SizeLimitedCache[Hashable, int] = SizeLimitedCache(TTLCache(1000, TOTAL_CACHE_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def parse_params(query: QueryParams) -> AgentListParams:
     )
 
 
-def filter_agents(user: Any, params: AgentListParams) -> AgentQuerySet:
+def filter_agents(user: Caller, params: AgentListParams) -> AgentQuerySet:
     """Return the agents that the user may see and that match the filters in the state that `status` names."""
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
     if params.owner_id is not None:
@@ -123,7 +124,7 @@ def agent_keys(index_flag: str, order_by: str, *, user: CallerParam, window: sli
     return order_agents(agents, index_flag, order_by).values_list(*AgentKey._fields)
 
 
-def fetch_page(user: Any, params: AgentListParams) -> tuple[list[AgentKey], int]:
+def fetch_page(user: Caller, params: AgentListParams) -> tuple[list[AgentKey], int]:
     """Return the agents of one page, and the number of agents on all pages."""
     window = slice(params.paging.start, params.paging.stop)
     rows: Iterable[Any]
@@ -135,7 +136,7 @@ def fetch_page(user: Any, params: AgentListParams) -> tuple[list[AgentKey], int]
     return [AgentKey(*row) for row in rows], count_agents(user, params)
 
 
-def count_agents(user: Any, params: AgentListParams) -> int:
+def count_agents(user: Caller, params: AgentListParams) -> int:
     """Return the number of agents on all pages. A large number may be some seconds old."""
     everything = has_role_everywhere(user, Role.VIEWER)
     key = (user.pk, everything, params.status, params.owner_id, json.dumps(params.metadata), params.search)
@@ -147,7 +148,7 @@ def count_agents(user: Any, params: AgentListParams) -> int:
     return count
 
 
-def fetch_cursor_page(user: Any, params: AgentListParams) -> tuple[list[AgentKey], str | None]:
+def fetch_cursor_page(user: Caller, params: AgentListParams) -> tuple[list[AgentKey], str | None]:
     """Return the agents after a cursor, and the next cursor, which is None at the end."""
     size = min(params.paging.per_page, MAX_PER_PAGE)
     condition = _after(params, *params.after) if params.after else NO_CONDITION

@@ -8,11 +8,16 @@ from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, NotFound
+from agentcms.ids import parse_uuid
 from agents_app.api.conditional import validate_if_match
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
+from versions_app.models import AgentVersion
+from versions_app.models.version import get_live_version
+
+DRAFT_HINT = "Send autoPublish: false to save a draft."
 
 
 @api_error.register
@@ -38,3 +43,18 @@ def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str =
     note_required_role(role, agent.owner_id)
     validate_if_match(request, agent)
     return agent
+
+
+def get_version(agent: Agent, text: str | None) -> AgentVersion:
+    """Return a version of the agent by ID, or the live version without one. Raises NotFound."""
+    if text is None:
+        return get_live_version(agent)
+    version_id = parse_uuid(text)
+    version = agent.versions.filter(pk=version_id).first() if version_id else None
+    if version is None:
+        raise version_not_found(agent.pk, text)
+    return version
+
+
+def version_not_found(agent_id: str, version_id: str) -> NotFound:
+    return NotFound(f"Version with id {version_id} not found for agent {agent_id}")

@@ -12,13 +12,16 @@ from typing import Any, NamedTuple, Self
 from django.db.models import Count, Func, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
+from access_app.caller import Caller
 from access_app.caller_params import CallerParam
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.configuration.references import MissingReference, find_missing_references, find_unregistered_references
 from agents_app.models import Agent, AgentQuerySet
+from agents_app.models.version_protocol import Version
 from agents_app.registry import registry
+from versions_app.models.version import get_head_version, get_live_version
 
 
 class AgentRow(NamedTuple):
@@ -41,14 +44,13 @@ class AgentRow(NamedTuple):
     references: str  # JSON
 
     @classmethod
-    def of(cls, agent: Agent, version: Any) -> Self:
+    def of(cls, agent: Agent, version: Version) -> Self:
         """Return the row of a loaded agent that shows one of its versions."""
-        live: Any = agent.active_version
-        head: Any = agent.head_version
+        live, head = get_live_version(agent), get_head_version(agent)
         own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at)
         live_row = (str(live.pk), live.version_number, live.snapshot_hash)
         head_row = (str(head.pk), head.version_number, head.snapshot_hash)
-        return cls(*own, *live_row, *head_row, str(version.pk), version.snapshot_text, json.dumps(version.references))
+        return cls(*own, *live_row, *head_row, str(version.id), version.snapshot_text, json.dumps(version.references))
 
     @property
     def etag(self) -> str:
@@ -104,13 +106,13 @@ def agent_total(*, user: CallerParam) -> QuerySet[Agent, Any]:
     return agents.values(one=Value(1)).annotate(total=Count("pk")).values_list("total", flat=True)
 
 
-def find_row(user: Any, agent_id: str, relation: str) -> AgentRow | None:
+def find_row(user: Caller, agent_id: str, relation: str) -> AgentRow | None:
     """Return an agent that the user may see, with the version of this relation."""
     columns = agent_row.first(relation, user=user, agent_id=agent_id)
     return AgentRow(*columns) if columns else None
 
 
-def find_row_of_version(user: Any, agent_id: str, **version: Any) -> AgentRow | None:
+def find_row_of_version(user: Caller, agent_id: str, **version: Any) -> AgentRow | None:
     """Return an agent that the user may see, with the version that has these columns."""
     conditions = {f"versions__{column}": value for column, value in version.items()}
     agents = Agent.objects.for_user(user).filter(pk=agent_id, **conditions).order_by()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cachetools import FIFOCache
 
+from access_app.caller import Caller
 from agentcms.cache import SizeLimitedCache
 from agents_app.api.representation import AgentRow, AgentText, agent_rows_by_id, agents_json
 
@@ -32,7 +33,7 @@ _texts: SizeLimitedCache[tuple[str, AgentKey], AgentText] = SizeLimitedCache(
 )
 
 
-def get_many_json(user: Any, keys: Sequence[AgentKey], relation: str) -> list[str]:
+def get_many_json(user: Caller, keys: Sequence[AgentKey], relation: str) -> list[str]:
     """Return the JSON text of each agent. Agents that are not cached are read in one query.
 
     An agent that changed since its key was read is shown as it is now. One that was deleted is left out.
@@ -44,7 +45,7 @@ def get_many_json(user: Any, keys: Sequence[AgentKey], relation: str) -> list[st
     return agents_json([texts[key.id] for key in keys if key.id in texts])
 
 
-def _load(user: Any, agent_ids: list[str], relation: str) -> dict[str, AgentText]:
+def _load(user: Caller, agent_ids: list[str], relation: str) -> dict[str, AgentText]:
     """Read the agents that the user may see, and cache them."""
     texts = {}
     for columns in agent_rows_by_id(relation, user=user, agent_ids=agent_ids):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -13,9 +11,10 @@ from agentcms.errors import BadRequest
 from agents_app.api import representation
 from agents_app.configuration.references import find_missing_references, reference_path
 from agents_app.models import Agent
+from agents_app.models.version_protocol import Version
 
 
-def reject_warnings(agent: Agent, version: Any) -> None:
+def reject_warnings(agent: Agent, version: Version) -> None:
     """Raise BadRequest with an issue for each missing reference of a version."""
     row = representation.AgentRow.of(agent, version)
     known = representation.known_agents([row]).get(row.id, ())
@@ -35,7 +34,7 @@ def is_strict(request: Request) -> bool:
         return query.boolean("strict")
 
 
-def agent_response(agent: Agent, version: Any, status: int = 200) -> HttpResponse:
+def agent_response(agent: Agent, version: Version, status: int = 200) -> HttpResponse:
     """Return an agent with the configuration of one of its versions."""
     row = representation.AgentRow.of(agent, version)
     return json_text_response(representation.agent_json(row), status, row.etag)

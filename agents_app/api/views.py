@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, owner_ids_for, require_role
 from access_app.role import Role
 from agentcms.api.pagination import cursor_page_json, page_json
@@ -15,13 +14,13 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
-from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
+from agentcms.errors import BadRequest, Conflict, Forbidden
 from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.conditional import is_not_modified
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
-from agents_app.api.lookups import agent_not_found, lock_matching_agent
+from agents_app.api.lookups import DRAFT_HINT, agent_not_found, get_version, lock_matching_agent, version_not_found
 from agents_app.api.representation import AgentRow
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
@@ -38,8 +37,7 @@ from agents_app.api.schemas import (
 from agents_app.configuration.sub_agents import dependents_message, dependents_payload
 from agents_app.editing.write_queue import agent_write_slot
 from agents_app.models import Agent
-
-DRAFT_HINT = "Send autoPublish: false to save a draft."
+from versions_app.models.version import get_head_version, get_live_version
 
 
 class AgentsView(JSONView):
@@ -69,8 +67,8 @@ class AgentsView(JSONView):
         with transaction.atomic(), change_from_options(options):
             insert_agent(agent)
             if strict:
-                reject_warnings(agent, agent.active_version)
-            return agent_response(agent, agent.active_version, 201)
+                reject_warnings(agent, get_live_version(agent))
+            return agent_response(agent, get_live_version(agent), 201)
 
 
 class AgentView(JSONView):
@@ -100,7 +98,8 @@ class AgentView(JSONView):
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
                 agent.change_owner(owner_id)
-            version = agent.edit_locked(fields) or (agent.active_version if context.publish else agent.head_version)
+            unchanged = get_live_version if context.publish else get_head_version
+            version = agent.edit_locked(fields) or unchanged(agent)
             if strict:
                 reject_warnings(agent, version)
             return agent_response(agent, version)
@@ -147,11 +146,11 @@ class DuplicateView(JSONView):
             except IntegrityError:
                 raise id_taken_error(identity["id"]) from None
             if strict:
-                reject_warnings(duplicate, duplicate.active_version)
-            return agent_response(duplicate, duplicate.active_version, 201)
+                reject_warnings(duplicate, get_live_version(duplicate))
+            return agent_response(duplicate, get_live_version(duplicate), 201)
 
 
-def find_row_at_version(user: Any, agent_id: str, text: str | None, number: int) -> AgentRow | None:
+def find_row_at_version(user: Caller, agent_id: str, text: str | None, number: int) -> AgentRow | None:
     """Return the agent as of a version given by ID, number or both. Raises NotFound for an unknown version."""
     version_id = parse_uuid(text) if text else None
     lookup = {**({"pk": version_id} if text else {}), **({"version_number": number} if number else {})}
@@ -175,7 +174,7 @@ def id_taken_error(agent_id: str) -> Conflict:
     return Conflict(f"Agent with id {agent_id} already exists", "already_exists")
 
 
-def owner_for_new_agent(user: Any, requested: str | None) -> str:
+def owner_for_new_agent(user: Caller, requested: str | None) -> str:
     """Return the owner of a new agent: the requested one, or the only one for which the user may create agents."""
     if requested is None and not user.is_superuser:
         owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
@@ -189,18 +188,3 @@ def owner_for_new_agent(user: Any, requested: str | None) -> str:
     owner_id = SHARED_OWNER if requested is None else requested
     require_role(user, Role.EDITOR, owner_id)
     return owner_id
-
-
-def get_version(agent: Agent, text: str | None) -> Any:
-    """Return a version of the agent by ID, or the live version without one. Raises NotFound."""
-    if text is None:
-        return agent.active_version
-    version_id = parse_uuid(text)
-    version = agent.versions.filter(pk=version_id).first() if version_id else None
-    if version is None:
-        raise version_not_found(agent.pk, text)
-    return version
-
-
-def version_not_found(agent_id: str, version_id: str) -> NotFound:
-    return NotFound(f"Version with id {version_id} not found for agent {agent_id}")

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from agents_app.configuration import schema
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
+from agents_app.models.version_protocol import Version
 
 
 class DeleteForm(forms.Form):
@@ -38,7 +39,7 @@ class DuplicateForm(forms.Form):
     name = RawTextField(max_length=200, label="Name")
     owner_id = OwnerField()
 
-    def __init__(self, data: Any, *, agent: Agent, version: Any, owners: Sequence[str]) -> None:
+    def __init__(self, data: Any, *, agent: Agent, version: Version, owners: Sequence[str]) -> None:
         """Build the form. `owners` are those for which the user may create agents."""
         super().__init__(data, initial=suggested_values(agent, version, owners))
         self.owners = owners
@@ -71,7 +72,7 @@ class DiscardForm(forms.Form):
     head = forms.UUIDField(widget=forms.HiddenInput)
 
 
-def suggested_values(agent: Agent, version: Any, owners: Sequence[str]) -> dict[str, str]:
+def suggested_values(agent: Agent, version: Version, owners: Sequence[str]) -> dict[str, str]:
     name = f"{version.snapshot['name']} (copy)"
     owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")
     return {"id": f"{agent.pk[:110]}-copy", "name": name[:200], "owner_id": owner_id}

@@ -9,8 +9,11 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms import BoundField
 from pydantic import BaseModel
 
+from access_app.caller import Caller
+from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
 from agents_app.forms.field_values import (
@@ -31,7 +34,9 @@ from agents_app.forms.fields import (
 )
 from agents_app.forms.pickers import Picker, integration_tool_options, registry_options, sub_agent_options
 from agents_app.models import Agent
-from agents_app.registry import Kind, registry
+from agents_app.registry import Entry, Kind, registry
+from versions_app.models import AgentVersion
+from versions_app.models.version import get_head_version, get_live_version
 
 KEY_LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools")
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
@@ -74,7 +79,7 @@ class AgentEditForm(forms.Form):
 
     config_model: type[BaseModel] = schema.AgentConfig
 
-    def __init__(self, data: Any = None, *, base: dict[str, Any], user: Any, agent: Agent, **options: Any) -> None:
+    def __init__(self, data: Any = None, *, base: dict[str, Any], user: Caller, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
         super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
@@ -178,7 +183,7 @@ class AgentEditForm(forms.Form):
         return f"{pluralize(characters, 'character')} · about {pluralize(tokens, 'token')} (estimate)"
 
     @property
-    def fields_with_errors(self) -> list[Any]:
+    def fields_with_errors(self) -> list[BoundField]:
         """Return the fields with errors, in the order of the page."""
         return [field for field in self if field.errors]
 
@@ -205,11 +210,11 @@ class AgentEditForm(forms.Form):
         return rows
 
     @property
-    def providers(self) -> Sequence[Any]:
+    def providers(self) -> Sequence[Entry]:
         return registry.selectable(Kind.MODEL_PROVIDER)
 
     @property
-    def processors(self) -> Sequence[Any]:
+    def processors(self) -> Sequence[Entry]:
         return registry.entries(Kind.PROCESSOR)
 
 
@@ -220,14 +225,14 @@ class ExistingAgentForm(AgentEditForm):
     live = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     @classmethod
-    def for_agent(cls, agent: Agent, user: Any) -> ExistingAgentForm:
+    def for_agent(cls, agent: Agent, user: Caller) -> ExistingAgentForm:
         """Build the unbound form, with the head's configuration."""
         return cls(base=head_configuration(agent), user=user, agent=agent)
 
     @classmethod
-    def from_request(cls, data: Any, agent: Agent, user: Any) -> ExistingAgentForm:
+    def from_request(cls, data: Any, agent: Agent, user: Caller) -> ExistingAgentForm:
         """Build the submitted form. If the version it was opened on was pruned, the head is used instead."""
-        opened = find_version_by_id(agent, parse_uuid(data.get("head")))
+        opened = find_version_by_id(agent, parse_uuid(data.get("head", "")))
         base = agent.resolved(opened) if opened else head_configuration(agent)
         return cls(data, base=base, user=user, agent=agent)
 
@@ -256,7 +261,7 @@ class ExistingAgentForm(AgentEditForm):
 
     def pointer_unchanged(self, row: Agent, name: str) -> bool:
         """Return whether the head or live version has the same snapshot as when the form was opened."""
-        version: Any = row.head_version if name == "head" else row.active_version
+        version = get_head_version(row) if name == "head" else get_live_version(row)
         opened_id = self.cleaned_data.get(name)
         if opened_id == version.pk:
             return True
@@ -269,13 +274,6 @@ def head_configuration(agent: Agent) -> dict[str, Any]:
     return {name: getattr(agent, name) for name in schema.FIELDS}
 
 
-def find_version_by_id(agent: Agent, version_id: UUID | None) -> Any:
+def find_version_by_id(agent: Agent, version_id: UUID | None) -> AgentVersion | None:
     """Return a version of the agent, or None if it was pruned."""
-    return agent.versions.filter(pk=version_id).first() if version_id else None
-
-
-def parse_uuid(text: Any) -> UUID | None:
-    try:
-        return UUID(str(text))
-    except ValueError:
-        return None
+    return AgentVersion.objects.filter(agent=agent, pk=version_id).first() if version_id else None

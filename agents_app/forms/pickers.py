@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agents_app.models import Agent
+from access_app.caller import Caller
+from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 
 MAX_SUB_AGENT_OPTIONS = 200  # more are added by ID
@@ -60,12 +61,12 @@ def integration_tool_options() -> list[tuple[str, str, str]]:
     ]
 
 
-def usable_agents(user: Any, owner_id: str) -> Any:
+def usable_agents(user: Caller, owner_id: str) -> AgentQuerySet:
     """Return the stored agents that an agent of this owner may use and the user may see."""
     return Agent.objects.for_user(user).usable_by(owner_id)
 
 
-def sub_agent_options(user: Any, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:
+def sub_agent_options(user: Caller, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:
     """Return the agents registered in code and the stored ones, including all chosen ones."""
     usable = usable_agents(user, owner_id).exclude(pk=own_id).order_by("name", "id")
     columns = ("id", "name", "description")

@@ -38,23 +38,23 @@ def lock_agent(request: HttpRequest, agent_id: str, role: Role) -> Agent:
     return agent
 
 
-def has_role_for(request: HttpRequest, agent: Any, role: Role) -> bool:
+def has_role_for(request: HttpRequest, agent: Agent, role: Role) -> bool:
     """Return whether the user has a role for an agent from `visible_agents`."""
     return granted_covers(request.user, role, agent.granted)
 
 
-def missing_role_message(request: HttpRequest, agent: Any, role: Role) -> str:
+def missing_role_message(request: HttpRequest, agent: Agent, role: Role) -> str:
     """Return the role requirement as a sentence, or an empty text if the user has the role."""
     if has_role_for(request, agent, role):
         return ""
     return f"This {role_requirement(agent, role)}"
 
 
-def role_requirement(agent: Any, role: Role) -> str:
+def role_requirement(agent: Agent, role: Role) -> str:
     return f"needs the {role.label} role in {agent.owner_id or SHARED_LABEL}. Ask a manager of the team for it."
 
 
-def permission_context(request: HttpRequest, agent: Any) -> dict[str, Any]:
+def permission_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
     """Return the template context with the user's permissions for an agent."""
     may_edit = has_role_for(request, agent, Role.EDITOR)
     may_publish = has_role_for(request, agent, Role.PUBLISHER)
@@ -66,7 +66,7 @@ def permission_context(request: HttpRequest, agent: Any) -> dict[str, Any]:
     return {"may_edit": may_edit, "may_publish": may_publish, "limits": limits}
 
 
-def can_duplicate(request: HttpRequest, agent: Any) -> bool:
+def can_duplicate(request: HttpRequest, agent: Agent) -> bool:
     """Return whether the user may create agents for any owner, this agent's or another."""
     if has_role_for(request, agent, Role.EDITOR):
         return True

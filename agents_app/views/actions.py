@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -74,7 +75,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def render_confirmation(
-    request: HttpRequest, agent: Agent, form: Any, title: str, body: str, button: dict[str, str], **extra: Any
+    request: HttpRequest, agent: Agent, form: Form, title: str, body: str, button: dict[str, str], **extra: Any
 ) -> HttpResponse:
     """Render the dialog of an action with its form, and its errors if the form was sent."""
     context = {

@@ -20,12 +20,13 @@ from agentcms.web.dialogs import is_htmx
 from agents_app.configuration import schema
 from agents_app.configuration.display import config_sections, unset_labels
 from agents_app.configuration.sub_agents import CircularReference
-from agents_app.editing.change_context import change
+from agents_app.editing.change_context import ChangeValues, change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.forms.create import CreateForm
 from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version_by_id, head_configuration
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
+from agents_app.models.version_protocol import Version
 from agents_app.views.access import (
     GET_POST,
     can_duplicate,
@@ -36,6 +37,8 @@ from agents_app.views.access import (
     permission_context,
 )
 from agents_app.views.status import agent_status, find_drafts, find_warnings
+from versions_app.models import Activation
+from versions_app.models.version import get_head_version, get_live_version
 
 NEW_AGENT_CONFIG = {**schema.defaults(), "name": "", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
 
@@ -136,34 +139,33 @@ def render_conflict(request: HttpRequest, agent: Agent, form: ExistingAgentForm,
     return trigger_client_event(response, "changed-elsewhere", {"target": "body"})
 
 
-def render_saved(request: HttpRequest, agent: Agent, version: Any, form: ExistingAgentForm) -> HttpResponse:
+def render_saved(request: HttpRequest, agent: Agent, version: Version | None, form: ExistingAgentForm) -> HttpResponse:
     """Report a save. htmx gets the parts around the fields only, so text typed meanwhile stays."""
     message = save_message(agent, version)
-    undo = undo_url(agent, version) if version and version.pk == agent.active_version_id else ""
+    undo = undo_url(agent, version) if version and version.id == agent.active_version_id else ""
     if not is_htmx(request):
         messages.success(request, message, extra_tags=undo)
         return redirect("agents:edit", agent.pk)
     response = render_editor(
         request, agent, form, opened={"head": agent.head_version_id, "live": agent.active_version_id}
     )
-    detail = {"target": "body", "message": message, "base": agent.head_version.version_number, "undo": undo}  # type: ignore[union-attr]
+    detail = {"target": "body", "message": message, "base": get_head_version(agent).version_number, "undo": undo}
     trigger_client_event(response, "agent-saved", detail)
     return response
 
 
-def undo_url(agent: Agent, version: Any) -> str:
+def undo_url(agent: Agent, version: Version) -> str:
     """Return the URL that undoes the publication of this version, or an empty text if nothing was live before."""
-    newest = agent.activations.filter(to_version_id=version.pk, from_version_id__isnull=False).first()
+    newest = Activation.objects.filter(agent=agent, to_version_id=version.id, from_version_id__isnull=False).first()
     return reverse("versions:undo", args=[agent.pk, newest.pk]) if newest else ""
 
 
-def save_message(agent: Agent, version: Any) -> str:
+def save_message(agent: Agent, version: Version | None) -> str:
     if version is None:
         return "No changes"
-    if version.pk == agent.active_version_id:
+    if version.id == agent.active_version_id:
         return f"v{version.version_number} is live."
-    live: Any = agent.active_version
-    return f"Draft v{version.version_number} saved. v{live.version_number} is still live."
+    return f"Draft v{version.version_number} saved. v{get_live_version(agent).version_number} is still live."
 
 
 def render_editor(
@@ -189,5 +191,5 @@ def changes_as_text(fields: dict[str, Any]) -> str:
     return "\n".join([*texts, json.dumps(rest, indent=2, ensure_ascii=False)] if rest else texts)
 
 
-def change_from_form(form: AgentEditForm) -> dict[str, Any]:
+def change_from_form(form: AgentEditForm) -> ChangeValues:
     return {"name": form.cleaned_data["version_name"], "message": form.cleaned_data["message"]}

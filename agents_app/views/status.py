@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from agents_app.configuration.references import MissingReference, find_missing_references
 from agents_app.models import Agent
 from versions_app.models import Activation, AgentVersion
+from versions_app.models.version import get_head_version
 
 
 class Draft(NamedTuple):
@@ -38,7 +39,7 @@ class Status(NamedTuple):
 
 
 def agent_status(agent: Agent, warnings: Collection[MissingReference], draft: Draft | None) -> Status:
-    live: Any = agent.active_version
+    live = agent.active_version
     return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warnings))
 
 
@@ -58,12 +59,16 @@ def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:
         .order_by()
         .values_list("pk", Subquery(latest_activation("created_at")))
     )
-    return {pk: build_draft(with_draft[pk], steps[pk], time) for pk, time in published if pk in with_draft}
+    return {
+        pk: build_draft(get_head_version(with_draft[pk]), steps[pk], time)
+        for pk, time in published
+        if pk in with_draft
+    }
 
 
-def build_draft(agent: Any, steps: dict[int, DraftStep], published_at: datetime | None) -> Draft:
+def build_draft(head: AgentVersion, steps: dict[int, DraftStep], published_at: datetime | None) -> Draft:
     """Follow the `based_on` links from the head down to a version that was once live."""
-    number, count, started_at = agent.head_version.version_number, 0, agent.head_version.created_at
+    number, count, started_at = head.version_number, 0, head.created_at
     while number in steps and not steps[number].was_live:
         count += 1
         below, started_at, _ = steps[number]
@@ -75,7 +80,7 @@ def build_draft(agent: Any, steps: dict[int, DraftStep], published_at: datetime 
 
 def last_changed_by(agents: Sequence[Agent]) -> dict[str, str]:
     """Return the author of the last save or publication of each agent, with at most one query."""
-    heads: dict[str, Any] = {agent.pk: agent.head_version for agent in agents}
+    heads = {agent.pk: get_head_version(agent) for agent in agents}
     authors: dict[str, str] = {pk: head.author_name for pk, head in heads.items()}
     published = [agent.pk for agent in agents if agent.updated_at > heads[agent.pk].created_at]
     if published:
@@ -92,7 +97,7 @@ def latest_activation(column: str) -> QuerySet[Activation, Any]:
 
 def find_warnings(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
     """Return the missing references of each agent's head, with one query if any has sub-agents."""
-    heads: dict[Agent, Any] = {agent: agent.head_version for agent in agents}
+    heads = {agent: get_head_version(agent) for agent in agents}
     sub_agents = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
     usable = Agent.objects.usable_among(sub_agents)
     return {agent.pk: find_missing_references(head.references, usable[agent.pk]) for agent, head in heads.items()}

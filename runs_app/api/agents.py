@@ -16,8 +16,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotency_key
-from agents_app.api.lookups import agent_not_found
-from agents_app.api.views import version_not_found
+from agents_app.api.lookups import agent_not_found, version_not_found
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body

@@ -17,16 +17,22 @@ from agentcms.api.responses import json_response, json_text_response
 from agentcms.api.views import JSONView
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotent
-from agents_app.api.lookups import agent_not_found, lock_matching_agent
+from agents_app.api.lookups import (
+    DRAFT_HINT,
+    agent_not_found,
+    get_version,
+    lock_matching_agent,
+    version_not_found,
+)
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, is_publishing, validate_schemas
-from agents_app.api.views import DRAFT_HINT, get_version, version_not_found
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, full_version_json
 from versions_app.api.representation_cache import VersionKey
 from versions_app.api.schemas import Description, parse_description
 from versions_app.models import AgentVersion
+from versions_app.models.version import get_live_version
 
 VersionsByName = dict[str, tuple[VersionKey, Pointers]]
 
@@ -147,7 +153,7 @@ class DiscardDraftView(JSONView):
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             AgentVersion.objects.discard_draft_locked(agent)
-            return agent_response(agent, agent.active_version)
+            return agent_response(agent, get_live_version(agent))
 
 
 def get_version_keys(
