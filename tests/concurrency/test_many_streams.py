@@ -10,7 +10,7 @@ STREAMS = 50
 
 
 async def stream(client: httpx.AsyncClient) -> list[str]:
-    async with client.stream("POST", "/api/agents/slow/stream", json={"messages": "word " * 40}) as answer:
+    async with client.stream("POST", "/api/agents/slow/stream", json={"messages": "word " * 20}) as answer:
         assert answer.status_code == 200, await answer.aread()
         return [line async for line in answer.aiter_lines() if line.startswith("data: ")]
 

@@ -1,14 +1,13 @@
 """Export and import of a large store: bounded memory, identical exports, and no change by a repeated import."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 from agentcms.server.processes import PROJECT
-from tests.served import own_database
+from tests.served_accounts import prepared
 
 FEW, MANY = 300, 10_000
 MAX_MEMORY_GROWTH = 48 << 20  # above an idle process, whatever the size of the file
@@ -17,11 +16,8 @@ MAX_MEMORY_GROWTH = 48 << 20  # above an idle process, whatever the size of the 
 def measure(folder, agents):
     """Run benchmarks.exchange on a new database and return its figures."""
     command = [sys.executable, "-m", "benchmarks.exchange", "--json", "--agents", str(agents)]
-    outside = {"DJANGO_SETTINGS_MODULE", "TEST_DATA_DIR", "DATABASE_URL"}
-    inherited = {name: value for name, value in os.environ.items() if name not in outside}
-    with own_database() as database:
-        environment = {**inherited, **database, "DATA_DIR": str(folder)}
-        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
+    with prepared(folder / "var") as copy:
+        done = subprocess.run(command, cwd=PROJECT, env=copy.environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return json.loads(done.stdout.splitlines()[-1])
