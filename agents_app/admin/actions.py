@@ -22,7 +22,7 @@ from access_app.role import Role
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.editing import bulk
 from agents_app.editing.change_context import change
-from agents_app.forms.actions import DiscardForm, DuplicateForm, SnapshotForm
+from agents_app.forms.actions import DiscardDraftForm, DuplicateForm, SnapshotForm
 from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
@@ -112,13 +112,13 @@ class AgentActionsAdmin(admin.ModelAdmin):
             return self.redirect_with_message(
                 request, agent, f"{agent.name} has no draft to discard.", messages.WARNING
             )
-        form = DiscardForm(request.POST or None, initial={"head": row.head_version_id})
+        form = DiscardDraftForm(request.POST or None, initial={"head": row.head_version_id})
         if form.is_valid() and form.cleaned_data["head"] == row.head_version_id:
             agent.versions.discard_draft_locked(row)
             return self.redirect_with_message(request, agent, f"The draft v{number} of {agent.name} was discarded.")
         if form.is_bound:
             self.message_user(request, DRAFT_CHANGED_MESSAGE, messages.WARNING)
-            form = DiscardForm(initial={"head": row.head_version_id})
+            form = DiscardDraftForm(initial={"head": row.head_version_id})
         text = (
             f"Discards the draft v{number} of {agent.name}. Editing starts from the live version "
             f"v{get_live_version(row).version_number} again. The versions of the draft stay in the history."

@@ -45,7 +45,7 @@ def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str =
     return agent
 
 
-def get_version(agent: Agent, text: str | None) -> AgentVersion:
+def get_version_or_live(agent: Agent, text: str | None) -> AgentVersion:
     """Return a version of the agent by ID, or the live version without one. Raises NotFound."""
     if text is None:
         return get_live_version(agent)

@@ -23,7 +23,7 @@ from agents_app.configuration.schema import (
 )
 from agents_app.editing.change_context import Change, change
 
-Message = Annotated[str, Field(max_length=500)]
+ChangeMessage = Annotated[str, Field(max_length=500)]
 
 
 class ChangeOptions(BaseModel):
@@ -31,7 +31,7 @@ class ChangeOptions(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    change_message: Message | None = None
+    change_message: ChangeMessage | None = None
     auto_publish: bool | None = None
 
 

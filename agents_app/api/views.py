@@ -20,7 +20,13 @@ from agents_app.api import list_query, representation, representation_cache
 from agents_app.api.conditional import is_not_modified
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
-from agents_app.api.lookups import DRAFT_HINT, agent_not_found, get_version, lock_matching_agent, version_not_found
+from agents_app.api.lookups import (
+    DRAFT_HINT,
+    agent_not_found,
+    get_version_or_live,
+    lock_matching_agent,
+    version_not_found,
+)
 from agents_app.api.representation import AgentRow
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response, is_strict, reject_warnings
@@ -140,7 +146,7 @@ class DuplicateView(JSONView):
             owner_id = agent.owner_id if owner_id is None else owner_id
             require_role(request.user, Role.EDITOR, owner_id, "Send another ownerId.")
             note_required_role(Role.EDITOR, owner_id)
-            version = get_version(agent, options.get("version_id"))
+            version = get_version_or_live(agent, options.get("version_id"))
             try:
                 duplicate = agent.duplicate(identity["id"], owner_id, version, options.get("name"))
             except IntegrityError:

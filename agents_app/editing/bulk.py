@@ -50,7 +50,7 @@ def publish_draft(user: Caller, agent: Agent, confirmed: Collection[str]) -> Bul
     if agent.head_version is None or not agent.has_draft:
         return BulkResult(agent.name, False, "It has no draft.")
     if live_and_draft(agent) not in confirmed:
-        return BulkResult(agent.name, False, "Somebody moved live or the draft meanwhile.")
+        return BulkResult(agent.name, False, "The live version or the draft changed since you confirmed.")
     agent.head_version.activate_locked(agent)
     return BulkResult(agent.name, True, f"v{agent.head_version.version_number} is live.")
 
@@ -77,7 +77,7 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
     except CircularReference as error:
         return BulkResult(agent_id, False, error.summary)
     except IntegrityError:
-        return BulkResult(agent_id, False, "Somebody took the ID of the copy just now. Try again.")
+        return BulkResult(agent_id, False, "The ID of the duplicate was taken in the meantime. Try again.")
 
 
 def find_unused_id(stem: str) -> str:

@@ -66,7 +66,7 @@ class SnapshotForm(forms.Form):
     pinned = forms.BooleanField(required=False, label="Pin it", help_text="A pinned version is never pruned.")
 
 
-class DiscardForm(forms.Form):
+class DiscardDraftForm(forms.Form):
     """The head that was displayed when the user confirmed."""
 
     head = forms.UUIDField(widget=forms.HiddenInput)

@@ -71,7 +71,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)
     response = HttpResponse(status=204)
-    return trigger_client_event(response, "agent-handed-over", {"target": "body", "message": message})
+    return trigger_client_event(response, "agent-owner-changed", {"target": "body", "message": message})
 
 
 def render_confirmation(
@@ -102,6 +102,6 @@ def presence(request: HttpRequest, agent_id: str) -> HttpResponse:
         "agent": agent,
         "others": others,
         "beat": RENEWAL_INTERVAL,
-        "moved": bool(opened) and opened != str(agent.head_version_id),
+        "is_outdated": bool(opened) and opened != str(agent.head_version_id),
     }
     return render(request, "agents/_presence.html", context)

@@ -13,7 +13,7 @@ from agents_app.editing import bulk
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 
-ACTIONS = {"duplicate": bulk.duplicate_agent, "delete": bulk.delete_agent}
+BULK_ACTIONS = {"duplicate": bulk.duplicate_agent, "delete": bulk.delete_agent}
 
 
 @require_POST
@@ -22,7 +22,7 @@ def run_action(request: HttpRequest) -> HttpResponse:
     """Run an action on the selected agents and show the results. A deletion asks for confirmation first."""
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
     context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
-    if name not in ACTIONS or not ids:
+    if name not in BULK_ACTIONS or not ids:
         return redirect("agents:list")
     if name == "delete" and "sure" not in request.POST:
         agents = (
@@ -30,7 +30,7 @@ def run_action(request: HttpRequest) -> HttpResponse:
         )
         return render(request, "agents/delete_selected.html", {**context, "agents": agents})
 
-    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, ACTIONS[name])
+    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, BULK_ACTIONS[name])
 
     failed = sum(not result.done for result in results)
     context |= {"results": results, "failed": failed, "done": len(results) - failed}

@@ -19,7 +19,7 @@ from agents_app.api.representation import known_agents, warnings_json
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 from agents_app.registry import Kind, registry
 from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
-from agents_app.views.status import Status, agent_status, find_drafts, find_warnings, last_changed_by
+from agents_app.views.status import AgentStatus, agent_status, find_drafts, find_warnings, last_changed_by
 
 PER_PAGE = 50
 SORTS = {
@@ -55,7 +55,7 @@ class AgentListRow:
     """A row of the list."""
 
     agent: Agent
-    status: Status
+    status: AgentStatus
     updated_by: str
     snippet: Sequence[SnippetPart]
 

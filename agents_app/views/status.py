@@ -30,7 +30,7 @@ class DraftStep(NamedTuple):
     was_live: bool
 
 
-class Status(NamedTuple):
+class AgentStatus(NamedTuple):
     """The content of the status chips."""
 
     live: int | None
@@ -38,9 +38,9 @@ class Status(NamedTuple):
     broken: bool
 
 
-def agent_status(agent: Agent, warnings: Collection[MissingReference], draft: Draft | None) -> Status:
+def agent_status(agent: Agent, warnings: Collection[MissingReference], draft: Draft | None) -> AgentStatus:
     live = agent.active_version
-    return Status(live.version_number if live else None, draft.ahead if draft else 0, bool(warnings))
+    return AgentStatus(live.version_number if live else None, draft.ahead if draft else 0, bool(warnings))
 
 
 def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from agents_app.api.schemas import Message, validate_schemas
+from agents_app.api.schemas import ChangeMessage, validate_schemas
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
 
 VersionName = Annotated[str, Field(max_length=100)]
@@ -31,7 +31,7 @@ class Description(BaseModel):
     model_config = WIRE_CONFIG
 
     name: VersionName | None = None
-    change_message: Message | None = None
+    change_message: ChangeMessage | None = None
     pinned: bool | None = None
 
 

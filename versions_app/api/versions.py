@@ -20,7 +20,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import (
     DRAFT_HINT,
     agent_not_found,
-    get_version,
+    get_version_or_live,
     lock_matching_agent,
     version_not_found,
 )
@@ -83,14 +83,14 @@ class VersionView(JSONView):
         values = parse_description(json_object_body(request))
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
-            version = get_version(agent, version_id)
+            version = get_version_or_live(agent, version_id)
             version.update_description_locked(**values)
             return json_text_response(full_version_json(version, agent))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
-            version = get_version(agent, version_id)
+            version = get_version_or_live(agent, version_id)
             version.remove_locked(agent)
             return json_response({"success": True, "message": f"Version {version.version_number} was deleted"})
 
@@ -104,7 +104,7 @@ class ActivateView(JSONView):
         strict = is_strict(request)
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
-            version = get_version(agent, version_id)
+            version = get_version_or_live(agent, version_id)
             version.activate_locked(agent)
             if strict:
                 reject_warnings(agent, version)
@@ -122,7 +122,7 @@ class RestoreView(JSONView):
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, role, hint)
-            version = get_version(agent, version_id).restore_locked(agent)
+            version = get_version_or_live(agent, version_id).restore_locked(agent)
             if strict:
                 reject_warnings(agent, version)
             return json_text_response(full_version_json(version, agent))

@@ -88,7 +88,10 @@ def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
 
     answer = confirm(client, page)
 
-    assert messages(answer) == ["Published 1 draft.", "Porter: Somebody moved live or the draft meanwhile."]
+    assert messages(answer) == [
+        "Published 1 draft.",
+        "Porter: The live version or the draft changed since you confirmed.",
+    ]
     assert live() == {"porter": 1, "guide": 2}
 
 

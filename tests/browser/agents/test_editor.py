@@ -224,7 +224,7 @@ def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
     expect(page.locator("#notices")).to_contain_text("1 version ahead of live")
 
     page.get_by_role("link", name="Discard draft").click()
-    page.get_by_role("button", name="Discard the draft v2").click()
+    page.get_by_role("button", name="Discard draft v2").click()
 
     expect(instructions(page)).to_contain_text("Greet guests.")
     expect(page.locator("#editor-title")).not_to_contain_text("Draft")
