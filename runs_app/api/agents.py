@@ -57,7 +57,7 @@ class AgentView(JSONView):
 
 
 class GenerateView(JSONView):
-    """Run an agent and return the complete answer."""
+    """Run of an agent, with the complete answer as the response."""
 
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
@@ -73,7 +73,7 @@ class GenerateView(JSONView):
 
 
 class AnswerStreamView(JSONView):
-    """Run an agent and stream the answer. Closing the stream does not end the run."""
+    """Run of an agent, with a stream as the response. Closing the stream does not end the run."""
 
     content_negotiation_class = EventStreamNegotiation
 
@@ -98,7 +98,7 @@ class ObserveBody(BaseModel):
 
 
 class ObserveView(JSONView):
-    """Stream a run of an agent again from an offset, which counts from 0."""
+    """Stream of an existing run from an offset, which counts from 0."""
 
     content_negotiation_class = EventStreamNegotiation
 

@@ -80,7 +80,7 @@ class StreamView(JSONView):
 
 
 class CancelView(JSONView):
-    """Cancel a run. A finished run stays unchanged."""
+    """Cancellation of a run. A finished run stays unchanged."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
         json_object_body(request)
