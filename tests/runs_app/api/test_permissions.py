@@ -47,7 +47,7 @@ def test_a_viewer_key_cannot_run_agents(agent):
 
     answer = caller.post("/api/agents/concierge/generate", ASK)
 
-    assert (answer.status_code, "role editor" in answer.body["error"]) == (403, True)
+    assert (answer.status_code, "Editor role" in answer.body["error"]) == (403, True)
 
 
 def test_a_user_of_another_owner_finds_neither_agent_nor_run(agent):
