@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agents_app.registry import Entry, Kind, registry
 
+if TYPE_CHECKING:
+    from runs_app.memory.last_messages import LastMessages
 
-def last_messages() -> Any:
+
+def last_messages() -> LastMessages:
     from runs_app.memory.last_messages import LastMessages  # imports pydantic-ai, which is heavy
 
     return LastMessages()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
@@ -10,11 +10,12 @@ from uuid import UUID
 from cachetools import LRUCache
 from django.core.exceptions import ValidationError
 
+from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import MissingReference, find_missing_references, referenced_keys
 from agents_app.configuration.schema import to_wire_dict
-from agents_app.models import Agent
+from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models import AgentRun
 from runs_app.providers import table
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Target = AgentRun.Target
 MAX_BUILT_AGENTS = 256  # per process
 
-_built_agents: SizeLimitedCache[tuple[Any, ...], BuiltAgent] = SizeLimitedCache(LRUCache(MAX_BUILT_AGENTS))
+_built_agents: SizeLimitedCache[Hashable, BuiltAgent] = SizeLimitedCache(LRUCache(MAX_BUILT_AGENTS))
 
 POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
 
@@ -70,9 +71,16 @@ class ResolvedAgent:
         return cls(run.agent_key, name, description, run.owner_id, snapshot, source, run.target, *version)
 
     @classmethod
-    def _from_agent(cls, agent: Agent, target: Target, snapshot: Mapping[str, Any], *version: Any) -> ResolvedAgent:
+    def _from_agent(
+        cls,
+        agent: Agent,
+        target: Target,
+        snapshot: Mapping[str, Any],
+        version_id: UUID | None = None,
+        version_number: int | None = None,
+    ) -> ResolvedAgent:
         name, description = snapshot.get("name", agent.name), snapshot.get("description", "")
-        return cls(agent.pk, name, description, agent.owner_id, snapshot, "stored", target, *version)
+        return cls(agent.pk, name, description, agent.owner_id, snapshot, "stored", target, version_id, version_number)
 
     def build(self) -> BuiltAgent:
         """Return the agent of pydantic-ai. Raise AgentBuildError.
@@ -89,7 +97,7 @@ class ResolvedAgent:
         """Return the references that are not registered. The agent runs without them."""
         return find_missing_references(referenced_keys(self.configuration), self._stored_sub_agents())
 
-    def _build(self, sub_agents: Mapping[str, Any]) -> BuiltAgent:
+    def _build(self, sub_agents: Mapping[str, UUID]) -> BuiltAgent:
         from runs_app.building.agent import build  # imports pydantic-ai, which is heavy
 
         versions = AgentVersion.objects.in_bulk(sub_agents.values()) if sub_agents else {}
@@ -100,7 +108,7 @@ class ResolvedAgent:
         }
         return build(self.configuration, known_agents=descriptions)
 
-    def _stored_sub_agents(self) -> dict[str, Any]:
+    def _stored_sub_agents(self) -> dict[str, UUID]:
         """Return the ids of the live versions of the stored sub-agents that the agent may use, by key."""
         keys = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
         if not keys:
@@ -117,8 +125,8 @@ class AgentResolver:
         self,
         agent_id: str,
         *,
-        user: Any = ...,
-        version_id: Any = ...,
+        user: Caller | None = ...,
+        version_id: UUID | None = ...,
         version_number: int | None = ...,
         status: str = ...,
         raw: Literal[False] = False,
@@ -129,8 +137,8 @@ class AgentResolver:
         self,
         agent_id: str,
         *,
-        user: Any = ...,
-        version_id: Any = ...,
+        user: Caller | None = ...,
+        version_id: UUID | None = ...,
         version_number: int | None = ...,
         status: str = ...,
         raw: Literal[True],
@@ -140,8 +148,8 @@ class AgentResolver:
         self,
         agent_id: str,
         *,
-        user: Any = None,
-        version_id: Any = None,
+        user: Caller | None = None,
+        version_id: UUID | None = None,
         version_number: int | None = None,
         status: str = "published",
         raw: bool = False,
@@ -155,7 +163,7 @@ class AgentResolver:
         return dict(agent.configuration) if raw else agent
 
     def list(
-        self, user: Any = None, *, status: str = "published", start: int = 0, stop: int | None = None
+        self, user: Caller | None = None, *, status: str = "published", start: int = 0, stop: int | None = None
     ) -> list[ResolvedAgent]:
         """Return the agents that a user may see, by name. Agents in code are only added to a list from the start."""
         pointer, target = POINTERS[status]
@@ -164,7 +172,7 @@ class AgentResolver:
         stored = [ResolvedAgent.from_version(row, target, getattr(row, pointer)) for row in rows]
         return stored if start else [*stored, *self._in_code(agents)]
 
-    def _in_code(self, agents: Any) -> Iterator[ResolvedAgent]:
+    def _in_code(self, agents: AgentQuerySet) -> Iterator[ResolvedAgent]:
         """Return the agents in code whose ids no stored agent has."""
         entries = registry.entries(Kind.AGENT)
         taken = set(agents.filter(pk__in=[entry.key for entry in entries]).values_list("pk", flat=True))
@@ -178,7 +186,7 @@ class AgentResolver:
         return self._from_pointer(agents.get(pk=key), "published")
 
     def _resolve(
-        self, agent_id: str, user: Any, version_id: Any, version_number: int | None, status: str
+        self, agent_id: str, user: Caller | None, version_id: UUID | None, version_number: int | None, status: str
     ) -> ResolvedAgent:
         agent = self._visible(user).with_versions().filter(pk=agent_id, active_version__isnull=False).first()
         values = {"pk": version_id, "version_number": version_number}
@@ -201,7 +209,7 @@ class AgentResolver:
             raise AgentVersion.DoesNotExist(f"Agent '{agent.pk}' has no such version.")
         return ResolvedAgent.from_version(agent, Target.VERSION, version)
 
-    def _visible(self, user: Any) -> Any:
+    def _visible(self, user: Caller | None) -> AgentQuerySet:
         return Agent.objects.all() if user is None else Agent.objects.for_user(user)
 
     def _from_pointer(self, agent: Agent, status: str) -> ResolvedAgent:

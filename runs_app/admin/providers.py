@@ -63,16 +63,16 @@ class ModelProviderAdmin(admin.ModelAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_module_permission(request)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
 
     @admin.display(boolean=True, description="API key")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -55,8 +54,8 @@ class RunAdmin(ReadOnlyAdmin):
         return run.version_label
 
     @admin.display(description="Tokens")
-    def tokens(self, run: AgentRun) -> Any:
-        return run.usage.get("totalTokens", "–")
+    def tokens(self, run: AgentRun) -> str:
+        return str(run.usage.get("totalTokens", "–"))
 
     @admin.display(description="Input")
     def input_json(self, run: AgentRun) -> str:

@@ -29,8 +29,9 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 
 def get_readable_run(request: Request, run_id: str) -> AgentRun:
     """Return a run that the user may read. Raise NotFound for any other."""
-    uuid: Any = parse_uuid(run_id)  # None matches no run
-    run = AgentRun.objects.for_user(request.user).select_related("thread").filter(pk=uuid).first()
+    uuid = parse_uuid(run_id)
+    runs = AgentRun.objects.for_user(request.user).select_related("thread")
+    run = runs.filter(pk=uuid).first() if uuid else None
     if run is None:
         raise run_not_found(run_id)
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from access_app.caller import Caller
 from runs_app.models import AgentRun, RunEvent
 
 
@@ -32,7 +33,7 @@ def run_body(run: AgentRun) -> dict[str, Any]:
     }
 
 
-def run_detail_body(run: AgentRun, user: Any) -> dict[str, Any]:
+def run_detail_body(run: AgentRun, user: Caller) -> dict[str, Any]:
     """Return the complete body of a run. The configuration is None if the user may not see it."""
     return {
         **run_body(run),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from cachetools import LRUCache
 from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.settings import ModelSettings
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
@@ -40,7 +41,7 @@ TOOLSET_ID = "agent-tools"  # durable runs will find the results of tools by it
 class BuiltAgent:
     """An agent of pydantic-ai with the data that its caller needs."""
 
-    agent: Any  # pydantic_ai.Agent[Running, str]: instructions, model, tools and capabilities are inside
+    agent: Any  # pydantic_ai.Agent, whose overloads do not accept options that are built at run time
     options: dict[str, Any]  # its default options
     warnings: tuple[MissingReference, ...]
     is_demo: bool
@@ -86,11 +87,11 @@ class AgentBuilder:
         is_demo = get_provider(choice).dialect == DEMO_DIALECT
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
 
-    def model_settings(self, choice: Mapping[str, Any]) -> Any:
+    def model_settings(self, choice: Mapping[str, Any]) -> ModelSettings:
         parsed, invalid = parse_settings(choice)
         for name in invalid:
             self.warn("model", name, f"The model setting '{name}' is ignored: its name or value is invalid.")
-        return parsed
+        return cast(ModelSettings, parsed)
 
     def tools(self) -> Iterator[AgentTool]:
         """Yield the tools of the agent in the order of its configuration. Names are unique."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.utils import timezone
 
@@ -75,7 +74,7 @@ def model_spans(events: Iterable[RunEvent], end: datetime) -> list[Span]:
 
 def position_spans(spans: Sequence[Span], begin: datetime, end: datetime) -> None:
     """Set the position and width of each bar on the time line."""
-    total: Any = max(end - begin, timedelta(milliseconds=1))
+    total = max(end - begin, timedelta(milliseconds=1))
     for span in spans:
         start, stop = (min(max((at - begin) / total, 0), 1) * WIDTH for at in (span.begin, span.end))
         span.width = round(max(stop - start, MIN_WIDTH), 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.errors import ApiError, Unavailable, Unprocessable
@@ -24,6 +25,9 @@ from runs_app.models import AgentRun, Thread
 from runs_app.models.run import LEASE_DURATION
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 IDEMPOTENT_RUN_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # of the ids of runs with an idempotency key
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
@@ -44,7 +48,7 @@ class TooManyRuns(ApiError):
 def start_run(
     agent: ResolvedAgent,
     *,
-    user: Any,
+    user: Caller | None,
     messages: Any,
     options: Mapping[str, Any] | None = None,
     client_tools: list[dict[str, Any]] | None = None,
@@ -60,14 +64,17 @@ def start_run(
     """
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
+    requester = cast("User | None", user)  # anonymous users have no role
     run_input = build_input(messages, options or {}, client_tools or [])
     reject_taken_tool_names(agent, client_tools or [])
     if key:
-        return start_idempotently(agent, user, run_input, (thread, resource), key)
-    return create_run(agent, user, run_input, (thread, resource))
+        return start_idempotently(agent, requester, run_input, (thread, resource), key)
+    return create_run(agent, requester, run_input, (thread, resource))
 
 
-def start_idempotently(agent: ResolvedAgent, user: Any, run_input: RunInput, thread: ThreadName, key: str) -> AgentRun:
+def start_idempotently(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str
+) -> AgentRun:
     """Return the run of an idempotency key. The first call creates it."""
     run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
     # The live version may change between two attempts, so only a version that the caller named counts.
@@ -85,7 +92,9 @@ def start_idempotently(agent: ResolvedAgent, user: Any, run_input: RunInput, thr
     return run
 
 
-def create_run(agent: ResolvedAgent, user: Any, run_input: RunInput, thread: ThreadName, **columns: Any) -> AgentRun:
+def create_run(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, **columns: Any
+) -> AgentRun:
     """Create a run if the limits allow it. Raise TooManyRuns otherwise."""
     with transaction.atomic():
         lock_and_check_limits(agent, user)
@@ -118,7 +127,7 @@ def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[dict[str, A
         raise ConfigError([Issue(f"clientTools.{name}", TAKEN_TOOL_NAME_MESSAGE) for name in names])
 
 
-def lock_and_check_limits(agent: ResolvedAgent, user: Any) -> None:
+def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
     """Lock the row of the agent, then raise TooManyRuns if the user or the agent has too many unfinished runs."""
     # The lock serializes the counts and keeps the agent from being deleted.
     if agent.source == "stored":
@@ -134,7 +143,7 @@ def lock_and_check_limits(agent: ResolvedAgent, user: Any) -> None:
         )
 
 
-def get_or_create_thread(agent: ResolvedAgent, user: Any, key: str, resource: str) -> Thread | None:
+def get_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> Thread | None:
     """Return the thread of a user and an agent with this key, or None without a key or a user."""
     if not key or user is None:
         return None
@@ -150,14 +159,14 @@ def get_or_create_thread(agent: ResolvedAgent, user: Any, key: str, resource: st
     return thread
 
 
-def insert_run(agent: ResolvedAgent, user: Any, run_input: RunInput, **columns: Any) -> AgentRun:
+def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
     """Save a run and execute it in this process after the commit."""
     run = save_run(agent, user, run_input, **columns)
     transaction.on_commit(lambda: get_engine().submit(run.pk))
     return run
 
 
-def save_run(agent: ResolvedAgent, user: Any, run_input: RunInput, **columns: Any) -> AgentRun:
+def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
     """Save the row of a run that belongs to this process. Raise Unavailable while the process stops."""
     engine = get_engine()
     if engine.is_stopping:

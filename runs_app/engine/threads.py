@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.db import close_old_connections
 
@@ -34,7 +34,7 @@ async def run_blocking(
 
 
 async def _run_in(pool: ThreadPoolExecutor, call: Callable[[], Result]) -> Result:
-    context: Any = copy_context()
+    context = copy_context()
     return await asyncio.get_running_loop().run_in_executor(pool, context.run, _with_connections_returned, call)
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from pydantic_core import to_jsonable_python
 
@@ -39,7 +40,7 @@ def append_delta(last: Chunk, following: Chunk) -> bool:
     return True
 
 
-def encode_chunk(run_id: Any, data: Chunk) -> bytes:
+def encode_chunk(run_id: UUID | str, data: Chunk) -> bytes:
     """Return a chunk as JSON in ASCII. Some clients decode partial data and would cut a multi-byte character."""
     body = {"type": data["type"], "runId": str(run_id), "from": "AGENT", "payload": data["payload"]}
     return json.dumps(body, separators=(",", ":")).encode()

@@ -7,13 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
 
+from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
 from runs_app.engine import leases
 from runs_app.events.chunks import FINAL_TYPES, Chunk, build_chunk, encode_chunk
@@ -102,9 +102,9 @@ class StreamSlots:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.count_by_user: Counter[Any] = Counter()
+        self.count_by_user: Counter[int | None] = Counter()
 
-    def acquire(self, user_id: Any) -> None:
+    def acquire(self, user_id: int | None) -> None:
         """Raise TooManyStreams at the limit of the user, Unavailable at the limit of the process."""
         with self.lock:
             if self.count_by_user[user_id] >= settings.RUN_STREAMS_PER_USER:
@@ -113,7 +113,7 @@ class StreamSlots:
                 raise Unavailable("The server has too many open streams. Try again shortly.", STREAM_RETRY_AFTER)
             self.count_by_user[user_id] += 1
 
-    def release(self, user_id: Any) -> None:
+    def release(self, user_id: int | None) -> None:
         with self.lock:
             self.count_by_user[user_id] -= 1
             self.count_by_user += Counter()  # removes users without streams
@@ -125,7 +125,7 @@ slots = StreamSlots()
 class StreamSlot:
     """One stream of a user in this process. Raises the errors of `StreamSlots.acquire`."""
 
-    def __init__(self, user: Any) -> None:
+    def __init__(self, user: Caller) -> None:
         self.user_id = user.pk
         slots.acquire(self.user_id)
         self.is_released = False

@@ -6,13 +6,14 @@ Only the process that executes a run appends its events. All other processes rea
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from access_app.caller import Caller
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
@@ -23,7 +24,7 @@ LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for t
 
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
-    def for_user(self, user: Any) -> Self:
+    def for_user(self, user: Caller) -> Self:
         """Filter to the runs that a user may read: their own, and those of owners for which they may publish."""
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
@@ -127,7 +128,7 @@ class AgentRun(models.Model):
         """The version that ran: `v7` or `unsaved text`."""
         return f"v{self.version_number}" if self.version_number else self.get_target_display().lower()
 
-    def configuration_visible_to(self, user: Any) -> bool:
+    def configuration_visible_to(self, user: Caller) -> bool:
         """Return whether a user may see the configuration. Former members may still read their own runs."""
         return self.target == self.Target.CODE or has_role(user, Role.VIEWER, self.owner_id)
 

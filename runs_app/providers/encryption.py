@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
 
 def encrypt(text: str) -> str:
-    return str(_cipher().encrypt(text.encode()).decode())
+    return _cipher().encrypt(text.encode()).decode()
 
 
 def decrypt(token: str) -> str | None:
@@ -18,12 +21,12 @@ def decrypt(token: str) -> str | None:
     from cryptography.fernet import InvalidToken
 
     try:
-        return str(_cipher().decrypt(token.encode()).decode())
+        return _cipher().decrypt(token.encode()).decode()
     except InvalidToken:
         return None
 
 
-def _cipher() -> Any:
+def _cipher() -> Fernet:
     from cryptography.fernet import Fernet  # heavy; most processes never need it
 
     # The setting may be the secret that signs sessions, so a separate key is derived from it.

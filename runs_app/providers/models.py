@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
 from django.conf import settings
@@ -22,6 +22,12 @@ from runs_app.providers.address_policy import validate_url
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 from runs_app.providers.transport import CheckedTransport
 from runs_app.requests.options import model_settings, parse_default_options
+
+if TYPE_CHECKING:
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+    from pydantic_ai.providers.google import GoogleProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 Dialect = ModelProvider.Dialect
 
@@ -148,14 +154,14 @@ DIALECTS_WITH_FINISH_REASON = {Dialect.OPENAI, Dialect.ANTHROPIC, Dialect.GOOGLE
 
 
 @lru_cache(maxsize=64)
-def openai_client(base_url: str, secret: str) -> Any:
+def openai_client(base_url: str, secret: str) -> OpenAIProvider:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return OpenAIProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
-def compatible_client(key: str, base_url: str, secret: str) -> Any:
+def compatible_client(key: str, base_url: str, secret: str) -> OpenAICompatibleProvider:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -169,14 +175,14 @@ def compatible_client(key: str, base_url: str, secret: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def anthropic_client(base_url: str, secret: str) -> Any:
+def anthropic_client(base_url: str, secret: str) -> AnthropicProvider:
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     return AnthropicProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())
 
 
 @lru_cache(maxsize=64)
-def google_client(base_url: str, secret: str) -> Any:
+def google_client(base_url: str, secret: str) -> GoogleProvider:
     from pydantic_ai.providers.google import GoogleProvider
 
     return GoogleProvider(base_url=base_url, api_key=secret or PLACEHOLDER_KEY, http_client=http_client())

@@ -50,7 +50,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     """HTTP transport with one connection pool per event loop. A connection only works in its own loop."""
 
     def __init__(self) -> None:
-        self._pools: WeakKeyDictionary[Any, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         loop = asyncio.get_running_loop()

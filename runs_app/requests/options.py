@@ -6,7 +6,7 @@ Options have their wire names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field
@@ -14,6 +14,9 @@ from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
+
+if TYPE_CHECKING:
+    from pydantic_ai.usage import UsageLimits
 
 Options = dict[str, Any]
 
@@ -133,7 +136,7 @@ def max_steps(options: Options) -> int:
     return min(int(options.get("maxSteps") or settings.RUN_MAX_STEPS), settings.RUN_MAX_STEPS)
 
 
-def usage_limits(options: Options) -> Any:
+def usage_limits(options: Options) -> UsageLimits:
     """Return the limits of a run, which never exceed those of the settings."""
     from pydantic_ai.usage import UsageLimits  # heavy
 

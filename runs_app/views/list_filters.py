@@ -13,9 +13,11 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
+from access_app.caller import Caller
 from agentcms.web.list_state import Chip, ListState, parse_number
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
+from runs_app.models.run import AgentRunQuerySet
 
 PER_PAGE = 50
 SNIPPET_LENGTH = 160  # characters of the message
@@ -27,7 +29,7 @@ MAX_OFFERED = 20
 class RunRow:
     """A row of the list."""
 
-    run: Any
+    run: AgentRun
 
     @property
     def duration_text(self) -> str:
@@ -45,7 +47,7 @@ class RunRow:
 class RunListState(ListState):
     """The filters and the page in the query of a URL. Invalid values are ignored."""
 
-    def __init__(self, runs: Any, user: Any, params: QueryDict) -> None:
+    def __init__(self, runs: AgentRunQuerySet, user: Caller, params: QueryDict) -> None:
         self.runs, self.user, self.params = runs, user, params
         self.agent = params.get("agent", "").replace("\0", "")
         state = str(params.get("status"))
@@ -58,7 +60,7 @@ class RunListState(ListState):
         return bool(self.agent or self.state or self.version or self.mine)
 
     @cached_property
-    def matches(self) -> Any:
+    def matches(self) -> AgentRunQuerySet:
         """The matching runs. Child runs are listed on the pages of their parents."""
         filters: dict[str, Any] = {"parent": None}
         if self.agent:
@@ -68,11 +70,11 @@ class RunListState(ListState):
         if self.version:
             filters["version_number"] = self.version
         if self.mine:
-            filters["requested_by"] = self.user
+            filters["requested_by"] = self.user.pk
         return self.runs.filter(**filters)
 
     @cached_property
-    def page(self) -> Page[Any]:
+    def page(self) -> Page[AgentRun]:
         return Paginator(self.matches, PER_PAGE).get_page(self.params.get("page"))
 
     @cached_property

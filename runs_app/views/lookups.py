@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
+from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 from runs_app.models import AgentRun
+from runs_app.models.run import AgentRunQuerySet
 
 
-def readable_runs(request: HttpRequest) -> Any:
+def readable_runs(request: HttpRequest) -> AgentRunQuerySet:
     """Return the runs that the user may read."""
     return AgentRun.objects.for_user(request.user)
 
@@ -22,6 +23,6 @@ def get_run(request: HttpRequest, run_id: UUID) -> AgentRun:
     return get_object_or_404(readable_runs(request).select_related("agent", "parent", "thread"), pk=run_id)
 
 
-def find_agent(request: HttpRequest, run: AgentRun) -> Any:
+def find_agent(request: HttpRequest, run: AgentRun) -> Agent | None:
     """Return the agent of a run, or None if the user may not see it."""
     return visible_agents(request).with_versions().filter(pk=run.agent_id).first()

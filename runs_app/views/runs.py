@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +13,13 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from agents_app.configuration.display import config_sections
+from agents_app.models import Agent
 from runs_app.display.answer import RunView, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
 from runs_app.views.list_filters import RunListState
 from runs_app.views.lookups import find_agent, get_run, readable_runs
+from versions_app.models import AgentVersion
 
 MAX_THREAD_RUNS = 20
 
@@ -64,14 +67,14 @@ def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return render(request, "runs/_answer.html", {"answer": run_view})
 
 
-def find_version(agent: Any, run: AgentRun) -> Any:
+def find_version(agent: Agent | None, run: AgentRun) -> AgentVersion | None:
     """Return the version of a run, or None if it was deleted."""
     if agent is None or run.version_id is None:
         return None
-    return agent.versions.filter(pk=run.version_id).first()
+    return AgentVersion.objects.filter(agent=agent, pk=run.version_id).first()
 
 
-def replaced_model(version: Any, run_view: RunView) -> str:
+def replaced_model(version: AgentVersion | None, run_view: RunView) -> str:
     """Return the model of the version if the demo model replaced it, or a blank text."""
     model = version.snapshot["model"] if version else {}
     if not run_view.uses_demo_model or not model or model == run_view.run.configuration.get("model"):
@@ -85,9 +88,9 @@ def format_options(run: AgentRun) -> str:
     return json.dumps(options, ensure_ascii=False, indent=2) if options else ""
 
 
-def thread_runs(request: HttpRequest, run: AgentRun) -> Any:
+def thread_runs(request: HttpRequest, run: AgentRun) -> Sequence[AgentRun]:
     """Return the runs of the same conversation, oldest first."""
     if run.thread_id is None:
         return []
     runs = readable_runs(request).filter(thread=run.thread_id, parent=None).order_by("created_at")
-    return runs.defer("configuration", "output")[:MAX_THREAD_RUNS]
+    return list(runs.defer("configuration", "output")[:MAX_THREAD_RUNS])

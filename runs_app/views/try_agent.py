@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -35,6 +35,7 @@ from runs_app.views.try_columns import (
     load_answers,
     parse_version_choice,
 )
+from versions_app.models.version import get_head_version, get_live_version
 
 RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."
 
@@ -146,8 +147,7 @@ def next_choice(agent: Agent, params: TryPageParams) -> str:
 
 def pointer_numbers(agent: Agent) -> tuple[int, int]:
     """Return the numbers of the live and the head version."""
-    live, head = cast(Any, (agent.active_version, agent.head_version))
-    return live.version_number, head.version_number
+    return get_live_version(agent).version_number, get_head_version(agent).version_number
 
 
 def initial_message(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> str:

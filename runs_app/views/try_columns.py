@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agentcms.web.list_state import parse_number
 from agents_app.configuration import schema
@@ -19,6 +20,7 @@ from agents_app.registry import Kind
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
+from runs_app.models.run import AgentRunQuerySet
 from runs_app.providers.table import get_table
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
 from versions_app.models import AgentVersion
@@ -118,14 +120,14 @@ class TryColumn:
         return last.thread.key if self.has_memory and last and last.thread else ""
 
 
-def build_columns(agent: Agent, user: Any, params: TryPageParams) -> list[TryColumn]:
+def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[TryColumn]:
     """Return the columns of the page with their conversations."""
     columns = [build_column(agent, user, choice, params) for choice in params.choices]
     load_answers(columns, agent, user, params)
     return columns
 
 
-def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Any, params: TryPageParams) -> None:
+def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Caller, params: TryPageParams) -> None:
     """Load the conversations of columns. Runs that the user may not read are removed from `params`."""
     conversations = load_conversations(agent, user, params.runs)
     for column, run_id in zip(columns, params.runs, strict=True):
@@ -133,7 +135,7 @@ def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Any, params: 
     params.runs = [str(column.run.pk) if column.run else "" for column in columns]
 
 
-def build_column(agent: Agent, user: Any, choice: str, params: TryPageParams) -> TryColumn:
+def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> TryColumn:
     try:
         resolved = resolve_choice(agent, user, choice, params)
     except AgentVersion.DoesNotExist:
@@ -157,7 +159,7 @@ def with_demo_model(resolved: ResolvedAgent) -> ResolvedAgent | None:
     return replace(resolved, configuration={**resolved.configuration, "model": DEMO_MODEL}, target=target)
 
 
-def resolve_choice(agent: Agent, user: Any, choice: str, params: TryPageParams) -> ResolvedAgent:
+def resolve_choice(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> ResolvedAgent:
     """Return the agent of a column. Raise ConfigError for invalid unsaved text."""
     if choice == "unsaved":
         return ResolvedAgent.unsaved(agent, unsaved_configuration(agent, user, params))
@@ -166,7 +168,7 @@ def resolve_choice(agent: Agent, user: Any, choice: str, params: TryPageParams) 
     return stored_agents.get(agent.pk, user=user, version_number=parse_version_choice(choice))
 
 
-def unsaved_configuration(agent: Agent, user: Any, params: TryPageParams) -> dict[str, Any]:
+def unsaved_configuration(agent: Agent, user: Caller, params: TryPageParams) -> dict[str, Any]:
     """Return the configuration that saving the unsaved text would create."""
     if not params.unsaved:
         raise config_error(NO_UNSAVED_TEXT_MESSAGE)
@@ -177,7 +179,7 @@ def unsaved_configuration(agent: Agent, user: Any, params: TryPageParams) -> dic
     if not form.is_valid():
         errors = "; ".join(f"{field.label}: {field.errors[0]}" for field in form.fields_with_errors)
         raise config_error(f"The unsaved text cannot run. {errors or 'Open the editor to see why.'}")
-    head: Any = stored_agents.get(agent.pk, user=user, status="draft")
+    head = stored_agents.get(agent.pk, user=user, status="draft")
     return {**head.configuration, **schema.to_wire_dict(form.changed_fields())}
 
 
@@ -193,7 +195,7 @@ def config_error(message: str) -> schema.ConfigError:
     return schema.ConfigError([schema.Issue("", message)])
 
 
-def load_conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[str, list[RunView]]:
+def load_conversations(agent: Agent, user: Caller, run_ids: Iterable[str]) -> dict[str, list[RunView]]:
     """Return the last turns of the conversations that end with these runs, by run id."""
     valid_ids = [run_id for run_id in run_ids if parse_uuid(run_id)]
     readable = AgentRun.objects.for_user(user).filter(agent=agent, parent=None).select_related("thread")
@@ -203,7 +205,7 @@ def load_conversations(agent: Agent, user: Any, run_ids: Iterable[str]) -> dict[
     return {run_id: [views[run.pk] for run in runs] for run_id, runs in turns.items()}
 
 
-def load_turns(readable: Any, run: AgentRun) -> list[AgentRun]:
+def load_turns(readable: AgentRunQuerySet, run: AgentRun) -> list[AgentRun]:
     """Return the runs of a conversation up to `run`, oldest first."""
     if run.thread_id is None:
         return [*readable.filter(pk=run.pk)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand
 
 from agents_app.models import Agent
@@ -37,5 +38,5 @@ class Command(BaseCommand):
         self.stderr.write(f"Created {len(runs)} runs of {DEMO_AGENT}.")
 
 
-def start_demo_run(user: Any, status: str, text: str) -> AgentRun:
+def start_demo_run(user: User | None, status: str, text: str) -> AgentRun:
     return start_run(stored_agents.get(DEMO_AGENT, user=user, status=status), user=user, messages=text)
