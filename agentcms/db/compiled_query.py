@@ -95,7 +95,7 @@ class CompiledQuery(Generic[P, R]):
         self._check_use(template, variants)
         read_row = _row_reader(queryset, compiler)
         expressions = [expression for expression, _, _ in compiler.select]
-        converters = [(index, *found) for index, found in compiler.get_converters(expressions).items()]
+        converters = [(index, *functions) for index, functions in compiler.get_converters(expressions).items()]
         return _Statement(sql, template, converters, read_row)
 
     def _check_use(self, template: list[Any], variants: dict[str, Hashable]) -> None:
@@ -172,8 +172,8 @@ def _connection() -> Any:
 
 def _insert_window(sql: str, template: list[Any], name: str) -> str:
     """Turn the numbers of the placeholder slice into parameters."""
-    before, found, after = sql.partition(WINDOW_SQL)
-    if not found:
+    before, separator, after = sql.partition(WINDOW_SQL)
+    if not separator:
         return sql
     position = before.count("%s")
     limit = _Slot(name, lambda window: window.stop - window.start)

@@ -70,7 +70,7 @@ def examples(user):
 
 
 def executed(act):
-    """What an act returns, and the statements and parameters that it sends."""
+    """Return the result of an act, and the statements and parameters that it sends."""
     statements = []
 
     def note(execute, sql, parameters, many, context):

@@ -17,7 +17,7 @@ from psycopg.pq import Format, TransactionStatus
 MAX_REUSED_ROWS = 20
 TIMESTAMP_OID = psycopg.adapters.types["timestamptz"].oid
 
-Row = tuple[Any, ...]
+ResultRow = tuple[Any, ...]
 Statement = tuple[str, list[Any]]
 
 
@@ -51,7 +51,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
 
-    def run_statement(self, sql: str, parameters: list[Any]) -> list[Row]:
+    def run_statement(self, sql: str, parameters: list[Any]) -> list[ResultRow]:
         """Execute a statement and return its rows. The connection reuses the cursor for the same SQL.
 
         A new cursor prepares its loaders and dumpers again, which takes longer than a small statement.
@@ -64,7 +64,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with self.wrap_database_errors, self._pipeline_with_begin():
             return self._fetch(self._execute(sql, parameters), sql)
 
-    def run_statements(self, statements: list[Statement]) -> list[list[Row]]:
+    def run_statements(self, statements: list[Statement]) -> list[list[ResultRow]]:
         """Send statements together inside a transaction. Return the rows of each.
 
         Waiting once saves two thirds of the CPU that small statements take on the server.
@@ -86,8 +86,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor = self._reusable_cursors().pop(sql, None) or self.connection.cursor()
         return cursor.execute(sql, parameters)
 
-    def _fetch(self, cursor: Any, sql: str) -> list[Row]:
-        rows: list[Row] = cursor.fetchall()
+    def _fetch(self, cursor: Any, sql: str) -> list[ResultRow]:
+        rows: list[ResultRow] = cursor.fetchall()
         if len(rows) <= MAX_REUSED_ROWS:
             self._reusable_cursors()[sql] = cursor
         return rows
