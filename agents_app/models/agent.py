@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 from django.db import models, transaction
+from django.db.models.signals import pre_save
 from django.utils import timezone
 
 from agentcms.db import write_batch
@@ -211,7 +212,8 @@ class Agent(models.Model):
         for name, value in fields.items():
             setattr(self, name, value)
         with write_batch.send_save_signals(self, fields):
-            write = AgentWrite(self, fields)
+            # A receiver of `pre_save` may have changed other fields, which the version records.
+            write = AgentWrite(self, schema.FIELDS if pre_save.has_listeners(type(self)) else fields)
             agent_saving.send(type(self), write=write)
             write.send()
 

@@ -191,3 +191,15 @@ def test_a_change_by_pre_save_is_in_the_version(agent, listen, saves):
 
     assert [row[1] for row in saves] == ["PORTER", "BUTLER"]
     assert [version.snapshot["name"] for version in agent.versions.all()] == ["BUTLER", "PORTER", "Concierge"]
+
+
+def test_a_change_that_pre_save_makes_in_another_field_is_written(agent, listen):
+    def describe(instance, **kwargs):
+        instance.description = f"Named {instance.name}"
+
+    listen(describe, signal=pre_save)
+
+    agent.edit({"name": "Porter"})
+
+    row = Agent.objects.get()
+    assert (row.description, row.active_version.snapshot["description"]) == ("Named Porter", "Named Porter")

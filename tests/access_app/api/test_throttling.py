@@ -4,7 +4,7 @@ import time
 
 import pytest
 from django.core.cache import cache
-from redis.exceptions import ConnectionError
+from redis.exceptions import RedisError
 
 from access_app.throttling.api import calls
 from agentcms.rate import Rate
@@ -57,7 +57,7 @@ def test_requests_pass_without_the_cache(api, settings, monkeypatch):
     settings.API_THROTTLE = Rate(1000, LONG)
 
     def away(*args, **kwargs):
-        raise ConnectionError
+        raise RedisError
 
     monkeypatch.setattr(cache, "add", away)
     monkeypatch.setattr(cache, "incr", away)
