@@ -16,7 +16,7 @@ from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from runs_app.forms import MAX_SAVED_INPUTS, SavedInputForm
 from runs_app.models import SavedInput
-from runs_app.views.try_agent import render_as_typed
+from runs_app.views.playground_page import render_as_typed
 
 
 @require_POST

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from access_app.permissions import require_granted_role
@@ -21,12 +19,19 @@ from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
-from agents_app.views.access import get_agent, has_role_for, role_requirement
-from agents_app.views.status import agent_status, find_drafts, find_warnings
+from agents_app.views.access import get_agent
 from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
+from runs_app.views.playground_page import (
+    continues_conversation,
+    default_choices,
+    page_url,
+    pointer_numbers,
+    render_as_typed,
+    render_playground,
+)
 from runs_app.views.try_columns import (
     MAX_COLUMNS,
     TryColumn,
@@ -35,7 +40,6 @@ from runs_app.views.try_columns import (
     load_answers,
     parse_version_choice,
 )
-from versions_app.models.version import get_head_version, get_live_version
 
 RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."
 
@@ -66,13 +70,6 @@ def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
     elif action == "fresh":
         params.runs = ["" for _ in params.runs]
     return render_as_typed(request, agent, params)
-
-
-def render_as_typed(request: HttpRequest, agent: Agent, params: TryPageParams | None = None) -> HttpResponse:
-    """Render the page with the submitted values."""
-    params = params or TryPageParams.from_query(request.POST, default_choices(agent))
-    form = MessageForm(initial={"message": request.POST.get("message", "")})
-    return render_playground(request, agent, params, build_columns(agent, request.user, params), form)
 
 
 @require_POST
@@ -129,11 +126,6 @@ def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun
     return None
 
 
-def default_choices(agent: Agent) -> Sequence[str]:
-    """Return the columns of a page without query parameters."""
-    return ("live", "draft") if agent.has_draft else ("live",)
-
-
 def next_choice(agent: Agent, params: TryPageParams) -> str:
     """Return the choice of an added column: the draft, or the newest version that no column has."""
     if agent.has_draft and "draft" not in params.choices:
@@ -145,11 +137,6 @@ def next_choice(agent: Agent, params: TryPageParams) -> str:
     return next((f"v{number}" for number in newest if number not in used), "live")
 
 
-def pointer_numbers(agent: Agent) -> tuple[int, int]:
-    """Return the numbers of the live and the head version."""
-    return get_live_version(agent).version_number, get_head_version(agent).version_number
-
-
 def initial_message(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> str:
     """Return the initial text of the field: a saved input, or the last message without a conversation."""
     if input_id := parse_number(request.GET.get("input", "")):
@@ -158,68 +145,3 @@ def initial_message(request: HttpRequest, agent: Agent, columns: Sequence[TryCol
     if continues_conversation(columns):
         return ""
     return next((column.answers[-1].question for column in columns if column.answers), "")
-
-
-def continues_conversation(columns: Sequence[TryColumn]) -> bool:
-    """Return True if the next message continues a conversation."""
-    return any(column.has_memory and column.answers for column in columns)
-
-
-def page_url(agent: Agent, params: TryPageParams) -> str:
-    return f"{reverse('runs:try_it', args=[agent.pk])}?{params.query}"
-
-
-def choice_options(agent: Agent) -> list[tuple[str, str]]:
-    """Return the options of the select of a column: values and labels."""
-    live, head = pointer_numbers(agent)
-    pointers = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
-    versions = agent.versions.order_by("-version_number").values_list("version_number", "name")
-    return [
-        *pointers,
-        ("unsaved", "Unsaved text"),
-        *((f"v{number}", f"v{number}  {name}".strip()) for number, name in versions),
-    ]
-
-
-def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> list[str]:
-    """Return all reasons why no run can be started, or none if any column can."""
-    reasons: list[str] = []
-    if not has_role_for(request, agent, Role.EDITOR):
-        reasons.append(f"Running an agent {role_requirement(agent, Role.EDITOR)}")
-    if all(column.unavailable_reason for column in columns):
-        reasons += dict.fromkeys(column.unavailable_reason for column in columns)
-    return reasons
-
-
-def render_playground(
-    request: HttpRequest,
-    agent: Agent,
-    params: TryPageParams,
-    columns: Sequence[TryColumn],
-    form: MessageForm,
-    status: int = 200,
-) -> HttpResponse:
-    """Render the page, or for htmx the columns and the elements that depend on them."""
-    context = {"form": form, **column_context(request, agent, columns)}
-    if is_htmx(request):
-        response = render(request, "runs/_try_results.html", context, status=status)
-        response.headers["HX-Replace-Url"] = page_url(agent, params)
-    else:
-        warnings = find_warnings([agent])[agent.pk]
-        context["status"] = agent_status(agent, warnings, find_drafts([agent]).get(agent.pk))
-        response = render(request, "runs/try_it.html", context, status=status)
-    response.headers["Vary"] = "HX-Request, Cookie"
-    return response
-
-
-def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
-    return {
-        "nav": "agents",
-        "agent": agent,
-        "columns": columns,
-        "choices": choice_options(agent),
-        "reasons": disabled_reasons(request, agent, columns),
-        "continues_conversation": continues_conversation(columns),
-        "can_add": len(columns) < MAX_COLUMNS,
-        "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
-    }

@@ -1,0 +1,107 @@
+"""The rendering of the playground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from access_app.role import Role
+from agentcms.web.dialogs import is_htmx
+from agents_app.models import Agent
+from agents_app.views.access import has_role_for, role_requirement
+from agents_app.views.status import agent_status, find_drafts, find_warnings
+from runs_app.forms import MessageForm
+from runs_app.models import SavedInput
+from runs_app.views.try_columns import (
+    MAX_COLUMNS,
+    TryColumn,
+    TryPageParams,
+    build_columns,
+)
+from versions_app.models.version import get_head_version, get_live_version
+
+
+def render_as_typed(request: HttpRequest, agent: Agent, params: TryPageParams | None = None) -> HttpResponse:
+    """Render the page with the submitted values."""
+    params = params or TryPageParams.from_query(request.POST, default_choices(agent))
+    form = MessageForm(initial={"message": request.POST.get("message", "")})
+    return render_playground(request, agent, params, build_columns(agent, request.user, params), form)
+
+
+def render_playground(
+    request: HttpRequest,
+    agent: Agent,
+    params: TryPageParams,
+    columns: Sequence[TryColumn],
+    form: MessageForm,
+    status: int = 200,
+) -> HttpResponse:
+    """Render the page, or for htmx the columns and the elements that depend on them."""
+    context = {"form": form, **column_context(request, agent, columns)}
+    if is_htmx(request):
+        response = render(request, "runs/_try_results.html", context, status=status)
+        response.headers["HX-Replace-Url"] = page_url(agent, params)
+    else:
+        warnings = find_warnings([agent])[agent.pk]
+        context["status"] = agent_status(agent, warnings, find_drafts([agent]).get(agent.pk))
+        response = render(request, "runs/try_it.html", context, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
+    return {
+        "nav": "agents",
+        "agent": agent,
+        "columns": columns,
+        "choices": choice_options(agent),
+        "reasons": disabled_reasons(request, agent, columns),
+        "continues_conversation": continues_conversation(columns),
+        "can_add": len(columns) < MAX_COLUMNS,
+        "inputs": SavedInput.objects.filter(user=request.user.pk, agent=agent),
+    }
+
+
+def default_choices(agent: Agent) -> Sequence[str]:
+    """Return the columns of a page without query parameters."""
+    return ("live", "draft") if agent.has_draft else ("live",)
+
+
+def choice_options(agent: Agent) -> list[tuple[str, str]]:
+    """Return the options of the select of a column: values and labels."""
+    live, head = pointer_numbers(agent)
+    pointers = [("live", f"Live (v{live})"), *([("draft", f"Draft (v{head})")] if agent.has_draft else [])]
+    versions = agent.versions.order_by("-version_number").values_list("version_number", "name")
+    return [
+        *pointers,
+        ("unsaved", "Unsaved text"),
+        *((f"v{number}", f"v{number}  {name}".strip()) for number, name in versions),
+    ]
+
+
+def pointer_numbers(agent: Agent) -> tuple[int, int]:
+    """Return the numbers of the live and the head version."""
+    return get_live_version(agent).version_number, get_head_version(agent).version_number
+
+
+def continues_conversation(columns: Sequence[TryColumn]) -> bool:
+    """Return True if the next message continues a conversation."""
+    return any(column.has_memory and column.answers for column in columns)
+
+
+def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> list[str]:
+    """Return all reasons why no run can be started, or none if any column can."""
+    reasons: list[str] = []
+    if not has_role_for(request, agent, Role.EDITOR):
+        reasons.append(f"Running an agent {role_requirement(agent, Role.EDITOR)}")
+    if all(column.unavailable_reason for column in columns):
+        reasons += dict.fromkeys(column.unavailable_reason for column in columns)
+    return reasons
+
+
+def page_url(agent: Agent, params: TryPageParams) -> str:
+    return f"{reverse('runs:try_it', args=[agent.pk])}?{params.query}"
