@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from runs_app.views import actions, runs, saved_inputs, try_agent
+from runs_app.views import actions, playground, runs, saved_inputs
 
 app_name = "runs"
 
@@ -15,9 +15,9 @@ urlpatterns = [
     path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
     path(f"{RUN_PATH}/stop", actions.stop, name="stop"),
-    path(PLAYGROUND_PATH, try_agent.playground, name="try_it"),
-    path(f"{PLAYGROUND_PATH}/columns", try_agent.arrange, name="arrange"),
-    path(f"{PLAYGROUND_PATH}/run", try_agent.run, name="run"),
+    path(PLAYGROUND_PATH, playground.playground, name="try_it"),
+    path(f"{PLAYGROUND_PATH}/columns", playground.arrange, name="arrange"),
+    path(f"{PLAYGROUND_PATH}/run", playground.run, name="run"),
     path(f"{PLAYGROUND_PATH}/inputs", saved_inputs.save_input, name="save_input"),
     path(f"{PLAYGROUND_PATH}/inputs/<int:input_id>/forget", saved_inputs.delete_input, name="forget_input"),
 ]

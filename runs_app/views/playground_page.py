@@ -16,12 +16,7 @@ from agents_app.views.access import has_role_for, role_requirement
 from agents_app.views.status import agent_status, find_drafts, find_warnings
 from runs_app.forms import MessageForm
 from runs_app.models import SavedInput
-from runs_app.views.try_columns import (
-    MAX_COLUMNS,
-    TryColumn,
-    TryPageParams,
-    build_columns,
-)
+from runs_app.views.playground_columns import MAX_COLUMNS, TryColumn, TryPageParams, build_columns
 from versions_app.models.version import get_head_version, get_live_version
 
 
@@ -48,7 +43,7 @@ def render_playground(
     else:
         warnings = find_warnings([agent])[agent.pk]
         context["status"] = agent_status(agent, warnings, find_drafts([agent]).get(agent.pk))
-        response = render(request, "runs/try_it.html", context, status=status)
+        response = render(request, "runs/playground.html", context, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
 

@@ -24,6 +24,14 @@ from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
+from runs_app.views.playground_columns import (
+    MAX_COLUMNS,
+    TryColumn,
+    TryPageParams,
+    build_columns,
+    load_answers,
+    parse_version_choice,
+)
 from runs_app.views.playground_page import (
     continues_conversation,
     default_choices,
@@ -31,14 +39,6 @@ from runs_app.views.playground_page import (
     pointer_numbers,
     render_as_typed,
     render_playground,
-)
-from runs_app.views.try_columns import (
-    MAX_COLUMNS,
-    TryColumn,
-    TryPageParams,
-    build_columns,
-    load_answers,
-    parse_version_choice,
 )
 
 RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."
