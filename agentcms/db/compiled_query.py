@@ -127,8 +127,8 @@ class BoundQuery(Generic[R]):
 def run_together(*queries: BoundQuery[Any]) -> list[list[Any]]:
     """Send queries together inside a transaction. Return the rows of each.
 
-    Each query sees what was committed when its turn came: one that follows a wait for a lock sees the changes of
-    the transaction that held the lock.
+    Each query sees what was committed when its turn came. After a wait for a lock, the next query sees the changes
+    of the transaction that held the lock.
     """
     results = _connection().run_statements([(query.sql, query.parameters) for query in queries])
     return [query.read(rows) for query, rows in zip(queries, results, strict=True)]

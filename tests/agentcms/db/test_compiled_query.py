@@ -180,7 +180,7 @@ def test_a_query_that_cannot_be_compiled_raises(build):
         compiled_query(build)(name="x")
 
 
-def test_the_statement_is_visible_to_whoever_captures_queries():
+def test_captured_queries_include_compiled_ones():
     with CaptureQueriesContext(connection) as captured:
         memberships_of(user_id=1, role="viewer")
 
