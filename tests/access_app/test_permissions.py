@@ -31,7 +31,7 @@ def with_key(user, role="", **fields):
     return user
 
 
-def seen(user, role=Role.VIEWER):
+def visible_owners(user, role=Role.VIEWER):
     return sorted(Agent.objects.for_user(user, role).values_list("owner_id", flat=True))
 
 
@@ -51,7 +51,9 @@ def test_each_role_includes_the_lower_roles_only(granted):
 def test_a_user_sees_agents_of_owners_that_granted_the_role(agents, granted):
     user = member(granted, "bar")
 
-    assert [seen(user, role) for role in ROLES] == [["bar"] if granted.covers(role) else [] for role in ROLES]
+    assert [visible_owners(user, role) for role in ROLES] == [
+        ["bar"] if granted.covers(role) else [] for role in ROLES
+    ]
 
 
 def test_a_membership_applies_to_its_owner_only(agents):
@@ -67,34 +69,34 @@ def test_a_membership_applies_to_its_owner_only(agents):
 
 
 def test_the_shared_space_is_an_owner_like_any_other(agents):
-    assert seen(member(Role.VIEWER, "")) == [""]
-    assert seen(member(Role.VIEWER, "bar")) == ["bar"]
+    assert visible_owners(member(Role.VIEWER, "")) == [""]
+    assert visible_owners(member(Role.VIEWER, "bar")) == ["bar"]
 
 
 def test_each_membership_applies_to_its_own_owner(agents):
     user = member(Role.EDITOR, "bar")
     MembershipFactory(user=user, owner_id="", role=Role.VIEWER)
 
-    assert seen(user) == ["", "bar"]
-    assert seen(user, Role.EDITOR) == ["bar"]
+    assert visible_owners(user) == ["", "bar"]
+    assert visible_owners(user, Role.EDITOR) == ["bar"]
 
 
 def test_a_user_without_a_membership_sees_nothing(agents):
-    assert seen(UserFactory()) == []
+    assert visible_owners(UserFactory()) == []
     assert role_for(UserFactory(), "") is None
 
 
 def test_an_anonymous_user_sees_nothing(agents):
     nobody = AnonymousUser()
 
-    assert seen(nobody) == []
+    assert visible_owners(nobody) == []
     assert not any(has_role(nobody, role, "") for role in ROLES)
 
 
 def test_an_inactive_user_has_no_role(agents):
     user = member(Role.MANAGER, "bar", is_active=False)
 
-    assert seen(user) == []
+    assert visible_owners(user) == []
     assert role_for(user, "bar") is None
 
 
@@ -103,7 +105,7 @@ def test_a_deleted_membership_grants_nothing(agents):
 
     user.memberships.all().delete()
 
-    assert seen(user) == []
+    assert visible_owners(user) == []
 
 
 def test_the_error_names_the_required_role_and_the_owner():
@@ -129,18 +131,18 @@ def test_the_annotated_role_of_a_row_equals_the_role_of_the_user(agents):
 def test_a_superuser_has_every_role(agents):
     root = UserFactory(is_superuser=True)
 
-    assert seen(root, Role.MANAGER) == ["", "bar", "kitchen"]
+    assert visible_owners(root, Role.MANAGER) == ["", "bar", "kitchen"]
     assert role_for(root, "an owner nobody knows") is Role.MANAGER
 
 
 def test_staff_status_grants_no_role(agents):
-    assert seen(UserFactory(is_staff=True)) == []
+    assert visible_owners(UserFactory(is_staff=True)) == []
 
 
 def test_an_inactive_superuser_has_no_role(agents):
     root = UserFactory(is_superuser=True, is_active=False)
 
-    assert seen(root) == []
+    assert visible_owners(root) == []
     assert not has_role_everywhere(root, Role.VIEWER)
     assert role_for(root, "bar") is None
 
@@ -151,7 +153,7 @@ def test_the_role_of_a_key_limits_a_superuser(agents, cut):
     MembershipFactory(user=root, owner_id="bar", role=Role.MANAGER)
 
     assert [role for role in ROLES if has_role(root, role, "bar")] == ROLES[: ROLES.index(cut) + 1]
-    assert [len(seen(root, role)) for role in ROLES] == [3 if cut.covers(role) else 0 for role in ROLES]
+    assert [len(visible_owners(root, role)) for role in ROLES] == [3 if cut.covers(role) else 0 for role in ROLES]
 
 
 # --- Keys
@@ -165,7 +167,7 @@ def test_a_key_has_the_lower_of_its_own_and_its_users_role(agents, granted, cut)
     lower = min(granted, cut, key=lambda role: role.rank)
 
     assert role_for(user, "bar") is lower
-    assert [seen(user, role) for role in ROLES] == [["bar"] if lower.covers(role) else [] for role in ROLES]
+    assert [visible_owners(user, role) for role in ROLES] == [["bar"] if lower.covers(role) else [] for role in ROLES]
 
 
 def test_a_key_without_a_role_acts_as_its_user(agents):
@@ -177,7 +179,7 @@ def test_a_key_without_a_role_acts_as_its_user(agents):
 def test_a_key_grants_no_owner_that_its_user_lacks(agents):
     user = with_key(member(Role.VIEWER, "bar"), Role.MANAGER)
 
-    assert seen(user) == ["bar"]
+    assert visible_owners(user) == ["bar"]
     assert role_for(user, "kitchen") is None
 
 

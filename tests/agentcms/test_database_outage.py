@@ -16,26 +16,26 @@ from tests.runs_app.factories import RunFactory
 pytestmark = pytest.mark.django_db
 
 
-def addresses(patterns, before="") -> Iterator[str]:
+def iter_routes(patterns, before="") -> Iterator[str]:
     """Yield every route of the resolver."""
     for pattern in patterns:
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
-            yield from addresses(pattern.url_patterns, route)
+            yield from iter_routes(pattern.url_patterns, route)
         else:
             yield route
 
 
-ROUTES = sorted({*addresses(get_resolver().url_patterns)})
+ROUTES = sorted({*iter_routes(get_resolver().url_patterns)})
 
 
-def filled(route, run):
+def fill_parameters(route, run):
     """Return the route with parameters of existing objects."""
     route = re.sub(r"<uuid:\w+>", str(run.pk), route)
     return "/" + re.sub(r"<[^>]+>", "1", route)
 
 
-class GoesAway:
+class FailingDatabase:
     """An execute wrapper that fails after a number of queries."""
 
     def __init__(self, questions):
@@ -68,7 +68,7 @@ def callers():
 def request_with_limit(client, method, address, questions):
     """Return the response to a request whose changes are rolled back."""
     with transaction.atomic():
-        with connection.execute_wrapper(GoesAway(questions)):
+        with connection.execute_wrapper(FailingDatabase(questions)):
             answer = getattr(client, method)(address)
         transaction.set_rollback(True)
     return answer
@@ -80,7 +80,7 @@ def test_every_url_answers_503_when_the_database_fails(callers, method, question
     run = RunFactory(agent=AgentFactory(id="1"))
     failures = {}
     for route in ROUTES:
-        address = filled(route, run)
+        address = fill_parameters(route, run)
         failures[address] = request_with_limit(callers(route), method, address, questions)
 
     broken = {address: answer for address, answer in failures.items() if answer.status_code >= 500}

@@ -107,7 +107,7 @@ def test_a_message_with_a_line_break_is_logged_as_one_line():
     assert "\n" not in logged("Two\nlines")
 
 
-TOLD = "You are Sesame, who opens for nobody."
+PROMPT = "You are Sesame, who opens for nobody."
 
 
 @pytest.mark.django_db
@@ -117,7 +117,7 @@ def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, log_l
     caplog.set_level("DEBUG")
     caller = Caller(api_key(member("publisher")))
     caller.client.raise_request_exception = False
-    body = {"id": "a", "name": "A", "instructions": TOLD, "model": {"provider": "demo", "name": "echo"}}
+    body = {"id": "a", "name": "A", "instructions": PROMPT, "model": {"provider": "demo", "name": "echo"}}
 
     statuses = [
         caller.post(AGENTS, body).status_code,
@@ -125,9 +125,9 @@ def test_prompts_and_answers_are_not_logged(caplog, settings, monkeypatch, log_l
         caller.post(AGENTS, {**body, "id": "b", "tools": 7}).status_code,
         caller.get(f"{AGENTS}?search=Sesame").status_code,
     ]
-    for error in (OperationalError("away\nDETAIL: " + TOLD), DataError(TOLD), ValueError(TOLD)):
+    for error in (OperationalError("away\nDETAIL: " + PROMPT), DataError(PROMPT), ValueError(PROMPT)):
         monkeypatch.setattr("agentcms.db.write_batch.WriteBatch.send", raiser(error))
-        statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": TOLD + "!"}).status_code)
+        statuses.append(caller.patch(f"{AGENTS}/a", {"instructions": PROMPT + "!"}).status_code)
 
     assert statuses == [201, 409, 400, 200, 503, 400, 500]
     assert len(log_lines()) > len(statuses)

@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 
 
 # A message of Chromium after typing before it has set the focus.
-QUICK = "Autofocus processing was blocked"
+AUTOFOCUS_MESSAGE = "Autofocus processing was blocked"
 
 
 @pytest.fixture
@@ -100,7 +100,9 @@ class Visitor:
 
     def open(self) -> Page:
         page = self.context.new_page()
-        page.on("console", lambda message: message.text.startswith(QUICK) or self.console.append(message.text))
+        page.on(
+            "console", lambda message: message.text.startswith(AUTOFOCUS_MESSAGE) or self.console.append(message.text)
+        )
         page.on("pageerror", lambda error: self.console.append(str(error)))
         page.on("dialog", lambda dialog: (self.console.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         return page

@@ -37,7 +37,7 @@ def test_the_examples_create_no_agent_that_the_demo_data_has():
 # --- Answers that go wrong
 
 
-class Script:
+class ScriptedTransport:
     """A transport that returns scripted responses and records the requests."""
 
     def __init__(self, *answers):
@@ -52,7 +52,7 @@ class Script:
 
 
 @pytest.fixture
-def naps(monkeypatch):
+def pauses(monkeypatch):
     """Record the pauses of the client without waiting."""
     taken = []
 
@@ -64,7 +64,7 @@ def naps(monkeypatch):
     return taken
 
 
-class Waited:
+class BlockingClient:
     """The asynchronous client behind synchronous methods, so that one test covers both clients."""
 
     def __init__(self, *arguments, **options):
@@ -75,21 +75,21 @@ class Waited:
 
         def call(*arguments, **options):
             answer = attribute(*arguments, **options)
-            return asyncio.run(listed(answer) if hasattr(answer, "__aiter__") else answer)
+            return asyncio.run(collect(answer) if hasattr(answer, "__aiter__") else answer)
 
         return call
 
 
-async def listed(answers):
+async def collect(answers):
     return [item async for item in answers]
 
 
-@pytest.fixture(params=[Client, Waited], ids=["waiting", "not waiting"])
-def client(request, naps):
+@pytest.fixture(params=[Client, BlockingClient], ids=["waiting", "not waiting"])
+def client(request, pauses):
     """Return a function that creates a client with scripted responses."""
 
     def make(*answers):
-        script = Script(*answers)
+        script = ScriptedTransport(*answers)
         return request.param("http://cms", "key", transport=httpx.MockTransport(script)), script
 
     return make
@@ -137,12 +137,12 @@ def test_a_lost_response_is_retried_with_the_same_idempotency_key(client):
     assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 1
 
 
-def test_retry_after_is_respected(client, naps):
+def test_retry_after_is_respected(client, pauses):
     cms, _ = client(answer(429, Retry_After="7"), answer(503, Retry_After="2"), answer(200, {"id": "a"}))
 
     cms.get_agent("a")
 
-    assert naps == [7, 2]
+    assert pauses == [7, 2]
 
 
 def test_a_refused_request_is_not_retried(client):
@@ -189,12 +189,12 @@ def test_a_stale_update_raises(client):
         cms.update_agent("a", '"1"', name="x")
 
 
-def test_a_request_in_progress_is_retried_with_its_key(client, naps):
+def test_a_request_in_progress_is_retried_with_its_key(client, pauses):
     cms, script = client(answer(409, {"code": "in_progress"}, Retry_After="1"), answer(201, {"id": "a"}))
 
     cms.create_agent("a")
 
-    assert naps == [1]
+    assert pauses == [1]
     assert len({request.headers["Idempotency-Key"] for request in script.requests}) == 1
 
 

@@ -15,7 +15,7 @@ from tests.served import Served, wait_until
 from tests.served_accounts import prepared
 
 
-class Made(Served):
+class MakeCopy(Served):
     """A copy that `make run` starts in its own process group, like a terminal."""
 
     def launch(self) -> subprocess.Popen[bytes]:
@@ -28,8 +28,8 @@ class Made(Served):
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Served]:
-    with prepared(tmp_path / "var", Made) as copy:
+def make_copy(tmp_path: Path) -> Iterator[Served]:
+    with prepared(tmp_path / "var", MakeCopy) as copy:
         try:
             yield copy.start()
         finally:
@@ -43,12 +43,12 @@ def press_ctrl_c(process):
 @pytest.mark.parametrize(
     "end", [press_ctrl_c, subprocess.Popen.terminate, subprocess.Popen.kill], ids=["Ctrl-C", "TERM", "KILL"]
 )
-def test_every_end_of_make_run_leaves_no_process(made, end):
-    everybody = made.processes()
+def test_every_end_of_make_run_leaves_no_process(make_copy, end):
+    everybody = make_copy.processes()
 
-    end(made.process)
+    end(make_copy.process)
 
-    made.process.wait(20)
+    make_copy.process.wait(20)
     wait_until(lambda: all_ended(everybody), 20, "nobody left")
     assert len(everybody) > 5
 

@@ -19,7 +19,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def started(copy: Served) -> Served:
+def started_copy(copy: Served) -> Served:
     """Return the copy of the module, started again if the test before has stopped it."""
     return copy if copy.process.poll() is None else copy.start()
 
@@ -34,53 +34,53 @@ def all_ended(processes: list[psutil.Process]) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_stops_every_process(started, number):
-    processes, sockets = started.processes(), socket_folder(started)
+def test_a_signal_stops_every_process(started_copy, number):
+    processes, sockets = started_copy.processes(), socket_folder(started_copy)
 
-    started.process.send_signal(number)
+    started_copy.process.send_signal(number)
 
-    assert started.process.wait(20) == 0
+    assert started_copy.process.wait(20) == 0
     assert all_ended(processes)
     assert not sockets.exists()
-    assert not (started.data_dir / "valkey.url").exists()
+    assert not (started_copy.data_dir / "valkey.url").exists()
 
 
-def test_killing_the_supervisor_ends_every_process(started):
-    processes, sockets = started.processes(), socket_folder(started)
+def test_killing_the_supervisor_ends_every_process(started_copy):
+    processes, sockets = started_copy.processes(), socket_folder(started_copy)
 
-    started.process.kill()
+    started_copy.process.kill()
 
     wait_until(lambda: all_ended(processes), what="nobody left")
     wait_until(lambda: not sockets.exists(), what="socket folder removed")
 
 
-def test_it_starts_again_after_everything_was_killed(started):
-    sockets = socket_folder(started)
-    started.kill()
+def test_it_starts_again_after_everything_was_killed(started_copy):
+    sockets = socket_folder(started_copy)
+    started_copy.kill()
 
-    started.start()
+    started_copy.start()
 
-    wait_until(started.responds, what="an answer")
+    wait_until(started_copy.responds, what="an answer")
     assert not sockets.exists()
 
 
-def test_the_printed_logins_work(started):
-    logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started.log_text()))
+def test_the_printed_logins_work(started_copy):
+    logins = set(re.findall(r"sign in as (\w+) \((\w+)\), password (\S+)", started_copy.log_text()))
 
     assert {role for _, role, _ in logins} == {"superuser", "manager", "editor"}
     for username, _, password in logins:
-        with httpx.Client(base_url=started.base_url, timeout=60) as browser:
+        with httpx.Client(base_url=started_copy.base_url, timeout=60) as browser:
             browser.get("/sign-in")
             sent = {"username": username, "password": password, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
             answer = browser.post("/sign-in", data=sent)
             assert (answer.status_code, answer.headers["Location"]) == (302, "/")
 
 
-def test_a_restart_keeps_the_passwords(started):
-    before = (started.data_dir / "demo_passwords.json").read_text()
-    started.stop()
+def test_a_restart_keeps_the_passwords(started_copy):
+    before = (started_copy.data_dir / "demo_passwords.json").read_text()
+    started_copy.stop()
 
-    started.start()
+    started_copy.start()
 
-    assert (started.data_dir / "demo_passwords.json").read_text() == before
+    assert (started_copy.data_dir / "demo_passwords.json").read_text() == before
     assert before.count("password") > 1

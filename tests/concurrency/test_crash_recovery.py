@@ -85,7 +85,7 @@ def history(client, agent_id):
     return texts
 
 
-def missing(client, answered):
+def lost_edits(client, answered):
     """Return the answered edits that the history lacks."""
     histories = {agent_id: history(client, agent_id) for agent_id in answered}
     return [
@@ -102,7 +102,7 @@ def test_every_answered_edit_survives_killing_the_server(copy):
     for kill in range(KILLS):
         enough = random.Random(kill).randint(4, 40)
         with ThreadPoolExecutor(len(EDITORS)) as pool, web_server(copy), copy.client(key) as client:
-            assert missing(client, answered) == []
+            assert lost_edits(client, answered) == []
             answered = {"one": {}, "two": {}}
             editors = [
                 pool.submit(edit_until_killed, copy, key, agent_id, f"{kill}.{number}", answered[agent_id])
@@ -112,5 +112,5 @@ def test_every_answered_edit_survives_killing_the_server(copy):
         assert [editor.result() for editor in editors] == [None] * len(EDITORS)
 
     with web_server(copy), copy.client(key) as client:
-        assert missing(client, answered) == []
+        assert lost_edits(client, answered) == []
     copy.manage("check_history")

@@ -37,12 +37,12 @@ def create(client, agent_id, name="Concierge"):
     return client.post(AGENTS, json={"id": agent_id, "name": name, "instructions": "Greet.", "model": MODEL})
 
 
-def at_once(acts):
+def run_concurrently(acts):
     with ThreadPoolExecutor(len(acts)) as pool:
         return list(pool.map(lambda act: act(), acts))
 
 
-def whole(client, path):
+def check_agent(client, path):
     """Check live and head against the versions. Return the agent and its versions."""
     live, head = client.get(path).json(), client.get(path, params={"status": "draft"}).json()
     versions = {version["id"]: version for version in client.get(f"{path}/versions?perPage=1000").json()["versions"]}
@@ -58,9 +58,9 @@ def test_each_concurrent_edit_returns_its_own_version(served, key, client, path)
             answers = [own.patch(path, json={"description": f"{number}/{n}"}) for n in range(EDITS)]
         return [(answer.status_code, answer.json()) for answer in answers]
 
-    answers = [item for some in at_once([partial(edit_often, n) for n in range(CLIENTS)]) for item in some]
+    answers = [item for some in run_concurrently([partial(edit_often, n) for n in range(CLIENTS)]) for item in some]
 
-    live, versions = whole(client, path)
+    live, versions = check_agent(client, path)
     assert Counter(status for status, _ in answers) == {200: CLIENTS * EDITS}
     assert sorted(item["activeVersionNumber"] for _, item in answers) == list(range(2, 2 + CLIENTS * EDITS))
     answered = {item["activeVersionNumber"]: item["description"] for _, item in answers}
@@ -73,9 +73,9 @@ def test_each_concurrent_edit_returns_its_own_version(served, key, client, path)
 def test_concurrent_edits_of_different_fields_are_all_kept(client, path):
     edits = {"name": "N", "description": "D", "instructions": "I", "memory": "m", "tools": ["t"], "metadata": {"k": 1}}
 
-    answers = at_once([partial(client.patch, path, json={name: value}) for name, value in edits.items()])
+    answers = run_concurrently([partial(client.patch, path, json={name: value}) for name, value in edits.items()])
 
-    live, _ = whole(client, path)
+    live, _ = check_agent(client, path)
     assert {answer.status_code for answer in answers} == {200}
     assert {name: live[name] for name in edits} == edits
 
@@ -83,9 +83,9 @@ def test_concurrent_edits_of_different_fields_are_all_kept(client, path):
 def test_concurrent_creates_of_one_id_create_one_agent(client):
     agent_id = f"agent-{uuid4().hex[:8]}"
 
-    answers = at_once([partial(create, client, agent_id, f"Agent {number}") for number in range(10)])
+    answers = run_concurrently([partial(create, client, agent_id, f"Agent {number}") for number in range(10)])
 
-    live, versions = whole(client, f"{AGENTS}/{agent_id}")
+    live, versions = check_agent(client, f"{AGENTS}/{agent_id}")
     assert Counter(answer.status_code for answer in answers) == {201: 1, 409: 9}
     assert [live["name"]] == [answer.json()["name"] for answer in answers if answer.status_code == 201]
     assert len(versions) == 1
@@ -112,8 +112,8 @@ def test_concurrent_actions_leave_valid_pointers_and_no_server_error(served, key
         with served.client(key) as own:
             return [act(own, number).status_code for number in range(12)]
 
-    statuses = dict(zip(acts, at_once([partial(repeat, act) for act in acts.values()]), strict=True))
+    statuses = dict(zip(acts, run_concurrently([partial(repeat, act) for act in acts.values()]), strict=True))
 
     assert {status for group in statuses.values() for status in group} <= {200, 201, 400, 404, 409}, statuses
     assert set(statuses["delete"]) == {201}
-    whole(client, path)
+    check_agent(client, path)

@@ -15,7 +15,7 @@ async def stream(client: httpx.AsyncClient) -> list[str]:
         return [line async for line in answer.aiter_lines() if line.startswith("data: ")]
 
 
-async def others(client: httpx.AsyncClient, streams: asyncio.Future) -> list[int]:
+async def send_other_requests(client: httpx.AsyncClient, streams: asyncio.Future) -> list[int]:
     """Return the statuses of reads and writes during the streams."""
     statuses = []
     while not streams.done():
@@ -25,7 +25,7 @@ async def others(client: httpx.AsyncClient, streams: asyncio.Future) -> list[int
     return statuses
 
 
-async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]:
+async def stream_beside_other_requests(base_url: str, key: str) -> tuple[list[list[str]], list[int]]:
     limits = httpx.Limits(max_connections=STREAMS + 2)
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=120, limits=limits) as client:
@@ -35,7 +35,7 @@ async def together(base_url: str, key: str) -> tuple[list[list[str]], list[int]]
             assert (await client.post("/api/stored/agents", json=body)).status_code == 201
         await client.post("/api/agents/slow/generate", json={"messages": "Warm up"})
         streams = asyncio.gather(*(stream(client) for _ in range(STREAMS)))
-        statuses = await others(client, streams)
+        statuses = await send_other_requests(client, streams)
         return await streams, statuses
 
 
@@ -43,7 +43,7 @@ def test_fifty_streams_are_read_beside_other_requests(tmp_path):
     # Each process has places for all: connections are not distributed evenly.
     room = dict.fromkeys(("RUNS_PER_USER", "RUNS_PER_AGENT", "RUN_STREAMS", "RUN_STREAMS_PER_USER"), "60")
     with serving_with_accounts(tmp_path / "var", **room) as copy:
-        streams, statuses = asyncio.run(together(copy.base_url, copy.keys["publisher"]))
+        streams, statuses = asyncio.run(stream_beside_other_requests(copy.base_url, copy.keys["publisher"]))
 
     assert len(streams) == STREAMS
     assert all(lines[-1] == "data: [DONE]" and '"finish"' in lines[-2] for lines in streams)

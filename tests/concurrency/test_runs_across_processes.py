@@ -29,7 +29,7 @@ def copy(tmp_path_factory) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def beside(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
+def another_web_process(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
     """Start another web process on the same data."""
     port = free_port()
     command = [
@@ -50,14 +50,14 @@ def beside(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
     headers = {"Authorization": f"Bearer {copy.keys['publisher']}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
-            wait_until(lambda: answers(client), 60, "the web process beside")
+            wait_until(lambda: responds(client), 60, "the web process beside")
             yield client, process
     finally:
         process.terminate()
         process.wait(30)
 
 
-def answers(client: httpx.Client) -> bool:
+def responds(client: httpx.Client) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         return client.get("/healthz").status_code == 200
     return False
@@ -65,7 +65,7 @@ def answers(client: httpx.Client) -> bool:
 
 @pytest.fixture(scope="module")
 def other(copy):
-    with beside(copy) as (client, _):
+    with another_web_process(copy) as (client, _):
         yield client
 
 
@@ -76,7 +76,7 @@ def one(copy):
 
 
 @contextlib.contextmanager
-def following(client: httpx.Client, run_id: str, after: int = 0) -> Iterator[Iterator[tuple[int, dict]]]:
+def stream_of(client: httpx.Client, run_id: str, after: int = 0) -> Iterator[Iterator[tuple[int, dict]]]:
     """Yield an iterator over the numbered chunks of a run."""
     headers = {"Last-Event-ID": str(after)} if after else {}
     with client.stream("GET", f"/api/runs/{run_id}/stream", headers=headers) as answer:
@@ -93,25 +93,25 @@ def events(lines: Iterator[str]) -> Iterator[tuple[int, dict]]:
             yield number, json.loads(line[6:])
 
 
-def begin(client: httpx.Client, text: str = LONG) -> str:
+def start_run(client: httpx.Client, text: str = LONG) -> str:
     """Start a run, close its stream and return its id. The run continues."""
     with client.stream("POST", "/api/agents/slow/stream", json={"messages": text}) as answer:
         assert answer.status_code == 200, answer.read()
         return answer.headers["X-Run-ID"]
 
 
-def first(followed: Iterator[tuple[int, dict]], count: int) -> list[tuple[int, dict]]:
+def next_events(followed: Iterator[tuple[int, dict]], count: int) -> list[tuple[int, dict]]:
     return [next(followed) for _ in range(count)]
 
 
 def test_a_stream_continues_in_another_process_without_gap_or_repeat(one, other):
-    run_id = begin(one, "word " * 60)
+    run_id = start_run(one, "word " * 60)
 
     read = []
     for client in (one, other) * 3:
-        with following(client, run_id, after=read[-1][0] if read else 0) as followed:
-            read += first(followed, 2)
-    with following(other, run_id, after=read[-1][0]) as followed:
+        with stream_of(client, run_id, after=read[-1][0] if read else 0) as followed:
+            read += next_events(followed, 2)
+    with stream_of(other, run_id, after=read[-1][0]) as followed:
         read += list(followed)
 
     run = one.get(f"/api/runs/{run_id}").json()
@@ -124,10 +124,10 @@ def test_a_stream_continues_in_another_process_without_gap_or_repeat(one, other)
 
 
 def test_a_reader_in_another_process_gets_events_during_the_run(one, other):
-    run_id = begin(one)
+    run_id = start_run(one)
 
-    with following(other, run_id) as followed:
-        first(followed, 6)
+    with stream_of(other, run_id) as followed:
+        next_events(followed, 6)
         assert one.get(f"/api/runs/{run_id}").json()["status"] == "running"
 
     assert other.post(f"/api/runs/{run_id}/cancel").status_code == 200
@@ -136,9 +136,9 @@ def test_a_reader_in_another_process_gets_events_during_the_run(one, other):
 def test_a_run_is_cancelled_from_another_process(one, other, is_drill):
     from agentcms.wire.timestamps import parse_timestamp
 
-    run_id = begin(one)
-    with following(one, run_id) as followed:
-        first(followed, 4)
+    run_id = start_run(one)
+    with stream_of(one, run_id) as followed:
+        next_events(followed, 4)
         cancelling = other.post(f"/api/runs/{run_id}/cancel").json()
         rest = [data["type"] for _, data in followed]
 
@@ -163,10 +163,10 @@ def test_a_version_published_in_one_process_runs_next_in_another(one, other):
 
 
 def test_a_run_of_a_killed_process_fails_with_a_reason_and_stays_readable(copy, one):
-    with beside(copy) as (client, process):
-        run_id = begin(client)
-        with following(one, run_id) as followed:
-            first(followed, 4)
+    with another_web_process(copy) as (client, process):
+        run_id = start_run(client)
+        with stream_of(one, run_id) as followed:
+            next_events(followed, 4)
             kill(process)
             read = [data for _, data in followed]
 
@@ -187,10 +187,10 @@ def kill(process: subprocess.Popen) -> None:
 
 
 def test_a_stopping_process_ends_its_runs_and_its_streams(copy, one):
-    with beside(copy) as (client, process):
-        run_id, elsewhere = begin(client), begin(one)
-        with following(client, run_id) as followed, following(client, elsewhere) as other_run:
-            first(followed, 4), first(other_run, 4)
+    with another_web_process(copy) as (client, process):
+        run_id, elsewhere = start_run(client), start_run(one)
+        with stream_of(client, run_id) as followed, stream_of(client, elsewhere) as other_run:
+            next_events(followed, 4), next_events(other_run, 4)
             process.terminate()
             last = [data["type"] for _, data in followed][-1]
             left = [data["type"] for _, data in other_run]

@@ -23,12 +23,12 @@ CLIENTS, EDITS = 32, 20
 
 
 @pytest.fixture
-def roomy(settings):
+def without_pruning(settings):
     """Raise the limit, so that nothing is pruned."""
     settings.AGENT_VERSION_LIMIT = 10_000
 
 
-def whole(agent_id="shared"):
+def check_agent(agent_id="shared"):
     """Check the invariants of the agent and return it."""
     agent = Agent.objects.with_versions().get(pk=agent_id)
     assert agent.head_version.agent_id == agent.active_version.agent_id == agent_id
@@ -57,13 +57,13 @@ def edit_often(client):
     return texts
 
 
-@pytest.mark.usefixtures("roomy")
+@pytest.mark.usefixtures("without_pruning")
 def test_each_concurrent_edit_returns_its_own_version():
     AgentFactory(id="shared")
 
     answers = run_concurrently([partial(edit_often, client) for client in range(CLIENTS)])
 
-    agent = whole()
+    agent = check_agent()
     assert failures(answers) == []
     assert numbers(agent) == list(range(1, 2 + CLIENTS * EDITS))
     answered = {number: text for answer in answers for number, text in answer.items()}
@@ -72,7 +72,7 @@ def test_each_concurrent_edit_returns_its_own_version():
     assert agent.description == answered[agent.last_version_number]
 
 
-@pytest.mark.usefixtures("roomy")
+@pytest.mark.usefixtures("without_pruning")
 def test_concurrent_edits_of_different_fields_are_all_kept():
     AgentFactory(id="shared")
     values = {
@@ -91,16 +91,16 @@ def test_concurrent_edits_of_different_fields_are_all_kept():
     answers = run_concurrently([partial(Agent(pk="shared").edit, {name: value}) for name, value in values.items()])
 
     assert failures(answers) == []
-    assert {name: getattr(whole(), name) for name in values} == values
+    assert {name: getattr(check_agent(), name) for name in values} == values
 
 
-@pytest.mark.usefixtures("roomy")
+@pytest.mark.usefixtures("without_pruning")
 def test_each_concurrent_restore_is_based_on_the_head_it_replaced():
     first = AgentFactory(id="shared").versions.get()
 
     answers = run_concurrently([AgentVersion.objects.get(pk=first.pk).restore for _ in range(16)])
 
-    bases = whole().versions.order_by("version_number").values_list("based_on", flat=True)
+    bases = check_agent().versions.order_by("version_number").values_list("based_on", flat=True)
     assert failures(answers) == []
     assert list(bases) == [None, *range(1, 17)]
 
@@ -111,11 +111,11 @@ def wait_for(other, seconds=10):
     if connection.vendor != "postgresql":  # SQLite waits at BEGIN, which cannot be observed
         return
     until = time.monotonic() + seconds
-    while not lock_awaited():
+    while not is_waiting_for_lock():
         assert time.monotonic() < until, "The other thread never came to the lock."
 
 
-def lock_awaited():
+def is_waiting_for_lock():
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
@@ -150,9 +150,9 @@ def test_a_writer_that_waited_for_a_draft_sees_the_draft(act):
 
     assert failures(answers) == []
     assert answers[1]
-    description = whole().head_version.snapshot["description"]
+    description = check_agent().head_version.snapshot["description"]
     assert description == ("" if act == "discard" else "Draft")
-    assert whole().active_version.snapshot["description"] == ""
+    assert check_agent().active_version.snapshot["description"] == ""
 
 
 def test_a_writer_that_waited_for_an_activation_sees_the_live_version():
@@ -187,11 +187,11 @@ def test_concurrent_creates_of_one_id_create_one_agent():
     answers = run_concurrently([partial(create, f"Agent {number}") for number in range(10)])
 
     assert [type(answer) for answer in failures(answers)] == [IntegrityError] * 9
-    assert whole().name in answers
-    assert numbers(whole()) == [1]
+    assert check_agent().name in answers
+    assert numbers(check_agent()) == [1]
 
 
-def tolerated(act):
+def act_if_possible(act):
     """Return False where the agent or version is deleted, or the version is live."""
     try:
         act()
@@ -227,7 +227,7 @@ ACTS = {
 
 
 def repeat(act, times=15):
-    return [tolerated(partial(act, number)) for number in range(times)]
+    return [act_if_possible(partial(act, number)) for number in range(times)]
 
 
 def draft(number):
@@ -241,7 +241,7 @@ def test_concurrent_actions_leave_valid_pointers_and_no_failure(settings):
 
     answers = run_concurrently([partial(repeat, act) for act in [*ACTS.values(), draft, draft]])
 
-    agent = whole()
+    agent = check_agent()
     assert failures(answers) == []
     assert len(numbers(agent)) <= 5
     assert agent.last_version_number >= max(numbers(agent))
@@ -259,7 +259,7 @@ def test_an_agent_recreated_during_concurrent_actions_is_consistent(settings):
     answers = run_concurrently([partial(repeat, act) for act in [*ACTS.values(), draft, delete]])
 
     assert failures(answers) == []
-    assert numbers(whole())
+    assert numbers(check_agent())
     assert not AgentVersion.objects.exclude(agent="shared").exists()
 
 
@@ -268,7 +268,7 @@ def test_deleting_agents_in_bulk_deletes_concurrent_edits():
         AgentFactory(id=f"a{number}")
 
     def edit(number):
-        return [tolerated(partial(Agent(pk=f"a{number}").edit, {"name": f"{n}"})) for n in range(10)]
+        return [act_if_possible(partial(Agent(pk=f"a{number}").edit, {"name": f"{n}"})) for n in range(10)]
 
     answers = run_concurrently([partial(edit, number) for number in range(8)] + [Agent.objects.all().delete])
 
@@ -286,7 +286,7 @@ def test_writers_of_different_agents_do_not_fail():
             Agent(pk=f"a{number}").edit({"name": f"{n}"})
 
     assert failures(run_concurrently([partial(edit, number) for number in range(8)])) == []
-    assert [whole(f"a{number}").last_version_number for number in range(8)] == [11] * 8
+    assert [check_agent(f"a{number}").last_version_number for number in range(8)] == [11] * 8
 
 
 def test_a_thread_leaves_no_connection_open():

@@ -73,18 +73,18 @@ def test_old_admin_log_entries_are_deleted(settings):
 
 
 # Tables that users fill, that are deleted with other rows, or that retention limits.
-MADE = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
-MADE |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
-MADE |= {"runs_app.SavedInput"}
-FOLLOWS = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
-FOLLOWS |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
+CREATED_BY_USERS = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
+CREATED_BY_USERS |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
+CREATED_BY_USERS |= {"runs_app.SavedInput"}
+DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
+DELETED_WITH_PARENT |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
 
 
 def test_every_growing_table_has_a_cleanup():
     app.autodiscover_tasks(force=True)  # the context of a worker
     aged = {old().model._meta.label for old in cleanup._expired_rows.values()}
 
-    assert {model._meta.label for model in apps.get_models()} == aged | MADE | FOLLOWS
+    assert {model._meta.label for model in apps.get_models()} == aged | CREATED_BY_USERS | DELETED_WITH_PARENT
 
 
 def test_cleanup_keeps_the_target_of_undo(settings):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def counting():
+def counting_job():
     """Register a kind of job that counts its calls."""
     done = []
 
@@ -33,17 +33,17 @@ def stored(**fields):
     return Job.objects.create(**{"kind": "counting", **fields})
 
 
-def silent_for(seconds):
+def expire_lease(seconds):
     return timezone.now() - timedelta(seconds=seconds)
 
 
-def test_a_finished_job_stores_its_result(counting):
+def test_a_finished_job_stores_its_result(counting_job):
     job = runner.run_claimed(str(stored().pk))
 
     assert (job.state, job.result, job.attempts) == ("done", {"times": 1}, 1)
 
 
-def test_a_job_run_by_a_command_is_never_queued(counting):
+def test_a_job_run_by_a_command_is_never_queued(counting_job):
     states = []
 
     def look(instance, **_):
@@ -56,31 +56,31 @@ def test_a_job_run_by_a_command_is_never_queued(counting):
     finally:
         post_save.disconnect(look, sender=Job)
 
-    assert (states, job.state, job.parameters, len(counting)) == (["running"], "done", {"fast": True}, 1)
+    assert (states, job.state, job.parameters, len(counting_job)) == (["running"], "done", {"fast": True}, 1)
 
 
-def test_a_second_message_for_a_job_has_no_effect(counting):
+def test_a_second_message_for_a_job_has_no_effect(counting_job):
     job = stored()
 
     runner.run_claimed(str(job.pk))
     again = runner.run_claimed(str(job.pk))
 
-    assert (again, len(counting)) == (None, 1)
+    assert (again, len(counting_job)) == (None, 1)
 
 
-def test_a_job_of_a_dead_worker_is_taken_over(counting):
-    job = stored(state="running", attempts=1, lease_until=silent_for(1))
+def test_a_job_of_a_dead_worker_is_taken_over(counting_job):
+    job = stored(state="running", attempts=1, lease_until=expire_lease(1))
 
     assert runner.run_claimed(str(job.pk)).attempts == 2
 
 
-def test_a_job_of_a_living_worker_is_not_taken_over(counting):
-    job = stored(state="running", attempts=1, lease_until=silent_for(-60))
+def test_a_job_of_a_living_worker_is_not_taken_over(counting_job):
+    job = stored(state="running", attempts=1, lease_until=expire_lease(-60))
 
     assert runner.run_claimed(str(job.pk)) is None
 
 
-def test_a_worker_that_lost_its_lease_writes_nothing(counting):
+def test_a_worker_that_lost_its_lease_writes_nothing(counting_job):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(attempts=2)
 
@@ -124,8 +124,8 @@ def test_a_job_of_an_unknown_kind_stays_queued(monkeypatch):
     assert runner.run_claimed(str(job.pk)).attempts == 1
 
 
-def test_a_job_that_kills_every_worker_fails(counting):
-    job = stored(state="running", attempts=MAX_ATTEMPTS, lease_until=silent_for(1))
+def test_a_job_that_kills_every_worker_fails(counting_job):
+    job = stored(state="running", attempts=MAX_ATTEMPTS, lease_until=expire_lease(1))
 
     runner.send_due()
 
@@ -133,7 +133,7 @@ def test_a_job_that_kills_every_worker_fails(counting):
     assert job.state == "failed"
 
 
-def test_an_unavailable_broker_delays_a_job(counting, django_capture_on_commit_callbacks):
+def test_an_unavailable_broker_delays_a_job(counting_job, django_capture_on_commit_callbacks):
     nobody_listens = "redis://127.0.0.1:1/0"
 
     with broker(nobody_listens), django_capture_on_commit_callbacks(execute=True):
@@ -142,28 +142,28 @@ def test_an_unavailable_broker_delays_a_job(counting, django_capture_on_commit_c
     assert list(Job.objects.due()) == [job]
 
 
-def test_two_schedulers_create_one_job(counting):
+def test_two_schedulers_create_one_job(counting_job):
     century = timedelta(days=36_500)  # a period that does not end between both calls
     first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
 
     assert (first.kind, second) == ("counting", None)
 
 
-def test_a_job_queued_too_long_is_late(counting):
-    assert stored(created_at=silent_for(600)).is_late
+def test_a_job_queued_too_long_is_late(counting_job):
+    assert stored(created_at=expire_lease(600)).is_late
     assert not stored().is_late
 
 
-def test_late_jobs_can_be_queried(counting):
-    waits = stored(created_at=silent_for(600))
-    died = stored(state="running", attempts=1, lease_until=silent_for(1))
-    stored(state="running", attempts=1, lease_until=silent_for(-60))
-    stored(state="done", created_at=silent_for(600))
+def test_late_jobs_can_be_queried(counting_job):
+    waits = stored(created_at=expire_lease(600))
+    died = stored(state="running", attempts=1, lease_until=expire_lease(1))
+    stored(state="running", attempts=1, lease_until=expire_lease(-60))
+    stored(state="done", created_at=expire_lease(600))
 
     assert set(Job.objects.late()) == {waits, died}
 
 
-def test_a_requeued_job_continues_at_its_cursor(counting):
+def test_a_requeued_job_continues_at_its_cursor(counting_job):
     job = stored(state="failed", attempts=MAX_ATTEMPTS, cursor={"after": 7}, error="Gone.")
 
     job.requeue()
@@ -185,11 +185,11 @@ def test_a_job_is_retried_after_a_database_outage_or_a_full_disk(error):
 
     job.refresh_from_db()
     assert job.state == "running"
-    Job.objects.update(lease_until=silent_for(1))
+    Job.objects.update(lease_until=expire_lease(1))
     assert list(Job.objects.due()) == [job]
 
 
-def test_a_worker_that_resumes_after_a_requeue_writes_nothing(counting):
+def test_a_worker_that_resumes_after_a_requeue_writes_nothing(counting_job):
     job = Job.objects.claim(stored().pk)
     Job.objects.filter(pk=job.pk).update(state="failed")
     Job.objects.get().requeue()

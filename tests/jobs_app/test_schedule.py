@@ -14,7 +14,7 @@ from versions_app.tasks import check_history, prune_versions
 NIGHTLY = [prune_versions, check_history, clean_up]
 
 
-def starts(tmp_path, monkeypatch, hour):
+def start_times(tmp_path, monkeypatch, hour):
     """Return hour and minute of each nightly job for this value of the setting."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("NIGHTLY_HOUR", str(hour))
@@ -25,12 +25,12 @@ def starts(tmp_path, monkeypatch, hour):
 
 def test_nightly_jobs_start_at_three(tmp_path, monkeypatch):
     expected = {"prune_versions": (3, 0), "check_history": (3, 30), "clean_up": (4, 0)}
-    assert starts(tmp_path, monkeypatch, "") == expected
+    assert start_times(tmp_path, monkeypatch, "") == expected
 
 
 def test_nightly_jobs_start_at_the_configured_hour_and_may_pass_midnight(tmp_path, monkeypatch):
     expected = {"prune_versions": (23, 0), "check_history": (23, 30), "clean_up": (0, 0)}
-    assert starts(tmp_path, monkeypatch, 23) == expected
+    assert start_times(tmp_path, monkeypatch, 23) == expected
 
 
 @pytest.mark.django_db

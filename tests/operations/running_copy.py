@@ -79,7 +79,7 @@ def wait_for_jobs(copy: Served, kind: str, count: int = 1, seconds: float = 60) 
     return jobs(copy, kind)
 
 
-def assert_sound(copy: Served) -> None:
+def assert_consistent(copy: Served) -> None:
     """Assert that the history of the copy is consistent."""
     copy.manage("check_history", JOB_LEASE="600")  # a slow machine must not lose the lease
 
@@ -98,7 +98,7 @@ def is_ready(copy: Served) -> bool:
 def suspended(copy: Served, part: str) -> Iterator[None]:
     """Suspend one process of the copy during the block."""
     process = copy.processes_matching(part)[0]
-    wait_until(lambda: is_stopped_at_rest(copy, process), what=f"a moment in which {part} holds no lock")
+    wait_until(lambda: suspend_if_idle(copy, process), what=f"a moment in which {part} holds no lock")
     try:
         yield
     finally:
@@ -113,7 +113,7 @@ AND xact_start IS NOT NULL
 """
 
 
-def is_stopped_at_rest(copy: Served, process: psutil.Process) -> bool:
+def suspend_if_idle(copy: Served, process: psutil.Process) -> bool:
     """Suspend the process. Resume it and return False if it may be writing."""
     if "DATABASE_URL" in copy.environment:
         process.suspend()

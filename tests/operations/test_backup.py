@@ -13,7 +13,7 @@ from django.db import connection
 
 from agentcms.server.processes import PROJECT
 from tests import postgres
-from tests.operations.running_copy import assert_sound, run_inside
+from tests.operations.running_copy import assert_consistent, run_inside
 from tests.served import Served, own_database
 
 
@@ -42,7 +42,7 @@ def original(tmp_path_factory):
         yield copy
 
 
-def everything(copy):
+def dump_tables(copy):
     """Return all rows of all tables, and all triggers."""
     if url := copy.environment.get("DATABASE_URL"):
         with psycopg.connect(url) as line:
@@ -72,12 +72,12 @@ def test_a_restored_database_equals_the_original(tmp_path, programs, original):
 
         assert (saved.returncode, saved.stderr) == (0, "")
         assert (restored.returncode, restored.stderr) == (0, "")
-        before, after = everything(original), everything(second)
+        before, after = dump_tables(original), dump_tables(second)
         assert len(before[0]["agents_app_agent"]) >= 12
         assert before == after
         assert export_digest(original) == export_digest(second)
         second.manage("migrate", "--check")
-        assert_sound(second)
+        assert_consistent(second)
         assert file.stat().st_mode & 0o077 == 0
 
 
@@ -95,7 +95,7 @@ def test_a_backup_uses_the_connection_options_of_the_url(tmp_path, programs, ori
 
 
 def test_a_backup_is_not_restored_over_existing_data(tmp_path, programs, original):
-    before = everything(original)
+    before = dump_tables(original)
     file = tmp_path / "file.backup"
     backup(original, programs, "save", file)
 
@@ -103,7 +103,7 @@ def test_a_backup_is_not_restored_over_existing_data(tmp_path, programs, origina
 
     assert done.returncode == 1
     assert "empty" in done.stderr or "exists" in done.stderr
-    assert everything(original) == before
+    assert dump_tables(original) == before
 
 
 def test_a_truncated_backup_restores_nothing(tmp_path, programs, original):
@@ -117,6 +117,6 @@ def test_a_truncated_backup_restores_nothing(tmp_path, programs, original):
 
         assert done.returncode != 0
         if "DATABASE_URL" in second.environment:
-            assert everything(second) == ({}, [])
+            assert dump_tables(second) == ({}, [])
         else:
             assert not (second.data_dir / "agentcms.sqlite3").exists()

@@ -22,7 +22,7 @@ from jobs_app.models import Job
 from tests import postgres
 from tests.api_client import AGENTS, Caller
 from tests.factories import UserFactory, api_key
-from tests.operations.running_copy import ConcurrentEditors, assert_sound, is_ready, ready
+from tests.operations.running_copy import ConcurrentEditors, assert_consistent, is_ready, ready
 from tests.served import Served, wait_until
 from tests.served_accounts import serving_with_accounts
 from versions_app.integrity import triggers
@@ -98,13 +98,13 @@ def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path, kind, is_drill):
     with kind(folder) as disk, serving_with_accounts(folder, AGENT_VERSION_LIMIT="1000000") as copy:
         with ConcurrentEditors(copy) as editors:
             for _ in range(10 if is_drill else 2):
-                go_through(copy, disk, editors)
+                fill_and_free(copy, disk, editors)
         wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
         editors.assert_nothing_lost()
-        assert_sound(copy)
+        assert_consistent(copy)
 
 
-def go_through(copy: Served, disk: Disk, editors: ConcurrentEditors) -> None:
+def fill_and_free(copy: Served, disk: Disk, editors: ConcurrentEditors) -> None:
     """Fill the disk until edits are refused, read, free the disk, and wait for further edits."""
     refused = len(editors.refused)
     disk.fill(copy)

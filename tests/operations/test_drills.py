@@ -19,7 +19,7 @@ from agentcms.server.supervisor import MAX_RESTART_DELAY
 from tests import postgres
 from tests.operations.running_copy import (
     ConcurrentEditors,
-    assert_sound,
+    assert_consistent,
     delete_agents_and_jobs,
     execute,
     is_ready,
@@ -72,12 +72,12 @@ class OwnPostgres:
             self.process.wait(30)
 
 
-EVERYTHING = "1000000"  # every acknowledged edit must be kept
+NO_LIMIT = "1000000"  # every acknowledged edit must be kept
 
 
 @pytest.fixture(scope="module")
 def shared_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving_with_accounts(tmp_path_factory.mktemp("drills") / "var", AGENT_VERSION_LIMIT=EVERYTHING) as copy:
+    with serving_with_accounts(tmp_path_factory.mktemp("drills") / "var", AGENT_VERSION_LIMIT=NO_LIMIT) as copy:
         yield copy
 
 
@@ -94,7 +94,7 @@ def copy(shared_copy: Served) -> Served:
 @pytest.mark.postgres_only
 def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, is_drill):
     with own_postgres() as server:
-        copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=EVERYTHING)
+        copy = Served(tmp_path / "var", DATABASE_URL=server.url, AGENT_VERSION_LIMIT=NO_LIMIT)
         with running(copy):
             copy.create_user("root", "--superuser")
             copy.keys["root"] = copy.create_api_key("root")
@@ -106,7 +106,7 @@ def test_stopping_postgres_loses_no_acknowledged_edit(tmp_path, is_drill):
                     editors.wait_for_more(20)
             wait_until(lambda: is_ready(copy), 120, f"readiness; {ready(copy)}")
             editors.assert_nothing_lost()
-            assert_sound(copy)
+            assert_consistent(copy)
 
 
 def test_killing_valkey_fails_no_edit(copy, is_drill):
@@ -119,7 +119,7 @@ def test_killing_valkey_fails_no_edit(copy, is_drill):
     wait_until(lambda: is_ready(copy), 60, f"readiness; {ready(copy)}")
     assert editors.refused == []
     editors.assert_nothing_lost()
-    assert_sound(copy)
+    assert_consistent(copy)
 
 
 def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
@@ -131,13 +131,13 @@ def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
             editors.wait_for_more(8)
 
     editors.assert_nothing_lost()
-    assert_sound(copy)
+    assert_consistent(copy)
 
 
 def test_stopping_the_scheduler_for_an_hour_loses_no_job(copy):
     copy.stop()
     run_inside(copy, "create_missed_jobs()")
-    let_time_pass(copy.data_dir / "beat-schedule", timedelta(hours=1))
+    set_schedule_back(copy.data_dir / "beat-schedule", timedelta(hours=1))
 
     copy.start()
 
@@ -148,7 +148,7 @@ def test_stopping_the_scheduler_for_an_hour_loses_no_job(copy):
 
 def test_a_night_without_the_scheduler_is_caught_up(copy):
     copy.stop()
-    let_time_pass(copy.data_dir / "beat-schedule", timedelta(days=1))
+    set_schedule_back(copy.data_dir / "beat-schedule", timedelta(days=1))
 
     copy.start()
 
@@ -156,7 +156,7 @@ def test_a_night_without_the_scheduler_is_caught_up(copy):
         assert wait_for_jobs(copy, kind)[0][0] == "done"
 
 
-def let_time_pass(schedule: Path, time: timedelta) -> None:
+def set_schedule_back(schedule: Path, time: timedelta) -> None:
     """Set the last runs of the schedule back by this time."""
     with shelve.open(str(schedule), writeback=True) as memory:
         for entry in memory["entries"].values():

@@ -20,15 +20,15 @@ COMMANDS = [
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory):
+def empty_copy(tmp_path_factory):
     """Return a copy that was never started."""
     with own_database() as database:
         yield Served(tmp_path_factory.mktemp("empty") / "var", **database)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_command_without_tables_asks_to_migrate_first(empty, command):
-    environment = {**empty.environment, "AGENTCMS_PASSWORD": "a-long-enough-password-7"}
+def test_a_command_without_tables_asks_to_migrate_first(empty_copy, command):
+    environment = {**empty_copy.environment, "AGENTCMS_PASSWORD": "a-long-enough-password-7"}
     arguments = [sys.executable, "manage.py", *command]
 
     done = subprocess.run(arguments, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=60)

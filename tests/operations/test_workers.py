@@ -13,7 +13,7 @@ from tests.conftest import DRILL
 from tests.operations.inside_copy import DRY_RUNS
 from tests.operations.running_copy import (
     another_worker,
-    assert_sound,
+    assert_consistent,
     delete_agents_and_jobs,
     jobs,
     rows,
@@ -68,7 +68,7 @@ def create_agent(client: httpx.Client, agent_id: str) -> str:
 
 
 @contextlib.contextmanager
-def killed_half_way(copy: Served, kind: str) -> Iterator[None]:
+def killed_in_the_middle(copy: Served, kind: str) -> Iterator[None]:
     """Let a second worker start the job of the block and die in its middle. The copy's own worker takes over."""
     with suspended(copy, "agentcms.server.worker"), another_worker(copy, ("-c", DYING_WORKER)) as worker:
         yield
@@ -90,7 +90,7 @@ def test_two_workers_run_each_job_once(own_served):
 def test_pruning_continues_after_its_worker_is_killed(copy):
     run_inside(copy, f"fill({AGENTS}, {VERSIONS})")
 
-    with killed_half_way(copy, "prune_versions"):
+    with killed_in_the_middle(copy, "prune_versions"):
         run_inside(copy, "enqueue('prune_versions')")
 
     [(state, attempts, done, result, _)] = wait_for_jobs(copy, "prune_versions", seconds=180)
@@ -99,7 +99,7 @@ def test_pruning_continues_after_its_worker_is_killed(copy):
     assert result["removed"] == AGENTS * (VERSIONS - LIMIT)
     left = rows(copy, "SELECT version_number, count(*) FROM versions_app_agentversion GROUP BY version_number")
     assert dict(left) == dict.fromkeys(range(3, VERSIONS + 1), AGENTS)
-    assert_sound(copy)
+    assert_consistent(copy)
 
 
 def test_a_hanging_broker_delays_jobs_and_fails_no_edit(copy, client):
@@ -138,7 +138,7 @@ def test_an_import_continues_after_its_worker_is_killed(copy, client):
     agent = {"name": "Taken in", "instructions": "", "model": model}
     records = [json.dumps({"id": f"in-{number:04d}", "ownerId": "", "agent": agent}) for number in range(RECORDS)]
 
-    with killed_half_way(copy, "import_agents"):
+    with killed_in_the_middle(copy, "import_agents"):
         headers = {"content-type": "application/x-ndjson"}
         answer = client.post("/api/stored/agent-import", content="\n".join(records), headers=headers)
         assert answer.status_code == 202, answer.text
@@ -150,4 +150,4 @@ def test_an_import_continues_after_its_worker_is_killed(copy, client):
     assert [record["line"] for record in result["records"]] == list(range(1, RECORDS + 1))
     versions = rows(copy, "SELECT count(*), count(DISTINCT agent_id) FROM versions_app_agentversion")
     assert versions == [(RECORDS, RECORDS)]
-    assert_sound(copy)
+    assert_consistent(copy)

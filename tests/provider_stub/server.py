@@ -50,13 +50,13 @@ def run_provider_stub(log: Path) -> Iterator[ProviderStub]:
     command = [Path(ROOT_DIR) / "bin" / "node", COMMAND, "-p", server.url.rpartition(":")[2], "-f", "answers.json"]
     with log.open("wb") as out, subprocess.Popen(command, cwd=HERE, stdout=out, stderr=out) as process:
         try:
-            wait_until(lambda: answers(server), 60, f"the stand-in; see {log}")
+            wait_until(lambda: responds(server), 60, f"the stand-in; see {log}")
             yield server
         finally:
             process.terminate()
 
 
-def answers(server: ProviderStub) -> bool:
+def responds(server: ProviderStub) -> bool:
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(f"{server.url}/__aimock/journal").status_code == 200
     return False

@@ -16,7 +16,7 @@ from tests.served import wait_until
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
 
-def scored(agent, times=1):
+def run_and_score(agent, times=1):
     """Run an agent several times and start its scorers."""
     editor = member("editor")
     runs = [wait_for_end(start_run(agent, editor, f"Number {number}")) for number in range(times)]
@@ -36,7 +36,7 @@ def do_jobs():
 
 
 def test_an_answer_is_scored_by_a_job():
-    run = scored(AgentFactory(model=DEMO, scorers={"answer-length": {}, "cites-source": {}}))[0]
+    run = run_and_score(AgentFactory(model=DEMO, scorers={"answer-length": {}, "cites-source": {}}))[0]
     do_jobs()
 
     assert {score.scorer: score.score for score in run.scores.all()} == {"answer-length": 1.0, "cites-source": 0.0}
@@ -46,7 +46,7 @@ def test_an_answer_is_scored_by_a_job():
 def test_a_scorer_with_a_count_scores_every_nth_run():
     agent = AgentFactory(model=DEMO, scorers={"answer-length": {"sampling": {"type": "count", "count": 2}}})
 
-    scored(agent, times=4)
+    run_and_score(agent, times=4)
     do_jobs()
 
     assert Score.objects.count() == 2
@@ -69,7 +69,7 @@ def test_a_failed_or_missing_scorer_stores_an_error():
         raise ValueError("No idea.")
 
     registry.add(Entry(Kind.SCORER, "broken", "Broken", target=broken))
-    run = scored(AgentFactory(model=DEMO, scorers={"broken": {}, "nobody": {}}))[0]
+    run = run_and_score(AgentFactory(model=DEMO, scorers={"broken": {}, "nobody": {}}))[0]
     do_jobs()
 
     results = {score.scorer: (score.score, score.error) for score in run.scores.all()}
@@ -82,13 +82,13 @@ def test_a_failed_or_missing_scorer_stores_an_error():
 def test_a_scorer_can_get_the_input():
     registry.add(Entry(Kind.SCORER, "echoes", "Echoes", target=lambda answer, question: float(question in answer)))
 
-    run = scored(AgentFactory(model=DEMO, scorers={"echoes": {}}))[0]
+    run = run_and_score(AgentFactory(model=DEMO, scorers={"echoes": {}}))[0]
     do_jobs()
 
     assert run.scores.get().score == 1.0
 
 
 def test_failed_runs_are_not_scored():
-    scored(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
+    run_and_score(AgentFactory(model={"provider": "nobody", "name": "nothing"}, scorers={"answer-length": {}}))
 
     assert Job.objects.count() == 0

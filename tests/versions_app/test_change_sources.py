@@ -41,15 +41,15 @@ def by_import(agent, ann):
         agent.edit(EDIT)
 
 
-DOORS = {"code": by_save, "page": by_page, "api": by_api, "admin": by_admin, "import": by_import}
+SOURCES = {"code": by_save, "page": by_page, "api": by_api, "admin": by_admin, "import": by_import}
 
 
-@pytest.mark.parametrize("source", DOORS)
+@pytest.mark.parametrize("source", SOURCES)
 def test_an_edit_creates_one_version_with_author_source_and_message(source):
     ann = UserFactory(username="ann", is_staff=True, is_superuser=True)
     agent = AgentFactory()
 
-    DOORS[source](agent, ann)
+    SOURCES[source](agent, ann)
 
     made, first = agent.versions.all()
     assert (made.author, made.author_name, made.source, made.change_message) == (ann, "ann", source, WHY)

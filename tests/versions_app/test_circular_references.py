@@ -10,7 +10,7 @@ from versions_app.models import AgentVersion
 
 pytestmark = pytest.mark.django_db
 
-WAY = r"This is a circular reference: a → b → a\."
+PATH_MESSAGE = r"This is a circular reference: a → b → a\."
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def ann():
         yield ann
 
 
-def everything():
+def all_rows():
     return [list(model.objects.order_by("pk").values()) for model in (Agent, AgentVersion)]
 
 
@@ -58,13 +58,13 @@ SAVING = {
 
 @pytest.mark.parametrize("act", SAVING.values(), ids=SAVING)
 def test_a_save_with_circular_sub_agents_is_refused(agent, ann, act):
-    before = everything()
+    before = all_rows()
 
     with pytest.raises(CircularReference) as refused:
         act(agent)
 
-    assert refused.match(WAY)
-    assert everything() == before
+    assert refused.match(PATH_MESSAGE)
+    assert all_rows() == before
 
 
 def test_a_new_agent_cannot_be_its_own_sub_agent(ann):
@@ -75,7 +75,7 @@ def test_a_new_agent_cannot_be_its_own_sub_agent(ann):
 
 
 @pytest.fixture
-def closed(agent):
+def draft_with_circular_reference(agent):
     """Return `a` with a draft that names `b`. Its live version does not."""
     draft(agent)
     return agent
@@ -86,29 +86,29 @@ def publish_unchanged(agent):
         agent.save()
 
 
-RELEASING = {
+PUBLISHING = {
     "activate": lambda agent: agent.versions.get(version_number=2).activate(),
     "restore": lambda agent: agent.versions.get(version_number=2).restore(),
     "publish": publish_unchanged,
 }
 
 
-@pytest.mark.parametrize("act", RELEASING.values(), ids=RELEASING)
-def test_a_draft_with_circular_sub_agents_is_not_published(closed, ann, act):
-    before = everything()
+@pytest.mark.parametrize("act", PUBLISHING.values(), ids=PUBLISHING)
+def test_a_draft_with_circular_sub_agents_is_not_published(draft_with_circular_reference, ann, act):
+    before = all_rows()
 
-    with pytest.raises(CircularReference, match=WAY):
-        act(closed)
+    with pytest.raises(CircularReference, match=PATH_MESSAGE):
+        act(draft_with_circular_reference)
 
-    assert everything() == before
+    assert all_rows() == before
 
 
-def test_other_fields_of_an_agent_with_circular_sub_agents_can_be_changed(closed, ann):
+def test_other_fields_of_an_agent_with_circular_sub_agents_can_be_changed(draft_with_circular_reference, ann):
     with change(publish=False):
-        closed.edit({"name": "Porter"})
-        closed.edit({"agents": []})
+        draft_with_circular_reference.edit({"name": "Porter"})
+        draft_with_circular_reference.edit({"agents": []})
 
-    assert closed.versions.count() == 4
+    assert draft_with_circular_reference.versions.count() == 4
 
 
 def test_a_draft_can_be_discarded_where_live_has_circular_sub_agents(agent, ann):

@@ -43,7 +43,7 @@ def load(text, tmp_path):
     call_command("loaddata", str(path), verbosity=0)
 
 
-def everything():
+def all_rows():
     """Return all rows without microseconds, which fixtures truncate."""
     return [
         [
@@ -61,13 +61,13 @@ def record_versions():
 
 
 def test_loading_a_dump_restores_agents_with_their_history(agent, tmp_path):
-    before, text = everything(), dumped("auth.user", "agents_app", "versions_app")
+    before, text = all_rows(), dumped("auth.user", "agents_app", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
-    assert everything() == [[], [], []]
+    assert all_rows() == [[], [], []]
 
     load(text, tmp_path)
 
-    assert everything() == before
+    assert all_rows() == before
     assert record_versions() == "Recorded 0 versions."
 
 
@@ -86,11 +86,11 @@ def test_loading_a_dump_twice_changes_nothing(agent, tmp_path):
     text = dumped("auth.user", "agents_app", "versions_app")
     call_command("flush", interactive=False, verbosity=0)
     load(text, tmp_path)
-    before = everything()
+    before = all_rows()
 
     load(text, tmp_path)
 
-    assert everything() == before
+    assert all_rows() == before
 
 
 def test_agents_without_versions_get_their_first(agent, tmp_path):

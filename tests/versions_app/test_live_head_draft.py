@@ -40,7 +40,7 @@ def version(agent, number):
     return agent.versions.get(version_number=number)
 
 
-def stands(agent):
+def pointers_of(agent):
     """Check the row against its head. Return the numbers of head, live and newest version."""
     row = Agent.objects.with_versions().get(pk=agent.pk)
     assert sha256_hex(row.snapshot_text) == row.head_version.snapshot_hash
@@ -60,7 +60,7 @@ def test_creating_publishes_version_1(publish):
     with change(publish=publish):
         agent = AgentFactory()
 
-    assert stands(agent) == (1, 1, 1)
+    assert pointers_of(agent) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("publish", [None, True])
@@ -68,7 +68,7 @@ def test_a_save_without_a_draft_is_published(agent, publish):
     with change(publish=publish):
         save(agent, name="Porter")
 
-    assert stands(agent) == (4, 4, 4)
+    assert pointers_of(agent) == (4, 4, 4)
     assert version(agent, 4).based_on == 3
 
 
@@ -76,7 +76,7 @@ def test_a_save_without_publishing_creates_a_draft(agent):
     with change(publish=False):
         save(agent, name="Porter")
 
-    assert stands(agent) == (4, 3, 4)
+    assert pointers_of(agent) == (4, 3, 4)
     assert agent.has_draft
     assert live(agent)["name"] == "Concierge"
 
@@ -86,7 +86,7 @@ def test_a_save_on_a_draft_stays_a_draft(drafted, publish):
     with change(publish=publish):
         save(drafted, name="Porter")
 
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
     assert version(drafted, 5).based_on == 4
     assert version(drafted, 5).changed_fields == ["name"]
 
@@ -95,14 +95,14 @@ def test_a_publishing_save_publishes_the_draft_too(drafted):
     with change(publish=True):
         save(drafted, name="Porter")
 
-    assert stands(drafted) == (5, 5, 5)
+    assert pointers_of(drafted) == (5, 5, 5)
     assert (live(drafted)["name"], live(drafted)["description"]) == ("Porter", "draft")
 
 
 def test_a_draft_saved_back_to_live_is_no_draft(drafted):
     save(drafted, description="3")
 
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
     assert not Agent.objects.get(pk=drafted.pk).has_draft
 
 
@@ -111,7 +111,7 @@ def test_the_save_after_a_draft_was_saved_back_is_published(drafted):
 
     save(drafted, name="Porter")
 
-    assert stands(drafted) == (6, 6, 6)
+    assert pointers_of(drafted) == (6, 6, 6)
 
 
 # --- Publish an unchanged head
@@ -121,14 +121,14 @@ def test_saving_an_unchanged_draft_publishes_it(drafted):
     with change(publish=True):
         save(drafted)
 
-    assert stands(drafted) == (4, 4, 4)
+    assert pointers_of(drafted) == (4, 4, 4)
     assert drafted.activations.first().to_version_number == 4
 
 
 def test_activating_an_unchanged_draft_publishes_it(drafted):
     assert version(drafted, 4).activate()
 
-    assert stands(drafted) == (4, 4, 4)
+    assert pointers_of(drafted) == (4, 4, 4)
 
 
 def test_publishing_the_live_version_writes_nothing(agent):
@@ -148,7 +148,7 @@ def test_a_publishing_edit_keeps_the_draft(drafted):
     with change(publish=True):
         made = drafted.edit({"name": "Porter"})
 
-    assert stands(drafted) == (4, 5, 5)
+    assert pointers_of(drafted) == (4, 5, 5)
     assert (made.version_number, made.based_on, made.changed_fields) == (5, 3, ["name"])
     assert (live(drafted)["name"], live(drafted)["description"]) == ("Porter", "3")
     assert (drafted.name, drafted.description) == ("Concierge", "draft")
@@ -167,14 +167,14 @@ def test_a_publishing_edit_beside_a_draft_is_validated(drafted):
     with pytest.raises(ValidationError, match="blank"), change(publish=True):
         drafted.edit({"name": " "})
 
-    assert stands(drafted) == (4, 3, 4)
+    assert pointers_of(drafted) == (4, 3, 4)
 
 
 def test_an_edit_equal_to_the_draft_writes_nothing(drafted):
     with change(publish=False):
         assert drafted.edit({"description": "draft"}) is None
 
-    assert stands(drafted) == (4, 3, 4)
+    assert pointers_of(drafted) == (4, 3, 4)
 
 
 # --- Activate
@@ -183,14 +183,14 @@ def test_an_edit_equal_to_the_draft_writes_nothing(drafted):
 def test_activating_without_a_draft_moves_the_head(agent):
     assert version(agent, 1).activate()
 
-    assert stands(agent) == (1, 1, 3)
+    assert pointers_of(agent) == (1, 1, 3)
     assert Agent.objects.get(pk=agent.pk).description == "1"
 
 
 def test_activating_keeps_the_draft(drafted):
     assert version(drafted, 1).activate()
 
-    assert stands(drafted) == (4, 1, 4)
+    assert pointers_of(drafted) == (4, 1, 4)
     assert Agent.objects.get(pk=drafted.pk).description == "draft"
 
 
@@ -220,7 +220,7 @@ def test_restore_creates_a_new_live_version(agent, publish):
     with change(publish=publish):
         restored = version(agent, 1).restore()
 
-    assert stands(agent) == (4, 4, 4)
+    assert pointers_of(agent) == (4, 4, 4)
     assert restored.snapshot_text == version(agent, 1).snapshot_text
     assert (restored.change_message, restored.source) == ("Restored from version 1", "restore")
     assert restored.based_on == 3
@@ -229,7 +229,7 @@ def test_restore_creates_a_new_live_version(agent, publish):
 def test_restore_keeps_a_draft_in_the_history(drafted):
     version(drafted, 1).restore()
 
-    assert stands(drafted) == (5, 5, 5)
+    assert pointers_of(drafted) == (5, 5, 5)
     assert version(drafted, 5).based_on == 4
     assert version(drafted, 4).snapshot["description"] == "draft"
 
@@ -238,13 +238,13 @@ def test_restore_as_a_draft_keeps_the_live_version(agent):
     with change(publish=False):
         version(agent, 1).restore()
 
-    assert stands(agent) == (4, 3, 4)
+    assert pointers_of(agent) == (4, 3, 4)
 
 
 def test_restoring_the_live_version_creates_a_version(agent):
     restored = version(agent, 3).restore()
 
-    assert stands(agent) == (4, 4, 4)
+    assert pointers_of(agent) == (4, 4, 4)
     assert restored.changed_fields == []
 
 
@@ -261,7 +261,7 @@ def test_a_manual_snapshot_equals_the_head_and_is_not_published(drafted):
     with change(name="Before the fair", message="For safety"):
         made = AgentVersion.objects.snapshot(drafted, pinned=True)
 
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
     assert made.snapshot_text == version(drafted, 4).snapshot_text
     assert (made.name, made.change_message, made.pinned) == ("Before the fair", "For safety", True)
     assert (made.based_on, made.changed_fields) == (4, [])
@@ -272,7 +272,7 @@ def test_a_manual_snapshot_of_the_live_version_is_no_draft(agent):
 
     save(agent, name="Porter")
 
-    assert stands(agent) == (5, 5, 5)
+    assert pointers_of(agent) == (5, 5, 5)
 
 
 # --- Discard and delete
@@ -281,7 +281,7 @@ def test_a_manual_snapshot_of_the_live_version_is_no_draft(agent):
 def test_discarding_the_draft_moves_the_head_to_live(drafted):
     assert AgentVersion.objects.discard_draft(drafted)
 
-    assert stands(drafted) == (3, 3, 4)
+    assert pointers_of(drafted) == (3, 3, 4)
     assert drafted.description == Agent.objects.get(pk=drafted.pk).description == "3"
 
 
@@ -297,21 +297,21 @@ def test_discarding_without_a_draft_is_refused(agent):
 def test_deleting_the_head_version_moves_the_head_to_live(drafted):
     version(drafted, 4).remove()
 
-    assert stands(drafted) == (3, 3, 3)
+    assert pointers_of(drafted) == (3, 3, 3)
     assert Agent.objects.get(pk=drafted.pk).description == "3"
 
 
 def test_deleting_another_version_moves_no_pointer(drafted):
     version(drafted, 2).remove()
 
-    assert stands(drafted) == (4, 3, 4)
+    assert pointers_of(drafted) == (4, 3, 4)
 
 
 def test_the_live_version_cannot_be_deleted(drafted):
     with pytest.raises(ValidationError, match="Cannot delete the active version"):
         version(drafted, 3).remove()
 
-    assert stands(drafted) == (4, 3, 4)
+    assert pointers_of(drafted) == (4, 3, 4)
 
 
 @pytest.mark.parametrize("number", [3, 4])
@@ -321,7 +321,7 @@ def test_the_orm_cannot_delete_the_live_or_head_version(drafted, number):
     with pytest.raises(RestrictedError):
         drafted.versions.all().delete()
 
-    assert stands(drafted) == (4, 3, 4)
+    assert pointers_of(drafted) == (4, 3, 4)
 
 
 def test_a_deleted_version_cannot_be_described(agent):

@@ -165,7 +165,7 @@ class State:
 
 
 @st.composite
-def states(draw):
+def agent_states(draw):
     count = draw(st.integers(1, 12))
     number = st.integers(1, count)
     return State(count, draw(st.sets(number)), draw(number), draw(number), draw(st.none() | number))
@@ -194,7 +194,7 @@ def build(agent_id, state):
 
 
 @hypothesis_settings(max_examples=400 if DRILL else 60, deadline=None)
-@given(states(), states(), st.integers(1, 12))
+@given(agent_states(), agent_states(), st.integers(1, 12))
 def test_retention_matches_the_reference_model(first, second, keep):
     with transaction.atomic(), override_settings(AGENT_VERSION_LIMIT=100):
         agents = [build("first", first), build("second", second), build("other", first)]

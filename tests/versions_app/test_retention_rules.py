@@ -34,7 +34,7 @@ def prune(**parameters):
     return runner.run_claimed(str(Job.objects.create(kind=PRUNE, parameters=parameters).pk)).result
 
 
-def grow_old(agent, up_to, days):
+def set_age(agent, up_to, days):
     """Set the times of versions back, which needs the trigger to be removed."""
     with connection.cursor() as cursor:
         on = f" ON {triggers.TABLE}" if connection.vendor == "postgresql" else ""
@@ -70,7 +70,7 @@ def test_old_versions_are_deleted_except_protected_ones(settings):
     north, others = agent_with(6, "north"), agent_with(6)
     north.versions.filter(version_number=2).update(pinned=True)
     for agent in (north, others):
-        grow_old(agent, up_to=6, days=31)
+        set_age(agent, up_to=6, days=31)
 
     foretold = prune(dryRun=True)
     result = prune()
@@ -85,7 +85,7 @@ def test_the_rule_of_an_owner_replaces_the_global_age(settings):
     RetentionRule.objects.create(owner_id="north", days=90)
     north, others = agent_with(6, "north"), agent_with(6)
     for agent in (north, others):
-        grow_old(agent, up_to=3, days=31)
+        set_age(agent, up_to=3, days=31)
 
     prune()
 
@@ -98,7 +98,7 @@ def test_a_rule_with_too_many_days_keeps_everything():
     RetentionRule.objects.create(owner_id="south", days=30)
     north, south = agent_with(6, "north"), agent_with(6, "south")
     for agent in (north, south):
-        grow_old(agent, up_to=3, days=3650)
+        set_age(agent, up_to=3, days=3650)
 
     prune()
 
@@ -119,7 +119,7 @@ def test_an_owner_has_one_rule():
 
 def test_the_trigger_exists_after_changing_times():
     agent = agent_with(2)
-    grow_old(agent, 1, 1)
+    set_age(agent, 1, 1)
 
     with pytest.raises(IntegrityError), transaction.atomic():
         QuerySet.update(AgentVersion.objects.all(), version_number=9)

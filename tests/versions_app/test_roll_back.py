@@ -64,10 +64,10 @@ class ByAdmin:
         self.client.post(reverse("admin:agents_app_agent_change", args=[agent.pk]), admin_form(agent, **fields))
 
 
-DOORS = [BySave, ByAPI, ByForm, ByAdmin]
+INTERFACES = [BySave, ByAPI, ByForm, ByAdmin]
 
 
-@pytest.mark.parametrize("by_door", DOORS)
+@pytest.mark.parametrize("by_door", INTERFACES)
 def test_the_next_edit_keeps_a_roll_back(by_door):
     door = by_door()
     agent = AgentFactory(description="1", instructions="Greet guests.")

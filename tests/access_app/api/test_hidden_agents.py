@@ -47,22 +47,22 @@ def caller(version):
     return caller
 
 
-def call(caller, case, agent_id, version):
+def send_request(caller, case, agent_id, version):
     path = f"{agent_path(agent_id)}/{case.path.format(version=version)}".rstrip("/")
     headers = {"Idempotency_Key": str(uuid.uuid4())} if case.method == "POST" else {}
     return caller.call(case.method, path, case.body, **headers)
 
 
-def steps(caller, case, agent_id, version):
+def status_and_queries(caller, case, agent_id, version):
     """Return the status and the SQL statements of a request, without their values."""
     with CaptureQueriesContext(connection) as captured:
-        answer = call(caller, case, agent_id, version)
+        answer = send_request(caller, case, agent_id, version)
     return answer.status_code, [re.sub(r"'(?:[^']|'')*'|\bs\d+_x\d+\b", "…", query["sql"]) for query in captured]
 
 
 @pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
 def test_a_hidden_agent_runs_the_same_queries_as_a_missing_one(caller, version, case):
-    theirs, missing = (steps(caller, case, agent_id, version) for agent_id in (THEIRS, NOBODYS))
+    theirs, missing = (status_and_queries(caller, case, agent_id, version) for agent_id in (THEIRS, NOBODYS))
 
     assert theirs[0] == 404
     assert len(theirs[1]) >= 2
@@ -73,7 +73,7 @@ def test_an_agent_that_others_just_read_asks_the_database_what_a_missing_one_doe
     read = next(case for case in AGENT_CASES if case.method == "GET" and not case.path)
     assert Caller(api_key(member("manager", "them"))).get(agent_path(THEIRS)).status_code == 200
 
-    theirs, missing = (steps(caller, read, agent_id, version) for agent_id in (THEIRS, NOBODYS))
+    theirs, missing = (status_and_queries(caller, read, agent_id, version) for agent_id in (THEIRS, NOBODYS))
 
     assert theirs[0] == 404
     assert theirs == missing
@@ -81,14 +81,16 @@ def test_an_agent_that_others_just_read_asks_the_database_what_a_missing_one_doe
 
 @pytest.mark.parametrize("case", [case for case in AGENT_CASES if "{version}" in case.path], ids=by_case)
 def test_a_hidden_version_runs_the_same_queries_as_a_missing_one(caller, version, case):
-    theirs, missing = (steps(caller, case, YOURS, version_id) for version_id in (version, str(uuid.uuid4())))
+    theirs, missing = (
+        status_and_queries(caller, case, YOURS, version_id) for version_id in (version, str(uuid.uuid4()))
+    )
 
     assert theirs[0] == 404
     assert theirs == missing
 
 
 @pytest.fixture
-def undisturbed():
+def garbage_collection_disabled():
     """Keep the garbage collector from running during a request."""
     gc.collect()
     gc.disable()
@@ -98,13 +100,13 @@ def undisturbed():
 
 @pytest.mark.drill
 @pytest.mark.parametrize("case", AGENT_CASES, ids=by_case)
-def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, undisturbed):
+def test_hidden_and_missing_agents_take_the_same_time(caller, version, case, garbage_collection_disabled):
     seconds = {THEIRS: [], NOBODYS: []}
     for number in range(WARM_UP + ROUNDS):
         # Alternate the order, so that other load on the machine affects both alike.
         for agent_id in (THEIRS, NOBODYS) if number % 2 else (NOBODYS, THEIRS):
             began = time.thread_time()  # CPU time, which does not depend on other processes
-            call(caller, case, agent_id, version)
+            send_request(caller, case, agent_id, version)
             seconds[agent_id].append(time.thread_time() - began)
 
     pairs = list(zip(*(taken[WARM_UP:] for taken in seconds.values()), strict=True))
@@ -129,44 +131,46 @@ def every_route(patterns=None, prefix=""):
             yield from every_route(pattern.url_patterns, path)
 
 
-THEIR_WORDS = "Two doors"  # with a space, which no random token contains
+HIDDEN_TEXT = "Two doors"  # with a space, which no random token contains
 
 
 def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     ann, bob = member("manager", "ann", username="ann"), member("manager", "bob", username="bob")
     agent = AgentFactory(id="bobs", owner_id="bob")
-    agent.edit({"name": THEIR_WORDS})
+    agent.edit({"name": HIDDEN_TEXT})
     key = ApiKey.objects.issue(bob)[0]
     job = enqueue("export_agents", requested_by=bob)
     run_fields = {"agent": agent, "agent_key": "bobs", "owner_id": "bob", "requested_by": bob}
-    run = AgentRun.objects.create(**run_fields, configuration={"name": THEIR_WORDS}, input={"messages": []})
+    run = AgentRun.objects.create(**run_fields, configuration={"name": HIDDEN_TEXT}, input={"messages": []})
     ids = {"agent_id": "bobs", "version_id": agent.active_version_id, "job_id": job.pk, "key_id": key.pk, "number": 1}
     ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
-    saved_input = SavedInput.objects.create(user=bob, agent=agent, name=THEIR_WORDS, text=THEIR_WORDS)
+    saved_input = SavedInput.objects.create(user=bob, agent=agent, name=HIDDEN_TEXT, text=HIDDEN_TEXT)
     ids |= {"run_id": run.pk, "input_id": saved_input.pk}
     whole = {"duplicate": {"id": "copy"}, "observe": {"runId": str(run.pk)}}  # the body is invalid without these
     api = Caller(api_key(ann))
     client.force_login(ann)
-    before = state()
+    before = stored_rows()
 
     routes = [path for path in every_route() if set(re.findall(r"<(?:\w+:)?(\w+)>", path)) & ids.keys()]
     for route in routes:
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: str(ids[match[1]]), route)
         for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
-            call = api.client.generic if path.startswith("/api/") else client.generic
+            send_request = api.client.generic if path.startswith("/api/") else client.generic
             params = whole.get(path.rpartition("/")[2], {"name": "Ann was here"})
             body = json.dumps(params).encode() if path.startswith("/api/") else b"name=Ann+was+here"
             kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
-            answer = call(method, f"{path}?from=live&to=head", body if method != "GET" else b"", content_type=kind)
+            answer = send_request(
+                method, f"{path}?from=live&to=head", body if method != "GET" else b"", content_type=kind
+            )
             assert answer.status_code in (404, 405), (method, path, answer.status_code)
-            assert THEIR_WORDS.encode() not in answer.content
-            assert state() == before, (method, path)
+            assert HIDDEN_TEXT.encode() not in answer.content
+            assert stored_rows() == before, (method, path)
 
     assert len(routes) > 30
     assert api.get(AGENTS).body["total"] == 0
 
 
-def state():
+def stored_rows():
     """Return everything that a request could have changed."""
     models = (Agent, AgentVersion, Activation, Job, ApiKey, Membership, AgentRun, SavedInput)
     return [list(model.objects.order_by("pk").exclude(**own(model)).values()) for model in models]

@@ -124,13 +124,13 @@ def test_no_route_is_open_to_anonymous_callers():
 # --- Callers
 
 
-def publisher_key(**changes: Any) -> str:
+def key_of_publisher(**changes: Any) -> str:
     key = api_key(member("publisher"))
     ApiKey.objects.update(**changes)
     return key
 
 
-def cut(user: Any, role: str) -> str:
+def create_key_with_role(user: Any, role: str) -> str:
     return api_key(user, role)
 
 
@@ -138,9 +138,9 @@ CALLERS: dict[str, tuple[Callable[[], str], str | int]] = {
     # How the key is created, and its role in the shared space or the status of every response.
     "anonymous": (lambda: "", 401),
     "wrong key": (lambda: "acms_00000000_" + "x" * 43, 401),
-    "expired key": (lambda: publisher_key(expires_at=timezone.now() - timedelta(seconds=1)), 401),
-    "revoked key": (lambda: publisher_key(revoked_at=timezone.now()), 401),
-    "key of a disabled user": (lambda: api_key(disabled()), 401),
+    "expired key": (lambda: key_of_publisher(expires_at=timezone.now() - timedelta(seconds=1)), 401),
+    "revoked key": (lambda: key_of_publisher(revoked_at=timezone.now()), 401),
+    "key of a disabled user": (lambda: api_key(key_of_disabled_user()), 401),
     "nobody's member": (lambda: api_key(UserFactory()), 404),
     "stranger": (lambda: api_key(member("manager", "elsewhere")), 404),
     "viewer": (lambda: api_key(member("viewer")), "viewer"),
@@ -148,15 +148,21 @@ CALLERS: dict[str, tuple[Callable[[], str], str | int]] = {
     "publisher": (lambda: api_key(member("publisher")), "publisher"),
     "manager": (lambda: api_key(member("manager")), "manager"),
     "superuser": (lambda: api_key(UserFactory(is_superuser=True)), "manager"),
-    "manager with a viewer's key": (lambda: cut(member("manager"), "viewer"), "viewer"),
-    "publisher with an editor's key": (lambda: cut(member("publisher"), "editor"), "editor"),
-    "superuser with a viewer's key": (lambda: cut(UserFactory(is_superuser=True), "viewer"), "viewer"),
-    "superuser with an editor's key": (lambda: cut(UserFactory(is_superuser=True), "editor"), "editor"),
-    "viewer with a manager's key": (lambda: cut(member("viewer"), "manager"), "viewer"),
+    "manager with a viewer's key": (lambda: create_key_with_role(member("manager"), "viewer"), "viewer"),
+    "publisher with an editor's key": (lambda: create_key_with_role(member("publisher"), "editor"), "editor"),
+    "superuser with a viewer's key": (
+        lambda: create_key_with_role(UserFactory(is_superuser=True), "viewer"),
+        "viewer",
+    ),
+    "superuser with an editor's key": (
+        lambda: create_key_with_role(UserFactory(is_superuser=True), "editor"),
+        "editor",
+    ),
+    "viewer with a manager's key": (lambda: create_key_with_role(member("viewer"), "manager"), "viewer"),
 }
 
 
-def disabled() -> Any:
+def key_of_disabled_user() -> Any:
     user = member("publisher")
     user.is_active = False
     user.save()
@@ -179,7 +185,7 @@ def agent() -> Any:
     return agent
 
 
-def everything() -> Any:
+def all_rows() -> Any:
     return [
         list(Agent.objects.order_by("pk").values()),
         [list(agent.versions.values()) + list(agent.activations.values()) for agent in Agent.objects.order_by("pk")],
@@ -190,7 +196,7 @@ def everything() -> Any:
 def test_each_role_is_allowed_exactly_its_actions(agent, who):
     make, acts_as = CALLERS[who]
     version = str(agent.versions.get(version_number=2).pk)
-    before = everything()
+    before = all_rows()
 
     # Refused requests change nothing, so all of them use one agent. Allowed requests follow.
     caller = Caller(make())
@@ -201,7 +207,7 @@ def test_each_role_is_allowed_exactly_its_actions(agent, who):
         path = f"{agent_path('it')}/{case.path.format(version=version)}".rstrip("/")
         answer = caller.call(case.method, path, case.body)
         assert answer.status_code == status, (case, answer.body)
-        assert everything() == before, case
+        assert all_rows() == before, case
         if status == 403:
             assert f"needs the {Role(case.role).label} role" in answer.body["error"]
         if status == 404:
@@ -341,7 +347,7 @@ def test_concurrent_users_cannot_read_or_change_agents_of_each_other():
     for caller, agent_id in ((ann, "anns"), (bob, "bobs")):
         caller.post(AGENTS, {**NEW, "id": agent_id})
     version = str(Agent.objects.get(pk="bobs").active_version_id)
-    before = everything()
+    before = all_rows()
 
     for case in AGENT_CASES:
         for agent_id in ("bobs", "anns"):
@@ -354,6 +360,6 @@ def test_concurrent_users_cannot_read_or_change_agents_of_each_other():
             assert answer.status_code == 404
             assert answer.body["error"] == f"Version with id {version} not found for agent anns"
 
-    assert everything() == before
+    assert all_rows() == before
     assert ann.get(AGENTS).body["total"] == bob.get(AGENTS).body["total"] == 1
     assert ann.post(AGENTS, {**NEW, "id": "bobs"}).body["error"] == "Agent with id bobs already exists"

@@ -134,7 +134,7 @@ def test_a_member_without_a_managed_team_sees_the_own_teams(ann):
     assert "Publisher" in answer.content.decode()
 
 
-def offered(client, address):
+def linked_teams(client, address):
     """Return the teams that the page links to."""
     text = client.get(address).content.decode()
     return re.findall(r'<option value="([^"]*)"', text.partition('id="team"')[2].partition("</select>")[0])
@@ -147,7 +147,7 @@ def test_a_manager_sees_each_managed_team_and_the_own_roles_in_others(manager):
 
     html = client.get(team("newsroom")).content.decode()
 
-    assert offered(client, team("newsroom")) == ["newsroom", "support"]
+    assert linked_teams(client, team("newsroom")) == ["newsroom", "support"]
     assert "Newsroom team" in html
     assert "<dt>lab</dt><dd>Editor</dd>" in html
     assert 'id="team"' not in browser(member(Role.MANAGER, "lab")).get(team("lab")).content.decode()
@@ -157,10 +157,10 @@ def test_a_superuser_sees_every_team_and_creates_a_new_one(manager, ann):
     MembershipFactory(owner_id="newsroom")
     client = browser(UserFactory(is_superuser=True))
 
-    assert offered(client, reverse("account:team")) == ["", "newsroom", "support"]
+    assert linked_teams(client, reverse("account:team")) == ["", "newsroom", "support"]
     assert "No members yet" in client.get(team("brand-new")).content.decode()
     client.post(team("brand-new"), {"username": "ann", "role": "manager"})
-    assert offered(client, team("brand-new")) == ["", "brand-new", "newsroom", "support"]
+    assert linked_teams(client, team("brand-new")) == ["", "brand-new", "newsroom", "support"]
 
 
 @pytest.mark.parametrize("owner_id", ["a%00b", "x" * 129, "%20"])

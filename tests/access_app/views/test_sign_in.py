@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _no_tries_yet():
+def _no_attempts():
     cache.clear()
 
 

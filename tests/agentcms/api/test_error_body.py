@@ -11,7 +11,7 @@ from agentcms.api.exceptions import api_error
 from agentcms.api.renderers import encode_json
 
 
-def caused(exception, name):
+def with_cause(exception, name):
     exception.__cause__ = sqlite3.OperationalError("database is locked")
     exception.__cause__.sqlite_errorname = name
     return exception
@@ -35,7 +35,7 @@ CASES = [
     (django.RequestDataTooBig(), 413, "too_large", "Request body too large"),
     (django.TooManyFieldsSent(), 400, "bad_request", "The request cannot be read."),
     (django.DisallowedHost("evil"), 400, "bad_host", "This host name is not served here."),
-    (caused(OperationalError(), "SQLITE_BUSY"), 503, "unavailable", "The server is busy. Try again shortly."),
+    (with_cause(OperationalError(), "SQLITE_BUSY"), 503, "unavailable", "The server is busy. Try again shortly."),
     (OperationalError("connection refused"), 503, "unavailable", "The server is busy. Try again shortly."),
     (InterfaceError("closed"), 503, "unavailable", "The server is busy. Try again shortly."),
     (django.ValidationError("Not so.", code="rule"), 400, "rule", "Not so."),
@@ -106,7 +106,9 @@ def test_an_error_with_a_lone_surrogate_is_valid_json(raised):
     assert b"\\udc80" in response.content
 
 
-@pytest.mark.parametrize("exception", [ValueError("bug"), caused(OperationalError("no such table"), "SQLITE_ERROR")])
+@pytest.mark.parametrize(
+    "exception", [ValueError("bug"), with_cause(OperationalError("no such table"), "SQLITE_ERROR")]
+)
 def test_an_unexpected_exception_is_raised(exception):
     assert api_error(exception) is None
 

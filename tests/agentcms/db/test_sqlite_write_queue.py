@@ -18,7 +18,7 @@ from tests.served import wait_until
 
 LOCK_TIMEOUT = 20
 
-HOLD = """
+HOLD_LOCK = """
 import sys
 from agentcms.db.backends.sqlite3.base import WriterQueue
 WriterQueue(sys.argv[1]).acquire(10)
@@ -32,7 +32,7 @@ def path(tmp_path):
     return str(tmp_path / "queue")
 
 
-def waiting(path):
+def count_waiting(path):
     """Return the number of processes that wait for a lock on the file."""
     inode = f":{os.stat(path).st_ino} "
     with open("/proc/locks") as locks:
@@ -53,7 +53,7 @@ def test_writers_proceed_in_the_order_of_their_requests(path):
     threads = [threading.Thread(target=write, args=[number]) for number in range(8)]
     for number, thread in enumerate(threads, 1):
         thread.start()
-        wait_until(lambda number=number: waiting(path) == number, what="one more in line")
+        wait_until(lambda number=number: count_waiting(path) == number, what="one more in line")
     first.release()
     for thread in threads:
         thread.join(30)
@@ -84,7 +84,7 @@ def test_a_writer_that_gave_up_blocks_no_other(path):
 
 
 def test_the_lock_of_a_killed_process_is_released(path):
-    command = [sys.executable, "-c", HOLD, path]
+    command = [sys.executable, "-c", HOLD_LOCK, path]
     with subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(OperationalError):

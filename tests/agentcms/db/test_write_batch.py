@@ -18,7 +18,7 @@ ODD = {"é": [1, 1.5, True, None, "\u2028", {"deep": []}], "big": 2**60}
 
 
 @pytest.fixture
-def heard():
+def recorded_signals():
     """Record the arguments of all save signals."""
     signals = []
 
@@ -45,24 +45,24 @@ def version(agent, number):
     )
 
 
-def stored(row):
+def stored_values(row):
     values = dict(type(row).objects.filter(pk=row.pk).values().get())
     return {name: value for name, value in values.items() if name not in ("id", "version_number", "author_id")}
 
 
-def test_an_inserted_row_equals_a_saved_one(heard):
+def test_an_inserted_row_equals_a_saved_one(recorded_signals):
     agent = AgentFactory()
     mine, django = version(agent, 901), version(agent, 902)
     django.created_at = mine.created_at
-    heard.clear()
+    recorded_signals.clear()
 
     Model.save(django, force_insert=True)
-    said_by_django = [signal for signal in heard if signal[0] is AgentVersion]
-    heard.clear()
+    said_by_django = [signal for signal in recorded_signals if signal[0] is AgentVersion]
+    recorded_signals.clear()
     write_batch.insert_row(mine)
 
-    assert stored(mine) == stored(django)
-    assert [signal for signal in heard if signal[0] is AgentVersion] == said_by_django
+    assert stored_values(mine) == stored_values(django)
+    assert [signal for signal in recorded_signals if signal[0] is AgentVersion] == said_by_django
     assert not mine._state.adding
     assert mine._state.db == django._state.db
 
@@ -119,29 +119,29 @@ def test_a_failed_statement_can_run_again():
     assert connection.run_statement(statement, [1]) == [(1,)]
 
 
-def test_signals_are_sent_after_all_writes_of_a_batch(heard):
+def test_signals_are_sent_after_all_writes_of_a_batch(recorded_signals):
     agent = AgentFactory()
     mine, counts = version(agent, 901), []
-    heard.clear()
+    recorded_signals.clear()
 
     writes = write_batch.WriteBatch().insert(mine)
     writes.update(AgentIndex, "agent_id", agent.pk, {"name": "New"}, counts.append)
     writes.update(AgentIndex, "agent_id", "nobody", {"name": "New"}, counts.append)
-    assert [kind for sender, kind, _ in heard if sender is AgentVersion] == ["pre"]
+    assert [kind for sender, kind, _ in recorded_signals if sender is AgentVersion] == ["pre"]
     writes.send()
 
-    assert [kind for sender, kind, _ in heard if sender is AgentVersion] == ["pre", "post"]
+    assert [kind for sender, kind, _ in recorded_signals if sender is AgentVersion] == ["pre", "post"]
     assert counts == [1, 0]
     assert AgentVersion.objects.get(pk=mine.pk).version_number == 901
     assert AgentIndex.objects.get(agent=agent).name == "New"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_refused_write_sends_no_signals(heard, place):
+def test_a_refused_write_sends_no_signals(recorded_signals, place):
     agent = AgentFactory()
     versions = [version(agent, number) for number in (901, 902)]
     versions.insert(place, version(agent, 1))
-    heard.clear()
+    recorded_signals.clear()
 
     writes = write_batch.WriteBatch()
     for row in versions:
@@ -149,6 +149,6 @@ def test_a_refused_write_sends_no_signals(heard, place):
     with pytest.raises(IntegrityError), transaction.atomic():
         writes.send()
 
-    assert {kind for sender, kind, _ in heard if sender is AgentVersion} == {"pre"}
+    assert {kind for sender, kind, _ in recorded_signals if sender is AgentVersion} == {"pre"}
     assert AgentVersion.objects.filter(agent=agent).count() == 1
     write_batch.insert_row(version(agent, 903))  # the connection stays usable

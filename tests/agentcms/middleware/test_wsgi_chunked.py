@@ -11,7 +11,7 @@ class Trickle(BytesIO):
         return super().read(min(size, 7) if size >= 0 else size)
 
 
-def reach(body, **environ):
+def environ_of_application(body, **environ):
     """Return the environ that the application gets."""
     seen = {}
     base = {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, "wsgi.input": Trickle(body)}
@@ -22,7 +22,7 @@ def reach(body, **environ):
 
 
 def test_a_chunked_body_gets_a_content_length():
-    seen = reach(b'{"name": "Ada"}')
+    seen = environ_of_application(b'{"name": "Ada"}')
 
     assert seen["CONTENT_LENGTH"] == "15"
     assert seen["wsgi.input"].read() == b'{"name": "Ada"}'
@@ -33,7 +33,7 @@ def test_a_chunked_body_over_the_limit_stays_complete(settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 20
     body = bytes(range(100))
 
-    seen = reach(body)
+    seen = environ_of_application(body)
 
     assert seen["CONTENT_LENGTH"] == str(sys.maxsize)
     assert seen[LENGTH_IS_UPPER_BOUND]
@@ -41,11 +41,11 @@ def test_a_chunked_body_over_the_limit_stays_complete(settings):
 
 
 def test_a_request_with_content_length_is_unchanged():
-    seen = reach(b"{}", HTTP_TRANSFER_ENCODING="", CONTENT_LENGTH="2")
+    seen = environ_of_application(b"{}", HTTP_TRANSFER_ENCODING="", CONTENT_LENGTH="2")
 
     assert isinstance(seen["wsgi.input"], Trickle)
     assert seen["CONTENT_LENGTH"] == "2"
 
 
 def test_reading_ends_where_the_server_does_not_end_the_stream():
-    assert "CONTENT_LENGTH" not in reach(b"{}", **{"wsgi.input_terminated": False})
+    assert "CONTENT_LENGTH" not in environ_of_application(b"{}", **{"wsgi.input_terminated": False})

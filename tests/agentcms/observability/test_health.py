@@ -16,13 +16,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered(monkeypatch):
+def cleared_readiness_cache(monkeypatch):
     health.cached_checks.cache_clear()
     monkeypatch.setattr(health, "_passed_once", set())
 
 
 @pytest.fixture
-def beating():
+def with_heartbeat():
     Heartbeat.record(Heartbeat.BEAT)
 
 
@@ -38,7 +38,7 @@ def test_liveness_takes_no_query(client, django_assert_num_queries):
     assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
 
 
-def test_probes_ignore_allowed_hosts_and_https(client, settings, beating):
+def test_probes_ignore_allowed_hosts_and_https(client, settings, with_heartbeat):
     settings.ALLOWED_HOSTS = ["cms.example.org"]
     settings.SECURE_SSL_REDIRECT = True
 
@@ -46,7 +46,7 @@ def test_probes_ignore_allowed_hosts_and_https(client, settings, beating):
         assert client.get(path, headers={"host": "10.1.2.3:8000"}).status_code == 200
 
 
-def test_readiness_is_ok_where_every_check_passes(client, beating):
+def test_readiness_is_ok_where_every_check_passes(client, with_heartbeat):
     assert ready(client) == (200, {"database": "ok", "migrations": "ok", "broker": "ok", "beat": "ok"})
 
 
@@ -56,7 +56,7 @@ def test_readiness_fails_without_a_heartbeat(client):
     assert (status, checks["beat"]) == (503, "never seen")
 
 
-def test_readiness_fails_with_an_old_heartbeat(client, beating):
+def test_readiness_fails_with_an_old_heartbeat(client, with_heartbeat):
     Heartbeat.objects.update(at=timezone.now() - timedelta(hours=1))
 
     status, checks = ready(client)
@@ -69,14 +69,14 @@ def test_readiness_for_load_balancers_checks_only_what_serves_requests(client):
     assert ready(client, "?exclude=beat")[0] == 200
 
 
-def test_readiness_names_an_unavailable_broker(client, beating):
+def test_readiness_names_an_unavailable_broker(client, with_heartbeat):
     with broker("redis://127.0.0.1:1/0"):
         status, checks = ready(client)
 
     assert (status, checks["broker"]) == (503, "failing")
 
 
-def test_readiness_names_unapplied_migrations(client, beating):
+def test_readiness_names_unapplied_migrations(client, with_heartbeat):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0003_reword_labels'")
 
@@ -85,7 +85,7 @@ def test_readiness_names_unapplied_migrations(client, beating):
     assert (status, checks["migrations"]) == (503, "1 not applied")
 
 
-def test_readiness_is_cached(client, beating, monkeypatch, django_assert_num_queries):
+def test_readiness_is_cached(client, with_heartbeat, monkeypatch, django_assert_num_queries):
     monkeypatch.setattr(health, "CACHE_SECONDS", 60)
     client.get("/readyz")
 
@@ -101,7 +101,7 @@ def test_the_scheduler_writes_its_heartbeat(monkeypatch):
     assert Heartbeat.age(Heartbeat.BEAT) < timedelta(seconds=5)
 
 
-def test_readiness_waits_once_for_an_unavailable_database(client, beating):
+def test_readiness_waits_once_for_an_unavailable_database(client, with_heartbeat):
     tried = []
 
     def away(execute, *statement):

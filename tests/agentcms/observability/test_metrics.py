@@ -27,7 +27,7 @@ def staff(client):
     return client
 
 
-def read(client, name, **labels):
+def read_metric(client, name, **labels):
     """Return the value of a metric, or 0 where it does not exist."""
     text = client.get("/metrics").content.decode()
     for line in text.splitlines():
@@ -38,12 +38,12 @@ def read(client, name, **labels):
 
 def test_requests_are_counted_by_route_and_status(staff):
     route = {"method": "GET", "route": "api/stored/agents/<str:agent_id>", "status": "404"}
-    before = read(staff, "agentcms_requests_total", **route)
+    before = read_metric(staff, "agentcms_requests_total", **route)
 
     staff.get("/api/stored/agents/nobody")
     staff.get("/api/stored/agents/nothing")
 
-    assert read(staff, "agentcms_requests_total", **route) == before + 2
+    assert read_metric(staff, "agentcms_requests_total", **route) == before + 2
 
 
 def test_throttles_without_the_cache_are_counted(staff, settings, monkeypatch):
@@ -52,13 +52,13 @@ def test_throttles_without_the_cache_are_counted(staff, settings, monkeypatch):
 
     settings.API_THROTTLE = Rate(20, 3600)  # a period without sampling
     caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
-    before = read(staff, "agentcms_throttles_alone_total", throttle="calls")
+    before = read_metric(staff, "agentcms_throttles_alone_total", throttle="calls")
 
     with monkeypatch.context() as patch:
         patch.setattr(cache, "add", away)
         caller.get("/api/stored/agents")
 
-    assert read(staff, "agentcms_throttles_alone_total", throttle="calls") == before + 1
+    assert read_metric(staff, "agentcms_throttles_alone_total", throttle="calls") == before + 1
 
 
 def test_unknown_methods_share_one_label(rf):
@@ -71,85 +71,85 @@ def test_unknown_methods_share_one_label(rf):
 
 
 def test_versions_and_activations_are_counted_once_committed(staff, django_capture_on_commit_callbacks):
-    before = [read(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
+    before = [read_metric(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
 
     with django_capture_on_commit_callbacks(execute=True):
         AgentFactory().edit({"name": "Porter"})
 
-    after = [read(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
+    after = [read_metric(staff, f"agentcms_{name}_total", source="code") for name in ("versions", "activations")]
     assert after == [count + 2 for count in before]
 
 
 def test_pruned_versions_are_counted(staff, settings, django_capture_on_commit_callbacks):
     settings.AGENT_VERSION_LIMIT = 5
-    before = read(staff, "agentcms_versions_pruned_total")
+    before = read_metric(staff, "agentcms_versions_pruned_total")
 
     with django_capture_on_commit_callbacks(execute=True):
         agent = AgentFactory()
         for number in range(7):
             agent.edit({"name": f"Edit {number}"})
 
-    assert read(staff, "agentcms_versions_pruned_total") == before + 3
+    assert read_metric(staff, "agentcms_versions_pruned_total") == before + 3
 
 
 def test_conflicts_are_counted(staff):
     staff.force_login(UserFactory(is_staff=True, is_superuser=True))
     AgentFactory(id="taken")
     body = {"id": "taken", "name": "Taken", "instructions": "", "model": {"provider": "demo", "name": "echo"}}
-    before = read(staff, "agentcms_conflicts_total", status="409")
+    before = read_metric(staff, "agentcms_conflicts_total", status="409")
 
     staff.post("/api/stored/agents", body, content_type="application/json")
 
-    assert read(staff, "agentcms_conflicts_total", status="409") == before + 1
+    assert read_metric(staff, "agentcms_conflicts_total", status="409") == before + 1
 
 
 def test_throttled_requests_are_counted(staff, settings):
     settings.API_THROTTLE = Rate(1, 10**9)  # seconds; no window of this length ends before 2033
     caller = Client(headers={"Authorization": f"Bearer {api_key(member('viewer'))}"})
     route = {"route": "api/stored/agents"}
-    before = read(staff, "agentcms_throttled_total", **route)
+    before = read_metric(staff, "agentcms_throttled_total", **route)
 
     answers = [caller.get("/api/stored/agents").status_code for _ in range(3)]
     settings.API_THROTTLE = None  # it is part of the metrics endpoint
 
     assert answers[-1] == 429
-    assert read(staff, "agentcms_throttled_total", **route) == before + answers.count(429)
+    assert read_metric(staff, "agentcms_throttled_total", **route) == before + answers.count(429)
 
 
 def test_a_stale_edit_is_counted_as_conflict(staff):
     staff.force_login(UserFactory(is_staff=True, is_superuser=True))
     AgentFactory(id="porter")
-    before = read(staff, "agentcms_conflicts_total", status="412")
+    before = read_metric(staff, "agentcms_conflicts_total", status="412")
 
     staff.patch(
         "/api/stored/agents/porter", {"name": "Late"}, content_type="application/json", headers={"if-match": '"0"'}
     )
 
-    assert read(staff, "agentcms_conflicts_total", status="412") == before + 1
+    assert read_metric(staff, "agentcms_conflicts_total", status="412") == before + 1
 
 
 def test_the_duration_of_every_response_is_measured(staff):
-    before = read(staff, "agentcms_request_seconds_count", route="healthz")
+    before = read_metric(staff, "agentcms_request_seconds_count", route="healthz")
 
     staff.get("/healthz")
 
-    assert read(staff, "agentcms_request_seconds_count", route="healthz") == before + 1
+    assert read_metric(staff, "agentcms_request_seconds_count", route="healthz") == before + 1
 
 
 def test_the_heartbeat_age_and_history_faults_are_measured(staff):
     Heartbeat.objects.create(name=Heartbeat.BEAT, at=timezone.now() - timedelta(hours=1))
     Job.objects.create(kind=CHECK_HISTORY, state=Job.State.DONE, result={"found": 3, "repaired": 1})
 
-    assert read(staff, "agentcms_beat_age_seconds") >= 3600
-    assert read(staff, "agentcms_history_faults") == 2
+    assert read_metric(staff, "agentcms_beat_age_seconds") >= 3600
+    assert read_metric(staff, "agentcms_history_faults") == 2
 
 
 def test_the_age_of_jobs_and_the_number_of_late_jobs_are_measured(staff):
     Job.objects.create(kind="waits", created_at=timezone.now() - timedelta(hours=1))
 
-    assert read(staff, "agentcms_jobs", kind="waits", state="queued") == 1
-    assert read(staff, "agentcms_jobs_late") == 1
-    assert read(staff, "agentcms_job_oldest_seconds", state="queued") >= 3600
+    assert read_metric(staff, "agentcms_jobs", kind="waits", state="queued") == 1
+    assert read_metric(staff, "agentcms_jobs_late") == 1
+    assert read_metric(staff, "agentcms_job_oldest_seconds", state="queued") >= 3600
 
 
 def test_every_line_has_the_prometheus_format(staff):

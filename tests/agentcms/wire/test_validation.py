@@ -5,7 +5,7 @@ from agentcms.wire.validation import MAX_DEPTH, find_faults
 from tests.agentcms.wire.test_canonical import VALUES, as_jsonb
 
 
-def nested(levels):
+def nest(levels):
     value = []
     for _ in range(levels - 1):
         value = [value]
@@ -52,13 +52,13 @@ def test_all_faults_are_found_at_once():
 
 def test_a_given_path_is_a_prefix_and_counts_as_a_level():
     assert [fault.field for fault in find_faults({"a": "\0"}, "metadata")] == ["metadata.a"]
-    assert list(find_faults(nested(MAX_DEPTH - 1), "metadata")) == []
-    assert len(list(find_faults(nested(MAX_DEPTH), "metadata"))) == 1
+    assert list(find_faults(nest(MAX_DEPTH - 1), "metadata")) == []
+    assert len(list(find_faults(nest(MAX_DEPTH), "metadata"))) == 1
 
 
 @pytest.mark.parametrize(("levels", "count"), [(MAX_DEPTH, 0), (MAX_DEPTH + 1, 1), (100_000, 1)])
 def test_json_deeper_than_64_levels_is_a_fault(levels, count):
-    assert len(list(find_faults(nested(levels)))) == count
+    assert len(list(find_faults(nest(levels)))) == count
 
 
 @pytest.mark.parametrize(

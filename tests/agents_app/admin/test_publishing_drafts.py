@@ -29,7 +29,7 @@ def with_draft(agent_id, **fields):
     return agent
 
 
-def choose(client, *agents):
+def choose_action(client, *agents):
     sent = {"action": "publish_drafts", "_selected_action": [agent.pk for agent in agents]}
     return client.post(LIST, sent)
 
@@ -53,7 +53,7 @@ def live():
 
 
 def test_the_confirmation_shows_the_drafts_first(client, staff):
-    page = choose(client, with_draft("porter"), with_draft("guide"), AgentFactory(id="calm"))
+    page = choose_action(client, with_draft("porter"), with_draft("guide"), AgentFactory(id="calm"))
 
     text = " ".join(re.sub(r"<[^>]+>", "", page.content.decode()).split())
     assert "Publish 2 drafts" in text
@@ -65,7 +65,7 @@ def test_the_confirmation_shows_the_drafts_first(client, staff):
 def test_confirming_publishes_the_drafts_with_the_reason(client, staff):
     agent = with_draft("porter")
 
-    answer = confirm(client, choose(client, agent, with_draft("guide")), reason="Opening day")
+    answer = confirm(client, choose_action(client, agent, with_draft("guide")), reason="Opening day")
 
     assert messages(answer) == ["Published 2 drafts."]
     assert live() == {"porter": 2, "guide": 2}
@@ -74,7 +74,7 @@ def test_confirming_publishes_the_drafts_with_the_reason(client, staff):
 
 
 def test_without_drafts_there_is_no_confirmation(client, staff):
-    answer = choose(client, AgentFactory())
+    answer = choose_action(client, AgentFactory())
 
     assert answer.status_code == 302
     assert messages(answer) == ["None of the selected agents has a draft that you can publish."]
@@ -82,7 +82,7 @@ def test_without_drafts_there_is_no_confirmation(client, staff):
 
 def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
     moved = with_draft("porter")
-    page = choose(client, moved, with_draft("guide"))
+    page = choose_action(client, moved, with_draft("guide"))
     with change(publish=False):
         moved.edit({"instructions": "Something else."})
 
@@ -97,7 +97,7 @@ def test_a_draft_changed_after_the_confirmation_is_skipped(client, staff):
 
 def test_a_draft_published_after_the_confirmation_is_skipped(client, staff):
     agent = with_draft("porter")
-    page = choose(client, agent)
+    page = choose_action(client, agent)
     Agent.objects.get(pk="porter").head_version.activate()
 
     assert messages(confirm(client, page)) == ["Published 0 drafts.", "Porter: It has no draft."]
@@ -105,7 +105,7 @@ def test_a_draft_published_after_the_confirmation_is_skipped(client, staff):
 
 
 def test_an_agent_deleted_after_the_confirmation_is_skipped(client, staff, monkeypatch):
-    page = choose(client, with_draft("porter"), with_draft("guide"))
+    page = choose_action(client, with_draft("porter"), with_draft("guide"))
     apply_to_each = bulk.apply_to_each
 
     def delete_one(*arguments):
@@ -122,7 +122,7 @@ def test_only_publishers_may_publish_drafts(client):
     client.force_login(member("editor", "north", is_staff=True))
     agent = with_draft("porter", owner_id="north")
 
-    assert messages(choose(client, agent)) == ["None of the selected agents has a draft that you can publish."]
+    assert messages(choose_action(client, agent)) == ["None of the selected agents has a draft that you can publish."]
 
     forged = {"draft": bulk.live_and_draft(Agent.objects.get()), "confirmed": "Publish"}
     answer = client.post(LIST, {"action": "publish_drafts", "_selected_action": [agent.pk], **forged})
@@ -137,7 +137,7 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
         agent.edit({"agents": ["helper"]})
     AgentFactory(id="helper", agents=["porter"])
 
-    answer = confirm(client, choose(client, agent))
+    answer = confirm(client, choose_action(client, agent))
 
     assert messages(answer)[-1] == "porter: This is a circular reference: porter → helper → porter."
     assert agent.activations.count() == 1
@@ -146,4 +146,4 @@ def test_a_draft_with_circular_sub_agents_is_refused_with_the_path(client, staff
 def test_too_many_selected_agents_are_refused(client, staff, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
 
-    assert messages(choose(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]
+    assert messages(choose_action(client, with_draft("porter"), with_draft("guide"))) == ["Select at most 1 agents."]

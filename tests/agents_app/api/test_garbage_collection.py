@@ -31,18 +31,18 @@ def test_views_and_requests_leave_no_reference_cycles(api, call):
     headers = {"Authorization": api.authorization}
 
     gc.collect()
-    before = living()  # instances of other tests
+    before = find_instances()  # instances of other tests
     gc.disable()
     try:
         request = RequestFactory().generic(method, path, json.dumps(body or {}), "application/json", headers=headers)
         status = match.func(request, *match.args, **match.kwargs).status_code
-        left = [instance for instance in living() if all(instance is not other for other in before)]
+        left = [instance for instance in find_instances() if all(instance is not other for other in before)]
     finally:
         gc.enable()
 
     assert (status, left) == (expected, [])
 
 
-def living():
+def find_instances():
     # isinstance() would evaluate lazy proxies.
     return [instance for instance in gc.get_objects() if issubclass(type(instance), APIView | Request)]

@@ -78,7 +78,7 @@ def test_permissions_are_checked_before_a_response_is_repeated():
 
 
 @pytest.fixture
-def writes():
+def saved_models():
     """Record the model of each saved row."""
     saved = []
 
@@ -90,7 +90,7 @@ def writes():
     pre_save.disconnect(note)
 
 
-def test_a_repeat_does_not_run_the_request_again(api, writes):
+def test_a_repeat_does_not_run_the_request_again(api, saved_models):
     api.create()
     requests = [
         (AGENTS, {**BODY, "id": "porter"}),
@@ -104,11 +104,11 @@ def test_a_repeat_does_not_run_the_request_again(api, writes):
     ]
     first = [api.post(path, body, Idempotency_Key=f"{n}") for n, (path, body) in enumerate(requests)]
     assert [answer.status_code for answer in first] == [201, 201, 201, 200, 200, 200, 200, 202]
-    writes.clear()
+    saved_models.clear()
 
     again = [api.post(path, body, Idempotency_Key=f"{n}") for n, (path, body) in enumerate(requests)]
 
-    assert writes == []
+    assert saved_models == []
     assert [(answer.status_code, answer.body) for answer in again] == [(one.status_code, one.body) for one in first]
 
 

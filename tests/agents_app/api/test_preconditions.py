@@ -12,12 +12,12 @@ def agent(api):
     return api.create()
 
 
-def hand_over():
+def change_owner():
     Agent.objects.get().change_owner("elsewhere")
     Agent.objects.get().change_owner("")
 
 
-def drop_the_draft():
+def discard_draft():
     AgentVersion.objects.discard_draft(Agent.objects.get())
 
 
@@ -102,7 +102,7 @@ def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, 
     assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 
-@pytest.mark.parametrize("act", [hand_over, drop_the_draft], ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", [change_owner, discard_draft], ids=lambda act: act.__name__)
 def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent, act):
     known = api.patch(agent_path(), {"name": "Two", "autoPublish": False}).headers["ETag"]
     act()

@@ -8,7 +8,7 @@ from tests.factories import UserFactory, api_key
 
 
 @pytest.fixture
-def acme(api):
+def acme_publisher(api):
     """Return a publisher of acme who also reads shared agents."""
     user = UserFactory(username="ada")
     user.memberships.create(owner_id="acme", role="publisher")
@@ -16,10 +16,10 @@ def acme(api):
     return Caller(api_key(user))
 
 
-def test_visible_dependents_are_named_and_hidden_ones_counted(api, acme):
+def test_visible_dependents_are_named_and_hidden_ones_counted(api, acme_publisher):
     api.create("base")
     api.create("helper", agents=["base"])
-    acme.create("secret", ownerId="acme", agents=["base"])
+    acme_publisher.create("secret", ownerId="acme", agents=["base"])
 
     body = api.get(agent_path("base", "dependents")).body
 
@@ -28,7 +28,7 @@ def test_visible_dependents_are_named_and_hidden_ones_counted(api, acme):
         "total": 2,
         "hidden": 1,
     }
-    assert acme.get(agent_path("base", "dependents")).body["hidden"] == 0
+    assert acme_publisher.get(agent_path("base", "dependents")).body["hidden"] == 0
 
 
 def test_a_draft_counts_as_dependent(api):
@@ -39,18 +39,18 @@ def test_a_draft_counts_as_dependent(api):
     assert api.get(agent_path("base", "dependents")).body["total"] == 1
 
 
-def test_agents_of_another_owner_with_the_same_key_are_no_dependents(api, acme):
-    acme.create("inner", ownerId="acme")
+def test_agents_of_another_owner_with_the_same_key_are_no_dependents(api, acme_publisher):
+    acme_publisher.create("inner", ownerId="acme")
     api.create("outer", agents=["inner"])
 
-    assert acme.get(agent_path("inner", "dependents")).body["total"] == 0
+    assert acme_publisher.get(agent_path("inner", "dependents")).body["total"] == 0
     assert [warning["key"] for warning in api.get(agent_path("outer")).body["warnings"]] == ["inner"]
 
 
-def test_an_agent_with_dependents_is_deleted_only_with_force(api, acme):
+def test_an_agent_with_dependents_is_deleted_only_with_force(api, acme_publisher):
     api.create("base")
     api.create("helper", agents=["base"])
-    acme.create("secret", ownerId="acme", agents=["base"])
+    acme_publisher.create("secret", ownerId="acme", agents=["base"])
 
     refused = api.delete(agent_path("base"))
 
@@ -81,7 +81,7 @@ def test_circular_sub_agents_are_refused_with_the_path(api):
 
 
 @pytest.fixture
-def turned(api):
+def reversed_reference(api):
     """Create `a`, whose version 1 names `b`, and `b`, which names `a` now."""
     api.create("a", agents=["b"])
     api.patch(agent_path("a"), {"agents": []})
@@ -94,10 +94,10 @@ def turned(api):
     [("activate", {}), ("restore", {}), ("restore", {"autoPublish": False})],
     ids=["activate", "restore", "restore as a draft"],
 )
-def test_a_version_with_circular_sub_agents_is_not_restored(api, turned, act, body):
+def test_a_version_with_circular_sub_agents_is_not_restored(api, reversed_reference, act, body):
     before = list(Agent.objects.order_by("pk").values())
 
-    answer = api.post(version_path(turned, act, agent_id="a"), body)
+    answer = api.post(version_path(reversed_reference, act, agent_id="a"), body)
 
     assert (answer.status_code, answer.body["issues"]) == (
         400,
@@ -106,15 +106,15 @@ def test_a_version_with_circular_sub_agents_is_not_restored(api, turned, act, bo
     assert list(Agent.objects.order_by("pk").values()) == before
 
 
-def test_undoing_an_activation_refuses_circular_sub_agents(api, turned):
+def test_undoing_an_activation_refuses_circular_sub_agents(api, reversed_reference):
     answer = api.post(agent_path("a", "activations", "undo"))
 
     assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "agents[0]")
     assert api.get(agent_path("a")).body["activeVersionNumber"] == 2
 
 
-def test_a_circular_reference_the_caller_cannot_see_is_allowed(api, acme):
-    acme.create("inner", ownerId="acme", agents=["outer"])
+def test_a_circular_reference_the_caller_cannot_see_is_allowed(api, acme_publisher):
+    acme_publisher.create("inner", ownerId="acme", agents=["outer"])
     api.create("outer", agents=["inner"])
     first = api.patch(agent_path("outer"), {"agents": []}).body["activeVersionId"]
     version = Agent.objects.get(pk="outer").versions.get(version_number=1)

@@ -14,7 +14,7 @@ from versions_app.exchange.records import Record, import_record
 
 
 @pytest.fixture
-def validated(monkeypatch):
+def validated_fields(monkeypatch):
     """Record the wire names of validated fields."""
     names, find_faults = [], schema.find_faults
 
@@ -26,51 +26,51 @@ def validated(monkeypatch):
     return names
 
 
-def test_a_patch_validates_its_fields_once(api, validated):
+def test_a_patch_validates_its_fields_once(api, validated_fields):
     AgentFactory(id="concierge")
-    validated.clear()
+    validated_fields.clear()
 
     api.patch(agent_path(), {"name": "Porter", "tools": []})
 
-    assert validated == ["name", "tools"]
+    assert validated_fields == ["name", "tools"]
 
 
-def test_a_publishing_patch_beside_a_draft_validates_its_fields_once(api, validated):
+def test_a_publishing_patch_beside_a_draft_validates_its_fields_once(api, validated_fields):
     with change(publish=False):
         AgentFactory(id="concierge").edit({"description": "Draft"})
-    validated.clear()
+    validated_fields.clear()
 
     api.patch(agent_path(), {"name": "Porter"})
 
-    assert validated == ["name"]
+    assert validated_fields == ["name"]
 
 
-def test_creating_an_agent_validates_its_fields_once(api, validated):
+def test_creating_an_agent_validates_its_fields_once(api, validated_fields):
     api.post(AGENTS, {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL})
 
-    assert sorted(validated) == ["id", "instructions", "model", "name"]
+    assert sorted(validated_fields) == ["id", "instructions", "model", "name"]
 
 
-def test_saving_the_editor_validates_each_field_once(validated):
+def test_saving_the_editor_validates_each_field_once(validated_fields):
     agent = AgentFactory()
     sent = editor_form(agent, name="Porter", publish="yes")
-    validated.clear()
+    validated_fields.clear()
 
     browser(member("publisher")).post(reverse("agents:edit", args=[agent.pk]), sent)
 
     assert Agent.objects.get().name == "Porter"
-    assert len(validated) == len(set(validated))
+    assert len(validated_fields) == len(set(validated_fields))
 
 
-def test_importing_a_record_validates_each_field_once(validated):
+def test_importing_a_record_validates_each_field_once(validated_fields):
     agent = AgentFactory(id="a")
     live = {**agent.active_version.snapshot, "name": "Porter"}
-    validated.clear()
+    validated_fields.clear()
 
     import_record(Record("a", {"id": "a", "agent": live}), UserFactory(is_superuser=True), {"publish": True})
 
     assert Agent.objects.get().name == "Porter"
-    assert len(validated) == len(set(validated))
+    assert len(validated_fields) == len(set(validated_fields))
 
 
 def test_an_edit_by_code_is_validated():

@@ -9,7 +9,7 @@ from agents_app.editing.write_queue import agent_write_slot
 
 
 @pytest.fixture
-def elsewhere():
+def slot_held_by_other_thread():
     """Hold the write slot of the agent `a` in another thread."""
     has, let_go = Event(), Event()
 
@@ -26,7 +26,7 @@ def elsewhere():
         done.result()
 
 
-def test_a_second_writer_waits_for_the_first(elsewhere):
+def test_a_second_writer_waits_for_the_first(slot_held_by_other_thread):
     came = []
 
     def write():
@@ -37,13 +37,13 @@ def test_a_second_writer_waits_for_the_first(elsewhere):
         second = pool.submit(write)
         assert not second.done()
         came.append("first")
-        elsewhere.set()
+        slot_held_by_other_thread.set()
         second.result(30)
 
     assert came == ["first", "second"]
 
 
-def test_a_writer_that_waits_too_long_proceeds_without_the_slot(elsewhere, settings):
+def test_a_writer_that_waits_too_long_proceeds_without_the_slot(slot_held_by_other_thread, settings):
     settings.DATABASE_LOCK_TIMEOUT = 0.05
 
     came = []

@@ -213,7 +213,7 @@ def test_the_instance_shows_the_saved_values():
         assert getattr(agent, name) == value, name
 
 
-def squat(agent, number):
+def take_next_version_number(agent, number):
     """Insert a version by SQL, so that the next version cannot be written."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -228,7 +228,7 @@ def squat(agent, number):
 
 def test_an_edit_without_its_version_is_rolled_back():
     agent = AgentFactory(name="Concierge")
-    squat(agent, 2)
+    take_next_version_number(agent, 2)
     before = Agent.objects.filter(pk=agent.pk).values().get()
 
     agent.name = "Porter"

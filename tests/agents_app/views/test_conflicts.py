@@ -21,7 +21,7 @@ def head(agent) -> Any:
     return Agent.objects.with_versions().get(pk=agent.pk).head_version
 
 
-def keep_on(agent, publish):
+def overwrite(agent, publish):
     row = Agent.objects.get(pk=agent.pk)
     return f"{row.head_version_id} {row.active_version_id} {publish}"
 
@@ -50,7 +50,7 @@ def test_overwriting_replaces_only_changed_fields(editor, agent):
     mine = editor_form(agent, instructions="Mine")
     edit(agent, description="Theirs", instructions="Also theirs")
 
-    editor.post(address(agent), {**mine, "keep_on": keep_on(agent, "no")})
+    editor.post(address(agent), {**mine, "keep_on": overwrite(agent, "no")})
 
     agent.refresh_from_db()
     assert (agent.description, agent.instructions) == ("Theirs", "Mine")
@@ -60,7 +60,7 @@ def test_overwriting_replaces_only_changed_fields(editor, agent):
 def test_overwriting_does_not_replace_a_third_save(editor, agent):
     mine = editor_form(agent, instructions="Mine")
     edit(agent, description="Theirs")
-    seen = keep_on(agent, "no")
+    seen = overwrite(agent, "no")
     edit(agent, description="Theirs again")
 
     assert editor.post(address(agent), {**mine, "keep_on": seen}).status_code == 409
@@ -98,7 +98,7 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
 
     assert answer.status_code == 409
     assert "Not published: v3 was published in the meantime" in answer.content.decode()
-    publisher.post(address(agent), {**mine, "keep_on": keep_on(agent, "yes")})
+    publisher.post(address(agent), {**mine, "keep_on": overwrite(agent, "yes")})
     agent = Agent.objects.with_versions().get(pk=agent.pk)
     assert agent.active_version.version_number == 4
     assert agent.resolved()["name"] == "Porter"

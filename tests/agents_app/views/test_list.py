@@ -24,7 +24,7 @@ def names(answer):
     return [row.agent.name for row in answer.context["listing"].rows]
 
 
-def words(answer):
+def page_words(answer):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", answer.content.decode()))
 
 
@@ -47,7 +47,7 @@ def test_a_row_shows_live_version_draft_and_broken_references(viewer):
     draft(agent, name="Porter")
     draft(agent, name="Night porter")
 
-    text = words(viewer.get(LIST))
+    text = page_words(viewer.get(LIST))
 
     assert "Night porter" in text
     assert "Live v1 Draft ahead by 2 Broken references" in text
@@ -135,18 +135,18 @@ def test_the_list_can_be_sorted(viewer):
 
 
 def test_an_empty_list_differs_from_no_match(editor, viewer, agent):
-    assert "No agent matches" in words(viewer.get(LIST, {"q": "nothing"}))
+    assert "No agent matches" in page_words(viewer.get(LIST, {"q": "nothing"}))
 
     agent.delete()
 
-    assert "No agents yet" in words(editor.get(LIST))
-    assert "You are not in a team with agents yet." in words(viewer.get(LIST))
+    assert "No agents yet" in page_words(editor.get(LIST))
+    assert "You are not in a team with agents yet." in page_words(viewer.get(LIST))
 
 
 # --- What it costs
 
 
-def many(count):
+def create_agents(count):
     """Insert thousands of agents by bulk SQL."""
     first = AgentFactory()
     version = first.active_version
@@ -156,7 +156,7 @@ def many(count):
         ids = [f"many-{number}" for number in range(start, min(start + 1000, count))]
         agents = [Agent(**{**row(first), "id": pk, "name": f"Agent {pk}"}) for pk in ids]
         super(type(Agent.objects.all()), Agent.objects.all()).bulk_create(agents)
-        versions = [related(agent_id=pk, **facts(version)) for pk in ids]
+        versions = [related(agent_id=pk, **row_facts(version)) for pk in ids]
         super(type(related.objects.all()), related.objects.all()).bulk_create(versions)
         for item in versions:
             Agent.objects.filter(pk=item.agent_id).update_unguarded(active_version=item, head_version=item)
@@ -173,7 +173,7 @@ def row(agent):
     }
 
 
-def facts(version):
+def row_facts(version):
     skipped = {"id", "agent_id"}
     return {
         field.attname: getattr(version, field.attname)
@@ -211,7 +211,7 @@ def count_queries(client, **params):
 
 
 def test_the_first_page_of_10_000_agents_is_fast(viewer):
-    many(10_000)
+    create_agents(10_000)
     viewer.get(LIST)
 
     for params in ({}, {"sort": "name"}, {"q": "greet"}, {"owner": ""}, {"status": "draft"}, {"page": "150"}):

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def tower():
+def tower_tool():
     @tool("clock-tower", title="Clock tower", id="tower")
     def strike(times: int) -> str:
         """The hour."""

@@ -5,7 +5,7 @@ import uuid
 
 from playwright.sync_api import expect
 
-from tests.browser.agents.test_editor import write
+from tests.browser.agents.test_editor import append_text
 from tests.browser.conftest import live_number
 
 
@@ -13,12 +13,12 @@ def test_an_agent_is_created_edited_compared_published_and_restored(visit, api):
     visitor = visit()
     page = visitor.goto("/new-agent")
     page.get_by_label("Name", exact=True).fill(f"Usher {uuid.uuid4().hex[:6]}")
-    write(page, "Show guests to their seats.")
+    append_text(page, "Show guests to their seats.")
     page.keyboard.press("Control+s")
     page.wait_for_url("**/agents/usher-*")
     agent = page.url.rsplit("/", 1)[1]
 
-    write(page, " Speak softly.")
+    append_text(page, " Speak softly.")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.locator("#editor-title")).to_contain_text("Live v2")
 

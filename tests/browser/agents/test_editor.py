@@ -14,7 +14,7 @@ def instructions(page):
     return page.get_by_role("textbox", name="Instructions")
 
 
-def write(page, text):
+def append_text(page, text):
     """Type at the end of the instructions."""
     instructions(page).press("Control+End")
     page.keyboard.type(text)
@@ -30,7 +30,7 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     page.locator(".page-header").get_by_role("link", name="New agent").press("Enter")
     name = f"Doorman {uuid.uuid4().hex[:6]}"
     page.get_by_label("Name", exact=True).fill(name)
-    write(page, "Open the door for {{guest}}.")
+    append_text(page, "Open the door for {{guest}}.")
     expect(page.locator(".variable-list")).to_contain_text("{{guest}}")
     page.keyboard.press("Control+s")
 
@@ -38,7 +38,7 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     agent = page.url.rsplit("/", 1)[1]
     page.evaluate("window.notReloaded = true")
-    write(page, " Greet them.")
+    append_text(page, " Greet them.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.keyboard.press("Control+s")
 
@@ -70,7 +70,7 @@ def test_saving_without_changes_shows_a_message(visit, fresh):
 
 def test_text_typed_during_a_save_is_kept(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
-    write(page, " One.")
+    append_text(page, " One.")
     requests = []
     page.route(f"**/agents/{fresh}", lambda route: requests.append(route), times=1)
 
@@ -90,7 +90,7 @@ def test_text_typed_during_a_save_is_kept(visit, fresh, api):
 def test_concurrent_editors_lose_no_text(visit, fresh, api):
     first, second = visit(), visit("editor")
     page = first.goto(f"/agents/{fresh}")
-    write(page, " Mine.")
+    append_text(page, " Mine.")
     other = second.goto(f"/agents/{fresh}")
     other.get_by_role("textbox", name="Description").fill("Theirs")
     other.keyboard.press("Control+s")
@@ -116,7 +116,7 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
 def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
-    write(page, " Not saved yet.")
+    append_text(page, " Not saved yet.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.close()
 
@@ -131,7 +131,7 @@ def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
 def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
-    write(page, " Kept.")
+    append_text(page, " Kept.")
     visitor.context.clear_cookies(name="sessionid")
     page.keyboard.press("Control+s")
 
@@ -171,7 +171,7 @@ def test_invalid_json_prevents_saving_and_is_located(visit, fresh, api):
 
 def test_the_review_shows_unsaved_changes(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
-    write(page, " Smile.")
+    append_text(page, " Smile.")
 
     page.get_by_role("button", name="Review").click()
 
@@ -192,7 +192,7 @@ def test_an_error_names_an_optional_field_by_its_label(visit, fresh):
 
 def test_publishing_can_be_undone(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
-    write(page, " Published in haste.")
+    append_text(page, " Published in haste.")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.locator(".toast").last).to_contain_text("v2 is live.")
     assert live_number(api, fresh) == 2
@@ -205,10 +205,10 @@ def test_publishing_can_be_undone(visit, fresh, api):
 
 def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
-    write(page, " Published in haste.")
+    append_text(page, " Published in haste.")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.locator(".toast").last).to_contain_text("v2 is live.")
-    write(page, " Typed since.")
+    append_text(page, " Typed since.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
 
     page.locator(".toast").get_by_role("button", name="Undo").click()
@@ -327,7 +327,7 @@ def test_markup_in_texts_is_escaped(visit, fresh, api):
     page = visitor.goto(f"/agents/{fresh}")
     expect(page.locator("h1")).to_have_text(HOSTILE)
     expect(instructions(page)).to_contain_text("<script>alert(2)</script>")
-    write(page, HOSTILE)
+    append_text(page, HOSTILE)
     page.get_by_role("button", name="Review").click()
     expect(page.locator("dialog[open]")).to_contain_text("onerror")
     page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Visitor, activate, patch_agent
 
 # The themes differ only in colours, so the other rules run in one of them.
-BROKEN = """async (theme) => {
+FIND_VIOLATIONS = """async (theme) => {
     document.documentElement.dataset.theme = theme;
     await Promise.all(document.getAnimations().map((each) => each.finished.catch(() => 0)));
     const rules = theme === "light" ? {} : {runOnly: ["color-contrast", "link-in-text-block"]};
@@ -23,8 +23,14 @@ READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/excha
 READ += ["/account/keys", "/account/password", "/team", "/selected-agents"]
 OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3", "/activations"]
 OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/hand-over"]
-ASKED = ["versions/1/activate", "versions/1/restore", "versions/1/describe", "versions/1/delete", "versions/3/delete"]
-ASKED += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
+CONFIRMATIONS = [
+    "versions/1/activate",
+    "versions/1/restore",
+    "versions/1/describe",
+    "versions/1/delete",
+    "versions/3/delete",
+]
+CONFIRMATIONS += ["versions/1/duplicate", "versions/save", "versions/discard-draft"]
 
 
 def find_violations(page: Page, axe: str) -> list[str]:
@@ -32,7 +38,7 @@ def find_violations(page: Page, axe: str) -> list[str]:
     page.emulate_media(reduced_motion="reduce")  # colours change during animations
     page.wait_for_load_state()
     page.evaluate(axe)
-    return [fault for theme in ("light", "dark") for fault in page.evaluate(BROKEN, theme)]
+    return [fault for theme in ("light", "dark") for fault in page.evaluate(FIND_VIOLATIONS, theme)]
 
 
 def test_violations_are_found(visit: Any, axe: str):
@@ -60,7 +66,7 @@ def test_confirmations_break_no_rule_as_pages_and_dialogs(visit: Any, agent: str
     activate(api, agent, 2)
     patch_agent(api, agent, name="Day porter", autoPublish=False)
     visitor = visit()
-    paths = [f"/agents/{agent}/{path}" for path in ASKED]
+    paths = [f"/agents/{agent}/{path}" for path in CONFIRMATIONS]
 
     violations = {f"{address} as a page": find_violations(visitor.goto(address), axe) for address in paths}
     page = visitor.goto(f"/agents/{agent}/versions")

@@ -7,12 +7,12 @@ from playwright.sync_api import Page
 
 FIRST_PAGE = 150_000  # transferred bytes, without the bundle of the editor
 SHIFT = 0.02
-WATCH = """window.shifts = [];
+OBSERVE_SHIFTS = """window.shifts = [];
 new PerformanceObserver((list) => window.shifts.push(...list.getEntries().filter((each) => !each.hadRecentInput)))
     .observe({type: "layout-shift", buffered: true});"""
 
 
-def watched(page: Page) -> dict[str, float]:
+def count_bytes(page: Page) -> dict[str, float]:
     """Return the transferred bytes by URL, which fill while the page loads."""
     session, addresses, sizes = page.context.new_cdp_session(page), {}, {}
     session.send("Network.enable")
@@ -36,8 +36,8 @@ PAGES += ["/agents/{agent}/try", "/runs"]
 def test_a_page_is_small_and_has_no_layout_shift(visit: Any, agent: str, path: str, width: int):
     visitor = visit()
     visitor.page.set_viewport_size({"width": width, "height": 900})
-    visitor.page.add_init_script(WATCH)
-    sizes = watched(visitor.page)
+    visitor.page.add_init_script(OBSERVE_SHIFTS)
+    sizes = count_bytes(visitor.page)
 
     page = visitor.goto(path.format(agent=agent))
     page.wait_for_load_state("networkidle")

@@ -32,7 +32,7 @@ def staff(client):
 
 
 @pytest.fixture
-def house(staff):
+def custom_provider(staff):
     staff.post(ADD, FIELDS)
     return ModelProvider.objects.get(key="house")
 
@@ -50,43 +50,45 @@ def secret_of(key):
     return table.get_table().find(key).secret
 
 
-def test_a_superuser_creates_a_provider_with_its_key(house):
+def test_a_superuser_creates_a_provider_with_its_key(custom_provider):
     assert secret_of("house") == SECRET
-    assert SECRET not in house.encrypted_key
+    assert SECRET not in custom_provider.encrypted_key
 
 
-def test_a_key_appears_on_no_page_and_in_no_log(staff, house):
-    pages = [staff.get(address(house)), staff.get(reverse("admin:runs_app_modelprovider_changelist"))]
-    pages.append(staff.post(address(house), {**FIELDS, "title": ""}))
+def test_a_key_appears_on_no_page_and_in_no_log(staff, custom_provider):
+    pages = [staff.get(address(custom_provider)), staff.get(reverse("admin:runs_app_modelprovider_changelist"))]
+    pages.append(staff.post(address(custom_provider), {**FIELDS, "title": ""}))
 
     assert [page.status_code for page in pages] == [200, 200, 200]
-    assert not any(SECRET in page.content.decode() or house.encrypted_key in page.content.decode() for page in pages)
+    assert not any(
+        SECRET in page.content.decode() or custom_provider.encrypted_key in page.content.decode() for page in pages
+    )
     assert SECRET not in str(list(LogEntry.objects.values()))
 
 
-def test_an_empty_field_preserves_the_key(staff, house):
-    staff.post(address(house), {**FIELDS, "secret": "", "title": "Our house"})
+def test_an_empty_field_preserves_the_key(staff, custom_provider):
+    staff.post(address(custom_provider), {**FIELDS, "secret": "", "title": "Our house"})
 
     assert ModelProvider.objects.get().title == "Our house"
     assert secret_of("house") == SECRET
 
 
-def test_a_key_can_be_changed_and_deleted(staff, house):
-    staff.post(address(house), {**FIELDS, "secret": "another"})
+def test_a_key_can_be_changed_and_deleted(staff, custom_provider):
+    staff.post(address(custom_provider), {**FIELDS, "secret": "another"})
     assert secret_of("house") == "another"
 
-    staff.post(address(house), {**FIELDS, "secret": "", "delete_secret": "on"})
+    staff.post(address(custom_provider), {**FIELDS, "secret": "", "delete_secret": "on"})
     assert secret_of("house") == ""
 
 
 @pytest.mark.parametrize("moved", [{"base_url": "https://elsewhere.example.org"}, {"dialect": "anthropic"}])
-def test_a_provider_with_a_new_address_needs_its_key_again(staff, house, moved):
-    answer = staff.post(address(house), {**FIELDS, "secret": "", **moved})
+def test_a_provider_with_a_new_address_needs_its_key_again(staff, custom_provider, moved):
+    answer = staff.post(address(custom_provider), {**FIELDS, "secret": "", **moved})
 
     assert errors(answer) == {
         "secret": ["The base URL or dialect changed. Enter the key again, or delete the stored one."]
     }
-    assert staff.post(address(house), {**FIELDS, **moved}).status_code == 302
+    assert staff.post(address(custom_provider), {**FIELDS, **moved}).status_code == 302
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_an_invalid_value_is_an_error_at_its_field(staff, fault, field, words):
     assert words in errors(answer)[field][0]
 
 
-def test_the_list_shows_which_providers_are_usable(staff, house):
+def test_the_list_shows_which_providers_are_usable(staff, custom_provider):
     ModelProvider.objects.create(key="attic", title="Attic", is_enabled=False)
 
     page = staff.get(reverse("admin:runs_app_modelprovider_changelist")).content.decode()
@@ -119,9 +121,9 @@ def test_the_list_shows_which_providers_are_usable(staff, house):
     assert "Attic is disabled. Enable it under Model providers." in page
 
 
-def test_only_superusers_see_providers(client, house):
+def test_only_superusers_see_providers(client, custom_provider):
     client.force_login(member(Role.MANAGER, "", is_staff=True))
 
-    assert client.get(address(house)).status_code == 403
+    assert client.get(address(custom_provider)).status_code == 403
     assert client.post(ADD, {**FIELDS, "key": "mine"}).status_code == 403
     assert "Model providers" not in client.get(reverse("admin:index")).content.decode()

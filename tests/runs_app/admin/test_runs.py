@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from agentcms.server.processes import PROJECT
 from runs_app.models import AgentRun
-from tests.agentcms.observability.test_metrics import read
+from tests.agentcms.observability.test_metrics import read_metric
 from tests.factories import AgentFactory, UserFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
 
@@ -21,16 +21,18 @@ def staff(client, db):
 
 @pytest.mark.usefixtures("idle_engine")
 def test_runs_are_counted_when_finished(staff):
-    before = {status: read(staff, "agentcms_runs_ended_total", status=status) for status in ("succeeded", "failed")}
+    before = {
+        status: read_metric(staff, "agentcms_runs_ended_total", status=status) for status in ("succeeded", "failed")
+    }
     editor = member("editor")
 
     wait_for_end(start_run(AgentFactory(model=DEMO), editor))
     wait_for_end(start_run(AgentFactory(model={"provider": "nobody", "name": "nothing"}), editor))
     wait_for_text(start_run(AgentFactory(model=SLOW), editor, LONG))
 
-    assert read(staff, "agentcms_runs_ended_total", status="succeeded") == before["succeeded"] + 1
-    assert read(staff, "agentcms_runs_ended_total", status="failed") == before["failed"] + 1
-    assert read(staff, "agentcms_runs_open", status="running") == 1
+    assert read_metric(staff, "agentcms_runs_ended_total", status="succeeded") == before["succeeded"] + 1
+    assert read_metric(staff, "agentcms_runs_ended_total", status="failed") == before["failed"] + 1
+    assert read_metric(staff, "agentcms_runs_open", status="running") == 1
 
 
 @pytest.mark.django_db

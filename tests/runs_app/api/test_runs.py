@@ -30,7 +30,7 @@ def agent():
     return AgentFactory(id="concierge", model=DEMO)
 
 
-def streamed(caller, method, path, body=None, **headers):
+def read_stream(caller, method, path, body=None, **headers):
     """Read a stream to its end and return its blocks."""
     content = b"" if body is None else json.dumps(body).encode()
     answer = caller.client.generic(method, path, content, content_type="application/json", headers=headers)
@@ -147,7 +147,7 @@ def test_an_idempotency_key_belongs_to_one_conversation(editor, agent):
 
 
 def test_the_stream_has_the_format_of_the_published_client(editor, agent):
-    answer, blocks = streamed(editor, "POST", "/api/agents/concierge/stream", ASK)
+    answer, blocks = read_stream(editor, "POST", "/api/agents/concierge/stream", ASK)
 
     run = AgentRun.objects.get()
     assert answer.headers["X-Accel-Buffering"] == "no"
@@ -162,7 +162,7 @@ def test_the_stream_has_the_format_of_the_published_client(editor, agent):
 
 
 def test_a_reader_that_accepts_event_streams_gets_event_ids(editor, agent):
-    _, blocks = streamed(editor, "POST", "/api/agents/concierge/stream", ASK, accept="text/event-stream")
+    _, blocks = read_stream(editor, "POST", "/api/agents/concierge/stream", ASK, accept="text/event-stream")
 
     numbers = [int(block.partition("\n")[0][4:]) for block in blocks if block.startswith("id: ")]
     assert numbers == list(range(1, AgentRun.objects.get().last_event_number + 1))
@@ -170,12 +170,12 @@ def test_a_reader_that_accepts_event_streams_gets_event_ids(editor, agent):
 
 def test_a_stream_continues_after_the_last_event_id(editor, agent, user):
     run = wait_for_end(start_run(agent, user))
-    _, whole = streamed(editor, "GET", f"/api/runs/{run.pk}/stream")
+    _, whole = read_stream(editor, "GET", f"/api/runs/{run.pk}/stream")
 
     for number in range(run.last_event_number + 1):
-        _, rest = streamed(editor, "GET", f"/api/runs/{run.pk}/stream", last_event_id=str(number))
+        _, rest = read_stream(editor, "GET", f"/api/runs/{run.pk}/stream", last_event_id=str(number))
         assert rest == [whole[0], *whole[number + 1 :]]
-        assert streamed(editor, "GET", f"/api/runs/{run.pk}/stream?after={number}")[1] == rest
+        assert read_stream(editor, "GET", f"/api/runs/{run.pk}/stream?after={number}")[1] == rest
 
 
 def test_an_invalid_event_id_is_refused(editor, agent, user):
@@ -195,8 +195,8 @@ def test_stream_errors_are_json(editor, agent):
 def test_observe_streams_a_run_from_an_index(editor, agent, user):
     run = wait_for_end(start_run(agent, user))
 
-    _, whole = streamed(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk)})
-    _, rest = streamed(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk), "offset": 2})
+    _, whole = read_stream(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk)})
+    _, rest = read_stream(editor, "POST", "/api/agents/concierge/observe", {"runId": str(run.pk), "offset": 2})
 
     assert [chunk["type"] for chunk in data(whole)] == [chunk["type"] for chunk in chunks(run)]
     assert data(rest) == data(whole)[2:]
@@ -223,8 +223,8 @@ def test_the_number_of_open_streams_is_limited(editor, agent, user, settings):
 
     assert (second.status_code, second.headers["Retry-After"]) == (503, "2")
     first.close()
-    assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
-    assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
+    assert read_stream(editor, "GET", path)[1][-1] == "data: [DONE]"
+    assert read_stream(editor, "GET", path)[1][-1] == "data: [DONE]"
 
 
 def test_the_number_of_open_streams_per_user_is_limited(editor, agent, user, settings):
@@ -236,9 +236,9 @@ def test_the_number_of_open_streams_per_user_is_limited(editor, agent, user, set
     second = editor.get(path)
 
     assert (second.status_code, second.body["code"], second.headers["Retry-After"]) == (429, "too_many_streams", "2")
-    assert streamed(other, "GET", path)[1][-1] == "data: [DONE]"
+    assert read_stream(other, "GET", path)[1][-1] == "data: [DONE]"
     first.close()
-    assert streamed(editor, "GET", path)[1][-1] == "data: [DONE]"
+    assert read_stream(editor, "GET", path)[1][-1] == "data: [DONE]"
 
 
 @pytest.mark.parametrize(("setting", "status"), [("RUN_STREAMS", 503), ("RUN_STREAMS_PER_USER", 429)])

@@ -19,7 +19,7 @@ MASK = [{"key": "mask-email"}]
 
 
 @pytest.fixture
-def thinking():
+def thinking_provider():
     """Register a provider whose model emits a thinking part before the text."""
 
     async def speak(messages, info):
@@ -32,7 +32,7 @@ def thinking():
     return {"provider": "thinker", "name": "any"}
 
 
-def streamed(built):
+def all_events(built):
     """Return all events of an answer."""
 
     async def listen():
@@ -56,22 +56,22 @@ def test_input_processors_process_the_sent_history(ask):
     assert "Before that: I am [e-mail]" in answer
 
 
-def test_readers_get_the_output_of_output_processors(thinking):
-    events = streamed(build({"model": thinking, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
+def test_readers_get_the_output_of_output_processors(thinking_provider):
+    events = all_events(build({"model": thinking_provider, "outputProcessors": [*MASK, {"key": "trim-whitespace"}]}))
 
     assert events[-1].result.output == "Write to [e-mail], please."
     parts = [event.part for event in events if isinstance(event, PartStartEvent)]
     assert parts == [TextPart("Write to [e-mail], please.")]
 
 
-def test_unprocessed_text_is_not_streamed(thinking):
-    events = streamed(build({"model": thinking, "outputProcessors": MASK}))
+def test_unprocessed_text_is_not_streamed(thinking_provider):
+    events = all_events(build({"model": thinking_provider, "outputProcessors": MASK}))
 
     assert "ada@example" not in str(events[:-1])
 
 
-def test_without_output_processors_text_is_streamed(thinking):
-    events = streamed(build({"model": thinking}))
+def test_without_output_processors_text_is_streamed(thinking_provider):
+    events = all_events(build({"model": thinking_provider}))
 
     assert any(isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart) for event in events)
     assert len(events) > 6

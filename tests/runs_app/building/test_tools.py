@@ -19,7 +19,7 @@ DEMO = {"provider": "demo", "name": "echo", "delay": 0}
 
 
 @pytest.fixture
-def calling(run):
+def call_tool(run):
     """Return a function that calls a tool of an agent and returns its result."""
 
     def call(text, **configuration):
@@ -31,24 +31,24 @@ def calling(run):
     return call
 
 
-def test_a_tool_is_called_with_its_arguments(calling):
-    assert calling('Use calculator {"expression": "6 * 7"}', tools=["calculator"]) == (42.0, "success")
+def test_a_tool_is_called_with_its_arguments(call_tool):
+    assert call_tool('Use calculator {"expression": "6 * 7"}', tools=["calculator"]) == (42.0, "success")
 
 
-def test_an_integration_tool_is_called(calling):
-    answer = calling('Use text_case_upper {"text": "quiet"}', integrationTools=["text_case_upper"])
+def test_an_integration_tool_is_called(call_tool):
+    answer = call_tool('Use text_case_upper {"text": "quiet"}', integrationTools=["text_case_upper"])
 
     assert answer == ("QUIET", "success")
 
 
-def test_a_workflow_is_called(calling):
+def test_a_workflow_is_called(call_tool):
     text = 'Use workflow-triage-ticket {"subject": "Urgent billing", "body": ""}'
 
-    assert calling(text, workflows=["triage-ticket"]) == ({"queue": "billing", "priority": "high"}, "success")
+    assert call_tool(text, workflows=["triage-ticket"]) == ({"queue": "billing", "priority": "high"}, "success")
 
 
-def test_a_sub_agent_is_called(calling):
-    answer = calling('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
+def test_a_sub_agent_is_called(call_tool):
+    answer = call_tool('Use agent-proofreader {"prompt": "Mend this"}', agents=["proofreader"])
 
     assert answer == ("proofreader was asked: Mend this", "success")
 
@@ -73,44 +73,44 @@ def test_a_sub_agent_of_another_owner_is_not_found():
     assert [warning.message for warning in built.warnings] == ["No agent is registered as 'clerk'."]
 
 
-def test_a_tool_is_found_by_id_where_no_key_matches(calling):
+def test_a_tool_is_found_by_id_where_no_key_matches(call_tool):
     @tool("clock-tower", id="tower")
     def strike(times: int) -> str:
         return "dong " * times
 
-    assert calling('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
+    assert call_tool('Use tower {"times": 2}', tools=["tower"]) == ("dong dong ", "success")
 
 
-def test_a_tool_can_be_asynchronous(calling):
+def test_a_tool_can_be_asynchronous(call_tool):
     @tool("dove")
     async def dove() -> str:
         return "coo"
 
-    assert calling("Use dove", tools=["dove"]) == ("coo", "success")
+    assert call_tool("Use dove", tools=["dove"]) == ("coo", "success")
 
 
-def test_the_model_gets_the_error_of_a_tool(calling):
-    content, outcome = calling('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
+def test_the_model_gets_the_error_of_a_tool(call_tool):
+    content, outcome = call_tool('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
 
     assert outcome == "failed"
     assert content == "ValueError: Use only numbers, + - * / % and parentheses."
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
-def test_a_tool_cannot_stop_the_event_loop(calling, error):
+def test_a_tool_cannot_stop_the_event_loop(call_tool, error):
     @tool("saboteur")
     def saboteur() -> str:
         raise error("now")
 
-    assert calling("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
+    assert call_tool("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
 
 
-def test_an_asynchronous_tool_cannot_stop_the_event_loop(calling):
+def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool):
     @tool("saboteur")
     async def saboteur() -> str:
         raise SystemExit("now")
 
-    assert calling("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
+    assert call_tool("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
 
 
 def test_the_model_gets_the_error_of_a_sub_agent(run):
@@ -135,8 +135,8 @@ def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
     assert "Timed out after 0.05 seconds" in str(result.all_messages())
 
 
-def test_a_tool_that_needs_approval_is_not_called(calling):
-    content, outcome = calling('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
+def test_a_tool_that_needs_approval_is_not_called(call_tool):
+    content, outcome = call_tool('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
 
     assert outcome == "failed"
     assert "requires approval" in content
@@ -148,20 +148,20 @@ def test_a_tool_that_needs_approval_is_not_called(calling):
     [(float("inf"), "Infinity"), (b"\xff", "_w=="), ({1: {2}}, {"1": [2]}), ("a\ud800", "a?")],
     ids=["infinity", "bytes", "set", "half a pair"],
 )
-def test_a_tool_result_is_converted_to_json(calling, returned, expected):
+def test_a_tool_result_is_converted_to_json(call_tool, returned, expected):
     @tool("oddity")
     def oddity() -> Any:
         return returned
 
-    assert calling("Use oddity", tools=["oddity"]) == (expected, "success")
+    assert call_tool("Use oddity", tools=["oddity"]) == (expected, "success")
 
 
-def test_a_tool_with_a_too_large_result_fails(calling):
+def test_a_tool_with_a_too_large_result_fails(call_tool):
     @tool("library")
     def library() -> str:
         return "book " * 100_000
 
-    assert calling("Use library", tools=["library"]) == (
+    assert call_tool("Use library", tools=["library"]) == (
         "The result is larger than 256 kB. Ask for less data.",
         "failed",
     )

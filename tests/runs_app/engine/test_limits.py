@@ -56,7 +56,7 @@ def test_the_runs_of_sub_agents_do_not_count(settings):
 
 
 @pytest.fixture
-def speaks():
+def agent_with_model():
     """Return an agent whose model yields the texts of a function."""
 
     def agent(words):
@@ -67,26 +67,26 @@ def speaks():
     return agent
 
 
-def test_the_number_of_steps_is_limited(speaks, settings):
+def test_the_number_of_steps_is_limited(agent_with_model, settings):
     settings.RUN_MAX_TOKENS = 1000
 
     async def forever(messages, info):
         while True:
             yield "w" * 100  # one word of few tokens
 
-    run = wait_for_end(start_run(speaks(forever), member("editor")))
+    run = wait_for_end(start_run(agent_with_model(forever), member("editor")))
 
     assert (run.status, run.error) == ("failed", "The model produced too much text and was stopped.")
     assert 0 < len(run.output) <= 8500
 
 
-def test_the_number_of_tool_calls_is_limited(speaks, monkeypatch):
+def test_the_number_of_tool_calls_is_limited(agent_with_model, monkeypatch):
     monkeypatch.setattr(options, "MAX_TOOL_CALLS", 3)
 
     async def many(messages, info):
         yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}
 
-    run = wait_for_end(start_run(speaks(many), member("editor")))
+    run = wait_for_end(start_run(agent_with_model(many), member("editor")))
 
     assert run.status == "failed"
     assert run.error.startswith("The run reached its limit of tool calls")

@@ -31,7 +31,7 @@ def agent():
     return AgentFactory(id="concierge", model=SLOW)
 
 
-def lost(agent, user, **columns):
+def lost_run(agent, user, **columns):
     """Return a run with an expired lease."""
     run = AgentRun(agent=agent, agent_key=agent.pk, requested_by=user, configuration={}, input={"messages": []})
     values = {"status": "running", "holder": "elsewhere:1", "lease_until": timezone.now() - timedelta(seconds=1)}
@@ -123,7 +123,7 @@ def test_generate_reports_that_the_agent_was_deleted(agent, editor):
 
 
 def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):
-    run = lost(agent, editor)
+    run = lost_run(agent, editor)
     run.events.create(number=1, type="chunk", data={"type": "start", "payload": {}})
 
     tasks.reap_runs()
@@ -139,7 +139,7 @@ def test_a_run_of_a_dead_process_fails_with_a_reason(agent, editor):
 
 
 def test_reading_a_lost_run_ends_it(agent, editor):
-    run = lost(agent, editor)
+    run = lost_run(agent, editor)
 
     answer = Caller(api_key(editor)).client.get(f"/api/runs/{run.pk}/stream")
 
@@ -147,7 +147,7 @@ def test_reading_a_lost_run_ends_it(agent, editor):
 
 
 def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
-    run = lost(agent, editor, cancel_requested_at=timezone.now())
+    run = lost_run(agent, editor, cancel_requested_at=timezone.now())
 
     tasks.reap_runs()
 
@@ -156,7 +156,7 @@ def test_a_lost_run_with_a_cancel_request_is_cancelled(agent, editor):
 
 
 def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
-    run = lost(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
+    run = lost_run(agent, editor, lease_until=timezone.now() + timedelta(minutes=5))
 
     assert leases.end_lost_runs() == 0
     assert not leases.end_lost_run(run.pk)
@@ -177,7 +177,7 @@ def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
 
 
 def test_a_run_is_started_by_one_process_only(agent, editor):
-    run = lost(agent, editor, status="queued", lease_until=timezone.now() + timedelta(seconds=9))
+    run = lost_run(agent, editor, status="queued", lease_until=timezone.now() + timedelta(seconds=9))
 
     assert leases.claim(run.pk, "one").pk == run.pk
     assert leases.claim(run.pk, "other") is None

@@ -13,18 +13,18 @@ from tests.served import wait_until
 
 
 @pytest.fixture
-def pair(valkey):
+def two_notifiers(valkey):
     """Return two notifiers, as in two processes."""
-    pair = RunNotifier(valkey), RunNotifier(valkey)
-    for notifier in pair:
+    two_notifiers = RunNotifier(valkey), RunNotifier(valkey)
+    for notifier in two_notifiers:
         notifier.start_listening()
-    wait_until(lambda: all(notifier.is_subscribed for notifier in pair), 20, "the subscriptions")
-    yield pair
-    for notifier in pair:
+    wait_until(lambda: all(notifier.is_subscribed for notifier in two_notifiers), 20, "the subscriptions")
+    yield two_notifiers
+    for notifier in two_notifiers:
         notifier.close()
 
 
-def say(here, act):
+def publish(here, act):
     """Publish a message. Repeat it where Valkey timed out on a busy machine."""
     act()
     while here.retry_at:
@@ -32,42 +32,42 @@ def say(here, act):
         act()
 
 
-def test_a_reader_in_another_process_is_notified(pair):
-    here, there = pair
+def test_a_reader_in_another_process_is_notified(two_notifiers):
+    here, there = two_notifiers
     run_id = uuid4()
 
     with there.subscribe(run_id) as woken, there.subscribe(uuid4()) as other:
-        say(here, lambda: here.notify([run_id]))
+        publish(here, lambda: here.notify([run_id]))
 
         assert woken.wait(10)
         assert not other.is_set()
     assert run_id not in there.readers
 
 
-def test_a_subscriber_waits_for_its_whole_timeout(pair):
-    assert pair[0].poll_interval(5) == 5
+def test_a_subscriber_waits_for_its_whole_timeout(two_notifiers):
+    assert two_notifiers[0].poll_interval(5) == 5
 
 
-def test_a_run_is_cancelled_in_the_process_that_runs_it(pair):
-    here, there = pair
+def test_a_run_is_cancelled_in_the_process_that_runs_it(two_notifiers):
+    here, there = two_notifiers
     stopped = []
     there.cancel_run = stopped.append
     run_id = uuid4()
 
-    say(here, lambda: here.request_cancel(run_id))
+    publish(here, lambda: here.request_cancel(run_id))
 
     wait_until(lambda: stopped == [run_id], 10)
 
 
-def test_invalid_messages_on_the_channel_are_ignored(pair, valkey):
-    here, there = pair
+def test_invalid_messages_on_the_channel_are_ignored(two_notifiers, valkey):
+    here, there = two_notifiers
     there.cancel_run = pytest.fail
     run_id = uuid4()
 
     with redis.Redis.from_url(valkey) as stranger, there.subscribe(run_id) as woken:
         stranger.publish("agent.stream.nonsense", "stop")
         stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
-        say(here, lambda: here.notify([run_id]))
+        publish(here, lambda: here.notify([run_id]))
 
         assert woken.wait(10)
 

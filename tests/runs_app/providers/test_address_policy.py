@@ -78,7 +78,7 @@ def test_a_private_ip_address_is_refused_when_stored(url):
 
 
 @pytest.fixture
-def port():
+def echo_server():
     """Start a local server that returns the name it was called by."""
 
     class Named(BaseHTTPRequestHandler):
@@ -109,17 +109,17 @@ def get(url, resolved=None):
 
 
 def resolver(answers):
-    async def getaddrinfo(host, port, **_):
+    async def getaddrinfo(host, echo_server, **_):
         if not answers:
             raise gaierror(EAI_NONAME, "Name or service not known")
-        return [(AF_INET, SOCK_STREAM, 6, "", (address, port)) for address in answers]
+        return [(AF_INET, SOCK_STREAM, 6, "", (address, echo_server)) for address in answers]
 
     return getaddrinfo
 
 
-def test_a_name_with_a_private_address_is_refused_on_connect(port):
+def test_a_name_with_a_private_address_is_refused_on_connect(echo_server):
     with pytest.raises(RunError, match="'localhost' is not allowed"):
-        get(f"http://localhost:{port}/")
+        get(f"http://localhost:{echo_server}/")
 
 
 def test_one_private_address_of_several_is_refused():
@@ -127,28 +127,28 @@ def test_one_private_address_of_several_is_refused():
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
 
 
-def test_the_connection_uses_the_checked_address(port, settings):
+def test_the_connection_uses_the_checked_address(echo_server, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
-    answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.1"])
+    answer = get(f"http://models.example.org:{echo_server}/", resolved=["127.0.0.1"])
 
-    assert answer.text == f"models.example.org:{port}"
+    assert answer.text == f"models.example.org:{echo_server}"
 
 
-def test_the_next_address_is_tried_after_a_failure(port, settings):
+def test_the_next_address_is_tried_after_a_failure(echo_server, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
-    answer = get(f"http://models.example.org:{port}/", resolved=["127.0.0.2", "127.0.0.1"])
+    answer = get(f"http://models.example.org:{echo_server}/", resolved=["127.0.0.2", "127.0.0.1"])
 
     assert answer.status_code == 200
 
 
-def test_each_event_loop_has_its_own_connections(port, settings):
+def test_each_event_loop_has_its_own_connections(echo_server, settings):
     settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
     transport = CheckedTransport()
 
     async def ask():
-        request = httpx2.Request("GET", f"http://127.0.0.1:{port}/")
+        request = httpx2.Request("GET", f"http://127.0.0.1:{echo_server}/")
         return (await transport.handle_async_request(request)).status_code
 
     assert [asyncio.run(ask()) for _ in range(3)] == [200, 200, 200]

@@ -167,14 +167,14 @@ def test_a_key_is_sent_to_its_provider_only(provider_stub, settings):
 
 
 @pytest.fixture
-def house(provider_stub):
+def custom_provider(provider_stub):
     """Store a provider with an OpenAI-compatible server and without a key."""
     return ModelProvider.objects.create(
         key="house", title="House", base_url=f"{provider_stub.url}/v1", aliases=["local"]
     )
 
 
-def test_a_custom_server_gets_the_request(house, provider_stub):
+def test_a_custom_server_gets_the_request(custom_provider, provider_stub):
     stored("local")
 
     result = answer_text(stored_agents.get("of-local").build(), "Hello")
@@ -183,7 +183,7 @@ def test_a_custom_server_gets_the_request(house, provider_stub):
     assert [request["path"] for request in provider_stub.received_requests()] == ["/v1/chat/completions"]
 
 
-def test_a_custom_server_gets_chat_completion_requests(house, provider_stub):
+def test_a_custom_server_gets_chat_completion_requests(custom_provider, provider_stub):
     stored("house", tools=["word-count"], default_options={"maxTokens": 5})
 
     answer_text(stored_agents.get("of-house").build(), "Hello")
@@ -194,7 +194,7 @@ def test_a_custom_server_gets_chat_completion_requests(house, provider_stub):
     assert "strict" not in request["body"]["tools"][0]["function"]
 
 
-def test_nothing_is_sent_to_a_private_address(house, provider_stub, settings):
+def test_nothing_is_sent_to_a_private_address(custom_provider, provider_stub, settings):
     stored("house")
     settings.MODEL_NETWORKS = []
 
@@ -202,9 +202,9 @@ def test_nothing_is_sent_to_a_private_address(house, provider_stub, settings):
         stored_agents.get("of-house").build()
 
 
-def test_nothing_is_sent_to_a_name_with_a_private_address(house, provider_stub, settings):
-    house.base_url = house.base_url.replace("127.0.0.1", "localhost")
-    house.save()
+def test_nothing_is_sent_to_a_name_with_a_private_address(custom_provider, provider_stub, settings):
+    custom_provider.base_url = custom_provider.base_url.replace("127.0.0.1", "localhost")
+    custom_provider.save()
     stored("house")
     settings.MODEL_NETWORKS = []
 
@@ -214,9 +214,9 @@ def test_nothing_is_sent_to_a_name_with_a_private_address(house, provider_stub, 
     assert provider_stub.received_requests() == []
 
 
-def test_an_unreachable_server_is_a_model_error(house):
-    house.base_url = "http://127.0.0.1:9/v1"
-    house.save()
+def test_an_unreachable_server_is_a_model_error(custom_provider):
+    custom_provider.base_url = "http://127.0.0.1:9/v1"
+    custom_provider.save()
     stored("house")
 
     with pytest.raises(ModelAPIError):

@@ -16,14 +16,14 @@ def agent():
 
 
 @pytest.fixture
-def house():
+def custom_provider():
     return ModelProvider.objects.create(
         key="house", title="House", base_url="https://models.example.org", names=["llama"], aliases=["local"]
     )
 
 
 @pytest.fixture
-def warned(client):
+def api_warnings(client):
     """Return the warnings of the API."""
     secret = api_key(member(Role.EDITOR))
 
@@ -34,24 +34,24 @@ def warned(client):
     return ask
 
 
-def test_an_unknown_provider_is_a_warning(agent, warned):
-    assert warned(agent) == ["No model provider is registered as 'house'."]
+def test_an_unknown_provider_is_a_warning(agent, api_warnings):
+    assert api_warnings(agent) == ["No model provider is registered as 'house'."]
 
 
-def test_a_stored_provider_is_no_warning(agent, house, warned):
-    assert warned(agent) == []
-    assert warned(AgentFactory(model={"provider": "local", "name": "llama"})) == []
+def test_a_stored_provider_is_no_warning(agent, custom_provider, api_warnings):
+    assert api_warnings(agent) == []
+    assert api_warnings(AgentFactory(model={"provider": "local", "name": "llama"})) == []
 
 
-def test_a_deleted_provider_is_a_warning_again(agent, house, warned):
-    assert warned(agent) == []
+def test_a_deleted_provider_is_a_warning_again(agent, custom_provider, api_warnings):
+    assert api_warnings(agent) == []
 
-    house.delete()
+    custom_provider.delete()
 
-    assert warned(agent) == ["No model provider is registered as 'house'."]
+    assert api_warnings(agent) == ["No model provider is registered as 'house'."]
 
 
-def test_the_editor_offers_a_stored_provider_with_its_models(agent, house, client):
+def test_the_editor_offers_a_stored_provider_with_its_models(agent, custom_provider, client):
     client.force_login(member(Role.EDITOR))
 
     page = client.get(reverse("agents:edit", args=[agent.pk])).content.decode()

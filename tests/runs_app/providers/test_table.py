@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 SECRET = "sk-live-3f9a0c77d1b24e"
 
 
-def keep(**fields):
+def store_provider(**fields):
     secret = fields.pop("secret", "")
     row = ModelProvider(**{"key": "house", "title": "House", "base_url": "https://models.example.org/v1", **fields})
     row.set_secret(secret)
@@ -66,7 +66,7 @@ def test_the_environment_sets_the_base_url(settings):
 
 
 def test_staff_can_store_providers():
-    keep(secret=SECRET, aliases=["local"], names=["llama"])
+    store_provider(secret=SECRET, aliases=["local"], names=["llama"])
 
     provider = provider_named("house")
 
@@ -76,14 +76,14 @@ def test_staff_can_store_providers():
 
 
 def test_a_custom_server_needs_no_key():
-    keep()
+    store_provider()
 
     assert provider_named("house").is_available
 
 
 def test_a_stored_provider_replaces_a_built_in_one(settings):
     settings.MODEL_KEYS = {"openai": "the environment's"}
-    keep(key="openai", dialect="openai", base_url="", secret=SECRET)
+    store_provider(key="openai", dialect="openai", base_url="", secret=SECRET)
 
     provider = provider_named("openai")
 
@@ -99,13 +99,13 @@ def test_a_stored_provider_replaces_a_built_in_one(settings):
     ],
 )
 def test_a_stored_provider_names_what_is_missing(fields, reason):
-    keep(**fields)
+    store_provider(**fields)
 
     assert provider_named("house").reason == reason
 
 
 def test_a_stored_key_is_encrypted():
-    row = keep(secret=SECRET)
+    row = store_provider(secret=SECRET)
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM runs_app_modelprovider")
@@ -116,7 +116,7 @@ def test_a_stored_key_is_encrypted():
 
 
 def test_a_key_cannot_be_decrypted_with_another_secret(settings):
-    keep(secret=SECRET)
+    store_provider(secret=SECRET)
     settings.PROVIDER_KEY_SECRET = "another"
     table.invalidate()
 
@@ -129,7 +129,7 @@ def test_a_key_cannot_be_decrypted_with_another_secret(settings):
 def test_every_change_creates_another_revision():
     revisions = [table.get_table().revision]
 
-    row = keep()
+    row = store_provider()
     revisions.append(table.get_table().revision)
     row.set_secret("another")
     row.save()

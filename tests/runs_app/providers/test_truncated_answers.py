@@ -15,7 +15,7 @@ from tests.runs_app.providers.test_requests import NAMES
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
-HALF = "Half of an"
+TRUNCATED = "Half of an"
 
 
 def delta(text, why=None):
@@ -41,19 +41,21 @@ STREAMS = {
             "response": {**RESPONSE, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
         },
         {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": ITEM},
-        {"type": "response.output_text.delta", "sequence_number": 2, "delta": HALF, "logprobs": [], **PART},
+        {"type": "response.output_text.delta", "sequence_number": 2, "delta": TRUNCATED, "logprobs": [], **PART},
     ],
     "messages": [
         {"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 3, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": HALF}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": TRUNCATED}},
     ],
-    "streamGenerateContent": [{"candidates": [{"content": {"role": "model", "parts": [{"text": HALF}]}, "index": 0}]}],
-    "chat/completions": [delta({"role": "assistant", "content": HALF})],
+    "streamGenerateContent": [
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": TRUNCATED}]}, "index": 0}]}
+    ],
+    "chat/completions": [delta({"role": "assistant", "content": TRUNCATED})],
 }
 
 
-class HangsUp(BaseHTTPRequestHandler):
+class DisconnectingServer(BaseHTTPRequestHandler):
     """A server that closes the connection in the middle of an answer."""
 
     def do_POST(self):
@@ -71,9 +73,9 @@ class HangsUp(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hanging_up(settings):
+def disconnecting_server(settings):
     """Start a server for every provider, whose events can be changed."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), HangsUp) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), DisconnectingServer) as server:
         server.streams = dict(STREAMS)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
@@ -92,36 +94,36 @@ def request_fields(provider, **fields):
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
-def test_a_truncated_answer_is_an_error(provider, hanging_up):
+def test_a_truncated_answer_is_an_error(provider, disconnecting_server):
     run = request_fields(provider)
 
-    assert (run.status, run.output) == ("failed", HALF)
+    assert (run.status, run.output) == ("failed", TRUNCATED)
     assert run.error == "The answer of the model was cut off. Try again."
     assert chunks(run)[-1]["type"] == "error"
 
 
-def test_output_processors_do_not_hide_a_truncated_answer(hanging_up):
+def test_output_processors_do_not_hide_a_truncated_answer(disconnecting_server):
     assert request_fields("openai", output_processors=[{"key": "trim"}]).status == "failed"
 
 
-def test_a_server_without_finish_reasons_is_accepted(hanging_up):
+def test_a_server_without_finish_reasons_is_accepted(disconnecting_server):
     run = request_fields("mistral")
 
-    assert (run.status, run.finish_reason, run.output) == ("succeeded", "unknown", HALF)
+    assert (run.status, run.finish_reason, run.output) == ("succeeded", "unknown", TRUNCATED)
     assert chunks(run, "finish")[0]["payload"]["stepResult"]["reason"] == "unknown"
 
 
-def test_the_finish_reason_of_a_server_is_used(hanging_up):
-    hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "eos")]
+def test_the_finish_reason_of_a_server_is_used(disconnecting_server):
+    disconnecting_server.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "eos")]
     other = request_fields("mistral")
-    hanging_up.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "stop")]
+    disconnecting_server.streams["chat/completions"] = [delta({"content": "All."}), delta({}, "stop")]
 
     assert (request_fields("mistral").finish_reason, other.finish_reason) == ("stop", "stop")
 
 
-def test_a_truncated_answer_calls_no_tool(hanging_up):
+def test_a_truncated_answer_calls_no_tool(disconnecting_server):
     call = {"type": "tool_use", "id": "1", "name": "word-count", "input": {}}
-    hanging_up.streams["messages"] = [
+    disconnecting_server.streams["messages"] = [
         STREAMS["messages"][0],
         {"type": "content_block_start", "index": 0, "content_block": call},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"text"'}},

@@ -13,11 +13,11 @@ from tests.runs_app.factories import RunFactory
 
 POST_ONLY = {"stop", "arrange", "run", "save_input", "forget_input"}
 OPEN_TO_ALL = {"list"}  # it shows every user the own runs
-EVERY = [pattern.name for pattern in urlpatterns]
+ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
 
 @pytest.fixture
-def theirs(db):
+def run_of_other_owner(db):
     """Return a run and a saved input of another owner."""
     run = RunFactory(agent=AgentFactory(owner_id="newsroom"), open=True)
     saved_input = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
@@ -29,11 +29,14 @@ def address(name, known):
     return reverse(f"runs:{name}", kwargs={key: known[key] for key in pattern.pattern.converters})
 
 
-@pytest.mark.parametrize("name", sorted({*EVERY} - OPEN_TO_ALL))
-def test_objects_of_other_users_are_not_found(theirs, name):
+@pytest.mark.parametrize("name", sorted({*ALL_ROUTES} - OPEN_TO_ALL))
+def test_objects_of_other_users_are_not_found(run_of_other_owner, name):
     stranger = browser(member(Role.MANAGER, "elsewhere"))
 
-    answers = [stranger.get(address(name, theirs)), stranger.post(address(name, theirs), {"message": "Hello"})]
+    answers = [
+        stranger.get(address(name, run_of_other_owner)),
+        stranger.post(address(name, run_of_other_owner), {"message": "Hello"}),
+    ]
 
     statuses = {answer.status_code for answer in answers}
     assert statuses <= {404, 405}
@@ -42,24 +45,24 @@ def test_objects_of_other_users_are_not_found(theirs, name):
     assert AgentRun.objects.filter(cancel_requested_at=None).count() == SavedInput.objects.count() == 1
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_an_anonymous_user_is_redirected_to_sign_in(theirs, name):
+@pytest.mark.parametrize("name", ALL_ROUTES)
+def test_an_anonymous_user_is_redirected_to_sign_in(run_of_other_owner, name):
     method = "post" if name in POST_ONLY else "get"
 
-    answer = getattr(Client(), method)(address(name, theirs))
+    answer = getattr(Client(), method)(address(name, run_of_other_owner))
 
     assert answer.status_code == 302
     assert answer.headers["Location"].startswith(reverse("login"))
 
 
 @pytest.mark.parametrize("name", sorted(POST_ONLY))
-def test_get_requests_change_nothing(theirs, name):
-    assert browser(member(Role.MANAGER, "newsroom")).get(address(name, theirs)).status_code == 405
+def test_get_requests_change_nothing(run_of_other_owner, name):
+    assert browser(member(Role.MANAGER, "newsroom")).get(address(name, run_of_other_owner)).status_code == 405
 
 
 @pytest.mark.parametrize("name", sorted(POST_ONLY))
-def test_every_action_needs_a_csrf_token(theirs, name):
+def test_every_action_needs_a_csrf_token(run_of_other_owner, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.MANAGER, "newsroom"))
 
-    assert client.post(address(name, theirs), {"message": "Hello"}).status_code == 403
+    assert client.post(address(name, run_of_other_owner), {"message": "Hello"}).status_code == 403

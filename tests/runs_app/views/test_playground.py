@@ -216,14 +216,14 @@ def test_viewers_see_why_they_cannot_run(agent):
 
 
 @pytest.fixture
-def keyless(settings):
+def agent_without_key(settings):
     """Return an agent whose provider has no key."""
     settings.MODEL_KEYS = {}
     return AgentFactory(model={"provider": "openai", "name": "gpt-6-luna"})
 
 
-def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, keyless):
-    answer = editor.get(address(keyless))
+def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, agent_without_key):
+    answer = editor.get(address(agent_without_key))
 
     assert answer.context["reasons"] == []
     assert (
@@ -233,20 +233,23 @@ def test_without_a_key_the_demo_model_answers_and_the_setting_is_named(editor, k
     assert "demo/echo Demo model" in page_text(answer)
 
 
-def test_a_run_of_the_demo_fallback_is_labelled(editor, keyless):
-    ask(editor, keyless)
+def test_a_run_of_the_demo_fallback_is_labelled(editor, agent_without_key):
+    ask(editor, agent_without_key)
 
     run = AgentRun.objects.get()
-    assert run.configuration == {**keyless.active_version.snapshot, "model": {"provider": "demo", "name": "echo"}}
+    assert run.configuration == {
+        **agent_without_key.active_version.snapshot,
+        "model": {"provider": "demo", "name": "echo"},
+    }
     assert (run.target, run.version_number) == ("version", 1)
     text = page_text(editor.get(reverse("runs:view", args=[run.pk])))
     assert "It replaced openai/gpt-6-luna, which was not available." in text
 
 
-def test_without_the_demo_model_nothing_runs(editor, keyless):
+def test_without_the_demo_model_nothing_runs(editor, agent_without_key):
     ModelProvider.objects.create(key="demo", title="Demo", is_enabled=False)
 
-    answer = editor.get(address(keyless))
+    answer = editor.get(address(agent_without_key))
 
     sentence = "OpenAI has no API key. Set OPENAI_API_KEY or add one under Model providers."
     assert answer.context["reasons"] == [sentence]
@@ -329,27 +332,27 @@ def test_the_message_stays_in_the_field(editor, ann, agent):
 
 
 @pytest.fixture
-def remembering():
+def agent_with_memory():
     return AgentFactory(memory=registry.entries(Kind.MEMORY)[0].key)
 
 
-def test_an_agent_with_memory_continues_its_thread(editor, ann, remembering):
-    ask(editor, remembering, message="I am Ann.")
+def test_an_agent_with_memory_continues_its_thread(editor, ann, agent_with_memory):
+    ask(editor, agent_with_memory, message="I am Ann.")
     AgentRun.objects.update(status="succeeded")
     first = AgentRun.objects.get()
-    ask(editor, remembering, message="Who am I?", runs=[first.pk])
+    ask(editor, agent_with_memory, message="Who am I?", runs=[first.pk])
 
     second = AgentRun.objects.order_by("pk").last()
     assert second.thread == first.thread
-    text = page_text(editor.get(f"{address(remembering)}?columns=live&runs={second.pk}"))
+    text = page_text(editor.get(f"{address(agent_with_memory)}?columns=live&runs={second.pk}"))
     assert text.index("I am Ann.") < text.index("Who am I?")
     assert "Continuing this conversation" in text
 
 
-def test_a_follow_up_has_to_wait_for_the_answer(editor, remembering):
-    ask(editor, remembering)
+def test_a_follow_up_has_to_wait_for_the_answer(editor, agent_with_memory):
+    ask(editor, agent_with_memory)
 
-    answer = ask(editor, remembering, runs=[AgentRun.objects.get().pk], htmx=True)
+    answer = ask(editor, agent_with_memory, runs=[AgentRun.objects.get().pk], htmx=True)
 
     assert "Not started. The previous run is still in progress. Wait for it, or stop it." in page_text(answer)
     assert json.loads(answer.headers["HX-Trigger"])["runs-started"]["clear"] is False
@@ -367,12 +370,12 @@ def test_a_new_run_cancels_the_one_it_replaces(editor, agent):
     assert AgentRun.objects.count() == 4
 
 
-def test_a_new_conversation_can_be_started(editor, remembering):
-    ask(editor, remembering)
+def test_a_new_conversation_can_be_started(editor, agent_with_memory):
+    ask(editor, agent_with_memory)
     first = AgentRun.objects.get()
 
-    fresh = editor.post(address(remembering, "arrange"), {"column": ["live"], "run": [first.pk], "act": "fresh"})
-    ask(editor, remembering)
+    fresh = editor.post(address(agent_with_memory, "arrange"), {"column": ["live"], "run": [first.pk], "act": "fresh"})
+    ask(editor, agent_with_memory)
 
     assert "Continuing this conversation" not in page_text(fresh)
     assert Thread.objects.count() == 2
@@ -386,8 +389,8 @@ def test_an_unregistered_memory_stores_nothing(editor):
     assert not Thread.objects.exists()
 
 
-def test_each_column_has_its_own_conversation(editor, remembering):
-    ask(editor, remembering, "live", "v1")
+def test_each_column_has_its_own_conversation(editor, agent_with_memory):
+    ask(editor, agent_with_memory, "live", "v1")
 
     assert len(set(AgentRun.objects.values_list("thread", flat=True))) == 2
 
@@ -399,8 +402,8 @@ def test_an_agent_without_memory_starts_a_new_conversation_each_time(editor, age
     assert not Thread.objects.exists()
 
 
-def test_continuing_a_conversation_clears_the_field(editor, remembering, agent):
-    events = json.loads(ask(editor, remembering, htmx=True).headers["HX-Trigger"])
+def test_continuing_a_conversation_clears_the_field(editor, agent_with_memory, agent):
+    events = json.loads(ask(editor, agent_with_memory, htmx=True).headers["HX-Trigger"])
     other = json.loads(ask(editor, agent, htmx=True).headers["HX-Trigger"])
 
     assert events["runs-started"]["clear"] is True

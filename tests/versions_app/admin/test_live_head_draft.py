@@ -36,7 +36,7 @@ def drafted(agent):
     return agent
 
 
-def stands(agent):
+def pointers_of(agent):
     """Check the row against its head. Return the numbers of head, live and newest version."""
     row = Agent.objects.with_versions().get(pk=agent.pk)
     assert row.snapshot_text == row.head_version.snapshot_text
@@ -67,49 +67,49 @@ def messages(answer):
 def test_creating_publishes_version_1(client):
     client.post(reverse("admin:agents_app_agent_add"), {"id": "new", **admin_form(AgentFactory.build())})
 
-    assert stands(Agent.objects.get(pk="new")) == (1, 1, 1)
+    assert pointers_of(Agent.objects.get(pk="new")) == (1, 1, 1)
 
 
 def test_a_save_without_a_draft_is_published(client, agent):
     save(client, agent, name="Porter")
 
-    assert stands(agent) == (4, 4, 4)
+    assert pointers_of(agent) == (4, 4, 4)
 
 
 def test_a_save_without_publishing_creates_a_draft(client, agent):
     save(client, agent, name="Porter", publish=False)
 
-    assert stands(agent) == (4, 3, 4)
+    assert pointers_of(agent) == (4, 3, 4)
 
 
 def test_a_save_on_a_draft_stays_a_draft(client, drafted):
     save(client, drafted, name="Porter", publish=False)
 
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
 
 
 def test_a_publishing_save_publishes_the_draft_too(client, drafted):
     save(client, drafted, name="Porter")
 
-    assert stands(drafted) == (5, 5, 5)
+    assert pointers_of(drafted) == (5, 5, 5)
 
 
 def test_publishing_an_unchanged_draft_creates_no_version(client, drafted):
     save(client, drafted)
 
-    assert stands(drafted) == (4, 4, 4)
+    assert pointers_of(drafted) == (4, 4, 4)
 
 
 def test_activating_without_a_draft_moves_the_head(client, agent):
     pick(client, agent, 1, "publish")
 
-    assert stands(agent) == (1, 1, 3)
+    assert pointers_of(agent) == (1, 1, 3)
 
 
 def test_activating_keeps_the_draft(client, drafted):
     pick(client, drafted, 1, "publish")
 
-    assert stands(drafted) == (4, 1, 4)
+    assert pointers_of(drafted) == (4, 1, 4)
 
 
 @pytest.mark.parametrize("standing", ["agent", "drafted"])
@@ -119,7 +119,7 @@ def test_restore_creates_a_new_live_version(client, request, standing):
 
     pick(client, agent, 1, "restore")
 
-    assert stands(agent) == (number, number, number)
+    assert pointers_of(agent) == (number, number, number)
     assert agent.versions.get(version_number=number).snapshot["description"] == "1"
 
 
@@ -129,7 +129,7 @@ def test_a_manual_snapshot_equals_the_head_and_is_not_published(client, staff, d
     answer = client.post(address(drafted, "snapshot"), sent)
 
     made = drafted.versions.get(version_number=5)
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
     assert (made.name, made.change_message, made.pinned, made.author) == (*list(sent.values())[:2], True, staff)
     assert made.snapshot == drafted.versions.get(version_number=4).snapshot
     assert (answer.status_code, messages(answer)) == (302, ["v5 of Concierge was saved."])
@@ -139,12 +139,12 @@ def test_a_too_long_name_is_an_error_at_its_field(client, agent):
     answer = client.post(address(agent, "snapshot"), {"name": "x" * 101})
 
     assert "at most 100 characters" in answer.content.decode()
-    assert stands(agent) == (3, 3, 3)
+    assert pointers_of(agent) == (3, 3, 3)
 
 
 def test_discarding_needs_a_confirmation_and_moves_the_head_to_live(client, drafted):
     confirmation = client.get(address(drafted, "discard_draft"))
-    before = stands(drafted)
+    before = pointers_of(drafted)
     answer = client.post(address(drafted, "discard_draft"), {"head": drafted.head_version_id})
 
     assert (
@@ -152,7 +152,7 @@ def test_discarding_needs_a_confirmation_and_moves_the_head_to_live(client, draf
         in confirmation.content.decode()
     )
     assert before == (4, 3, 4)
-    assert stands(drafted) == (3, 3, 4)
+    assert pointers_of(drafted) == (3, 3, 4)
     assert messages(answer) == ["The draft v4 of Concierge was discarded."]
 
 
@@ -163,7 +163,7 @@ def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
 
     answer = client.post(address(drafted, "discard_draft"), {"head": asked_about})
 
-    assert stands(drafted) == (5, 3, 5)
+    assert pointers_of(drafted) == (5, 3, 5)
     assert "The live version or the draft changed" in messages(answer)[0]
     assert "Discards the draft v5 of Concierge" in answer.content.decode()
 
@@ -171,7 +171,7 @@ def test_a_draft_saved_after_the_confirmation_is_not_discarded(client, drafted):
 def test_discarding_without_a_draft_does_nothing(client, agent):
     answer = client.post(address(agent, "discard_draft"), {"head": agent.head_version_id})
 
-    assert stands(agent) == (3, 3, 3)
+    assert pointers_of(agent) == (3, 3, 3)
     assert messages(answer) == ["Concierge has no draft to discard."]
 
 
@@ -195,4 +195,4 @@ def test_editors_are_allowed_and_viewers_are_not(client, drafted, act, role, sta
     answer = client.post(address(drafted, act), {"name": "x", "head": drafted.head_version_id})
 
     assert answer.status_code == status
-    assert (stands(drafted) == (4, 3, 4)) is (status != 302)
+    assert (pointers_of(drafted) == (4, 3, 4)) is (status != 302)

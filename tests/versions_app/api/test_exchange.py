@@ -23,7 +23,7 @@ def root():
     return Caller(api_key(UserFactory(is_superuser=True, username="root")))
 
 
-def done(caller, started):
+def run_job(caller, started):
     """Run the job and return its body."""
     assert started.status_code == 202, started.body
     assert started.body["state"] == "queued"
@@ -33,13 +33,13 @@ def done(caller, started):
     return job
 
 
-def exported(caller):
-    job = done(caller, caller.post(EXPORT))
+def export(caller):
+    job = run_job(caller, caller.post(EXPORT))
     answer = caller.client.get(job["result"]["file"])
     return b"".join(answer.streaming_content), job
 
 
-def take_in(caller, content, query="", **headers):
+def import_records(caller, content, query="", **headers):
     content = content if isinstance(content, bytes) else "\n".join(map(json.dumps, content)).encode()
     answer = caller.client.generic(
         "POST", f"{IMPORT}?name=agents.jsonl{query}", content, content_type="application/x-ndjson", headers=headers
@@ -48,8 +48,8 @@ def take_in(caller, content, query="", **headers):
     return answer
 
 
-def imported(caller, content, query=""):
-    return done(caller, take_in(caller, content, query))["result"]
+def import_file(caller, content, query=""):
+    return run_job(caller, import_records(caller, content, query))["result"]
 
 
 def record(agent_id, **fields):
@@ -62,24 +62,24 @@ def test_an_export_is_sorted_and_reproducible(api):
         api.create(agent_id)
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
 
-    content, job = exported(api)
+    content, job = export(api)
 
     records = [json.loads(line) for line in content.splitlines()]
     assert [entry["id"] for entry in records] == ["a", "b", "Ü"]
     assert (records[0]["agent"]["name"], records[0]["draft"]["name"]) == ("Concierge", "Draft")
     assert "draft" not in records[1]
     assert (job["result"]["records"], job["result"]["bytes"]) == (3, len(content))
-    assert exported(api)[0] == content
+    assert export(api)[0] == content
 
 
 def test_importing_an_export_again_creates_no_version(api):
     api.create("a", metadata={"n": 1.0})
     api.create("b")
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
-    content = exported(api)[0]
+    content = export(api)[0]
     before = list(Agent.objects.values_list("pk", "revision"))
 
-    result = imported(api, content)
+    result = import_file(api, content)
 
     assert (result["same"], result["update"], result["create"], result["refuse"]) == (2, 0, 0, 0)
     assert list(Agent.objects.values_list("pk", "revision")) == before
@@ -89,14 +89,14 @@ def test_importing_into_an_empty_database_reproduces_the_export(api, root):
     api.create("a", metadata={"n": [1, None]})
     api.patch(agent_path("a"), {"name": "Draft", "autoPublish": False})
     api.create("b")
-    content = exported(api)[0]
+    content = export(api)[0]
     for agent in Agent.objects.all():
         agent.delete()
 
-    result = imported(api, content)
+    result = import_file(api, content)
 
     assert [entry["action"] for entry in result["records"]] == ["create", "create"]
-    assert exported(api)[0] == content
+    assert export(api)[0] == content
     version = api.get(agent_path("a", "versions")).body["versions"][-1]
     assert (version["changeMessage"], version["source"], version["author"]) == (
         "Imported from agents.jsonl",
@@ -108,9 +108,9 @@ def test_importing_into_an_empty_database_reproduces_the_export(api, root):
 def test_imported_changes_are_drafts_unless_published(api):
     api.create("a")
 
-    imported(api, [record("a", name="New")])
+    import_file(api, [record("a", name="New")])
     draft = api.get(agent_path("a")).body
-    imported(api, [record("a", name="Newer")], "&publish=true")
+    import_file(api, [record("a", name="Newer")], "&publish=true")
     live = api.get(agent_path("a")).body
 
     assert (draft["name"], draft["hasDraft"]) == ("Concierge", True)
@@ -122,7 +122,7 @@ def test_a_dry_run_reports_the_result_and_changes_nothing(api):
     api.create("a")
     before = list(Agent.objects.values())
 
-    result = imported(api, [record("a", name="New"), record("b"), {"id": "c"}], "&dryRun=true")
+    result = import_file(api, [record("a", name="New"), record("b"), {"id": "c"}], "&dryRun=true")
 
     assert [(entry["line"], entry.get("id"), entry["action"]) for entry in result["records"]] == [
         (1, "a", "update"),
@@ -147,7 +147,7 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
         ]
     )
 
-    result = imported(api, lines)
+    result = import_file(api, lines)
 
     reasons = [entry.get("reason", "") for entry in result["records"]]
     assert [entry["line"] for entry in result["records"]] == [1, 2, 3, 4, 5, 7]
@@ -160,9 +160,9 @@ def test_each_invalid_record_is_refused_with_a_reason(api, stranger):
 
 
 def test_an_import_needs_publisher_and_only_the_caller_sees_the_job(api, editor):
-    assert take_in(editor, [record("a")]).status_code == 403
+    assert import_records(editor, [record("a")]).status_code == 403
 
-    started = take_in(api, [record("a")])
+    started = import_records(api, [record("a")])
 
     assert editor.get(f"/api/jobs/{started.body['id']}").status_code == 404
     assert editor.get(f"/api/jobs/{started.body['id']}/file").status_code == 404
@@ -171,30 +171,30 @@ def test_an_import_needs_publisher_and_only_the_caller_sees_the_job(api, editor)
 
 
 def test_an_import_with_an_editor_key_is_refused():
-    assert take_in(Caller(api_key(member("manager"), "editor")), [record("a")]).status_code == 403
+    assert import_records(Caller(api_key(member("manager"), "editor")), [record("a")]).status_code == 403
 
 
 def test_an_export_contains_visible_agents_only(api, stranger):
     api.create("a")
     stranger.create("b")
 
-    assert [json.loads(line)["id"] for line in exported(stranger)[0].splitlines()] == ["b"]
+    assert [json.loads(line)["id"] for line in export(stranger)[0].splitlines()] == ["b"]
 
 
 def test_an_empty_too_large_or_wrong_file_is_refused(api, settings):
     settings.IMPORT_MAX_BYTES = 100
 
-    assert take_in(api, b"\n" * 0).status_code in (400, 415)
-    assert take_in(api, b"x" * 101).status_code == 413
+    assert import_records(api, b"\n" * 0).status_code in (400, 415)
+    assert import_records(api, b"x" * 101).status_code == 413
     assert api.post(IMPORT, record("a")).status_code == 415
     assert not Job.objects.exists()
 
 
 def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
     before = {path.stem for path in jobs.exchange_folder().iterdir()}
-    first = take_in(api, [record("a")], Idempotency_Key="k")
-    again = take_in(api, [record("a")], Idempotency_Key="k")
-    other = take_in(api, [record("b")], Idempotency_Key="k")
+    first = import_records(api, [record("a")], Idempotency_Key="k")
+    again = import_records(api, [record("a")], Idempotency_Key="k")
+    other = import_records(api, [record("b")], Idempotency_Key="k")
 
     assert first.body["id"] == again.body["id"]
     assert other.status_code == 422
@@ -205,8 +205,8 @@ def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
 def test_a_repeated_id_in_a_file_is_refused(api):
     lines = [record("a"), record("b"), record("a", name="Other"), {"id": "c"}, record("c")]
 
-    checked = imported(api, lines, "&dryRun=true")
-    result = imported(api, lines)
+    checked = import_file(api, lines, "&dryRun=true")
+    result = import_file(api, lines)
 
     assert [entry["action"] for entry in result["records"]] == ["create", "create", "refuse", "refuse", "refuse"]
     assert result["records"][2]["reason"] == "An earlier line has the same ID. Remove one of them."
@@ -217,7 +217,7 @@ def test_a_repeated_id_in_a_file_is_refused(api):
 def test_a_too_long_record_is_refused_and_the_next_is_imported(api):
     long = json.dumps(record("long", instructions="x" * MAX_RECORD_BYTES)).encode()
 
-    result = imported(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
+    result = import_file(api, b"\n".join([long, json.dumps(record("a")).encode(), long]))
 
     assert [(entry["line"], entry["action"]) for entry in result["records"]] == [
         (1, "refuse"),
@@ -231,11 +231,11 @@ def test_an_agent_with_a_large_draft_round_trips(api):
     big = "x" * 4_000_000
     api.create("a", instructions=big)
     api.patch(agent_path("a"), {"instructions": f"{big}y", "autoPublish": False})
-    content = exported(api)[0]
+    content = export(api)[0]
     Agent.objects.get().delete()
 
-    assert imported(api, content)["create"] == 1
-    assert exported(api)[0] == content
+    assert import_file(api, content)["create"] == 1
+    assert export(api)[0] == content
 
 
 def test_an_agent_of_maximum_depth_round_trips(api):
@@ -244,12 +244,12 @@ def test_an_agent_of_maximum_depth_round_trips(api):
     api.patch(agent_path("a"), {"metadata": {"b": deep}, "autoPublish": False})
     assert api.create("b", metadata={"a": [[deep]]}).status_code == 400
 
-    assert imported(api, exported(api)[0])["same"] == 1
+    assert import_file(api, export(api)[0])["same"] == 1
 
 
 @pytest.mark.parametrize("packing", ["gzip", "br"])
 def test_a_compressed_file_is_refused(api, packing):
-    assert take_in(api, [record("a")], Content_Encoding=packing).status_code == 415
+    assert import_records(api, [record("a")], Content_Encoding=packing).status_code == 415
     assert not Job.objects.exists()
 
 
@@ -279,7 +279,7 @@ def test_a_strict_import_refuses_unregistered_keys(api, query):
         record("d", tools=["word-count"]),
     ]
 
-    records = imported(api, lines, query)["records"]
+    records = import_file(api, lines, query)["records"]
 
     assert [entry["action"] for entry in records] == ["refuse", "create", "refuse", "refuse", "create"]
     assert records[0]["reason"] == (
@@ -294,28 +294,28 @@ def test_a_strict_import_refuses_unregistered_keys(api, query):
 def test_all_errors_of_a_record_are_reported_together(api):
     lines = [{"id": "a", "agent": {"name": 7}, "draft": {"name": "X", "instructions": 7, "model": MODEL}}]
 
-    reason = imported(api, lines)["records"][0]["reason"]
+    reason = import_file(api, lines)["records"][0]["reason"]
 
     for field in ("name", "instructions", "model", "draft.instructions"):
         assert f"{field}: This " in reason
 
 
 def test_an_import_deletes_its_file(api):
-    started = take_in(api, [record("a"), record("b")])
-    done(api, started)
+    started = import_records(api, [record("a"), record("b")])
+    run_job(api, started)
 
     assert list(jobs.exchange_folder().glob(f"{started.body['id']}*")) == []
 
 
 def test_circular_sub_agents_are_refused(api):
-    result = imported(
+    result = import_file(
         api, [record("self", agents=["self"]), record("a", agents=["b"]), record("b", agents=["a"]), record("c")]
     )
 
     assert [entry["action"] for entry in result["records"]] == ["refuse", "create", "refuse", "create"]
     assert result["records"][0]["reason"] == "agents[0]: An agent cannot be its own sub-agent."
     assert result["records"][2]["reason"] == "agents[0]: This is a circular reference: b → a → b."
-    assert not imported(api, [record("c", agents=["c"])])["update"]
+    assert not import_file(api, [record("c", agents=["c"])])["update"]
 
 
 @pytest.mark.parametrize("query", ["", "&dryRun=true"])
@@ -329,7 +329,7 @@ def test_a_record_reports_unregistered_keys(api, query):
         {**record("bad", tools=["gone"]), "agent": {"name": 7}},
     ]
 
-    records = imported(api, lines, query)["records"]
+    records = import_file(api, lines, query)["records"]
 
     assert [[(one["field"], one["key"]) for one in entry.get("warnings", ())] for entry in records] == [
         [("tools", "gone"), ("agents", "nobody")],
@@ -350,7 +350,7 @@ def test_a_sub_agent_of_another_owner_is_a_warning_like_a_missing_one(root):
         {**record("other", agents=["theirs"]), "ownerId": "them"},
     ]
 
-    records = imported(root, lines)["records"]
+    records = import_file(root, lines)["records"]
 
     assert [one["key"] for one in records[0]["warnings"]] == ["theirs", "new"]
     assert "warnings" not in records[2]
@@ -361,14 +361,14 @@ def test_a_draft_with_circular_sub_agents_is_refused(api):
     api.create("b", agents=["a"])
     state = {"name": "X", "instructions": "", "model": MODEL}
 
-    result = imported(api, [{**record("a"), "draft": {**state, "agents": ["b"]}}])
+    result = import_file(api, [{**record("a"), "draft": {**state, "agents": ["b"]}}])
 
     assert result["records"][0]["reason"] == "agents[0]: This is a circular reference: a → b → a."
 
 
 @pytest.mark.parametrize("function_name", ["forget", "finish"])
 def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, function_name):
-    started = take_in(api, [record("a"), record("b", tools=["gone"])]).body["id"]
+    started = import_records(api, [record("a"), record("b", tools=["gone"])]).body["id"]
     with monkeypatch.context() as patch:
         if function_name == "forget":
             patch.setattr(jobs, "delete_import_files", dying(jobs.delete_import_files))

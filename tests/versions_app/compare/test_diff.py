@@ -76,18 +76,18 @@ def test_paths_exist_exactly_where_values_differ(before, after):
     assert (not list(compare_diff.diff_paths(before, after))) == compare_diff.values_equal(before, after)
 
 
-def put(value, path, new):
+def replaced(value, path, new):
     """Return the value with another one at a path of keys and indexes."""
     if not path:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = put(copy[path[0]], path[1:], new)
+    copy[path[0]] = replaced(copy[path[0]], path[1:], new)
     return copy
 
 
 def test_a_nested_change_is_one_path():
     before = {"a": [{"b": {"c": [0, {"d": "x"}]}}]}
-    after = put(before, ["a", 0, "b", "c", 1, "d"], "y")
+    after = replaced(before, ["a", 0, "b", "c", 1, "d"], "y")
 
     assert list(compare_diff.diff_paths(before, after)) == [PathDiff("a[0].b.c[1].d", "changed", "x", "y")]
 
@@ -122,7 +122,7 @@ def test_the_item_diff_reproduces_both_lists(before, after):
 # --- Lines and words
 
 
-def sides(diff):
+def both_texts(diff):
     """Return both texts of a line diff."""
     old = [line.text for line in diff if line.kind != "added"]
     new = [line.text for line in diff if line.kind != "removed"]
@@ -133,14 +133,14 @@ def sides(diff):
 def test_a_line_diff_reproduces_both_texts(before, after):
     diff = compare_diff.diff_lines(before, after)
 
-    assert sides(diff) == (before, after)
+    assert both_texts(diff) == (before, after)
     assert [line.before for line in diff if line.before] == list(range(1, 1 + sum(x.kind != "added" for x in diff)))
     assert [line.after for line in diff if line.after] == list(range(1, 1 + sum(x.kind != "removed" for x in diff)))
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_a_line_diff_reproduces_any_text(before, after):
-    assert sides(compare_diff.diff_lines(before, after)) == (before, after)
+    assert both_texts(compare_diff.diff_lines(before, after)) == (before, after)
 
 
 one_line = st.text(st.sampled_from("ab é🙂\u0301\t.,"), min_size=1, max_size=30)
@@ -203,7 +203,7 @@ def test_long_unchanged_parts_are_folded_without_loss():
 
 
 @contextmanager
-def calls():
+def count_calls():
     """Count the calls of Python and C functions during the block."""
     counted = [0]
 
@@ -222,10 +222,10 @@ def test_the_diff_of_a_large_text_takes_linear_time():
     after = before.replace("7", "seven")
     assert len(before) > 170_000
 
-    with calls() as counted:
+    with count_calls() as counted:
         diff = compare_diff.diff_lines(before, after)
 
-    assert sides(diff) == (before, after)
+    assert both_texts(diff) == (before, after)
     assert counted[0] < 4000 * 150
 
 
@@ -233,7 +233,7 @@ def test_the_diff_of_unrelated_large_texts_takes_linear_time():
     before = "\n".join(f"a{number}" for number in range(30_000))
     after = "\n".join(f"b{number}" for number in range(30_000))
 
-    with calls() as counted:
+    with count_calls() as counted:
         diff = compare_diff.diff_lines(before, after)
 
     assert len(diff) == 60_000
@@ -244,7 +244,7 @@ def test_one_line_of_two_thousand_words_is_compared_word_by_word():
     words = [f"word{number % 7}" for number in range(2000)]
     changed = [word if number % 3 else f"other{number % 5}" for number, word in enumerate(words)]
 
-    with calls() as counted:
+    with count_calls() as counted:
         removed, added = compare_diff.diff_lines(" ".join(words), " ".join(changed))
 
     assert (removed.text, added.text) == (" ".join(words), " ".join(changed))
@@ -274,35 +274,35 @@ def test_words_are_compared_up_to_a_total_length():
     before = "\n".join(f"the {number} word" for number in range(100_000))
     after = "\n".join(f"the {number} term" for number in range(100_000))
 
-    with calls() as counted:
+    with count_calls() as counted:
         diff = compare_diff.diff_lines(before, after)
 
-    assert sides(diff) == (before, after)
+    assert both_texts(diff) == (before, after)
     assert counted[0] < 100_000 * 20
 
 
-class Watched(list):
+class CountingList(list):
     """A list that counts how often its items are read."""
 
     read = 0
 
     def __iter__(self):
         for item in super().__iter__():
-            Watched.read += 1
+            CountingList.read += 1
             yield item
 
     def __getitem__(self, index):
-        Watched.read += 1
+        CountingList.read += 1
         return super().__getitem__(index)
 
 
 def test_each_item_of_a_long_list_is_read_at_most_twice():
-    Watched.read = 0
+    CountingList.read = 0
 
-    paths = list(compare_diff.diff_paths({"a": Watched(range(1000))}, {"a": Watched([*range(999), "last"])}))
+    paths = list(compare_diff.diff_paths({"a": CountingList(range(1000))}, {"a": CountingList([*range(999), "last"])}))
 
     assert paths == [PathDiff("a[999]", "changed", 999, "last")]
-    assert 2000 <= Watched.read <= 4000
+    assert 2000 <= CountingList.read <= 4000
 
 
 def test_too_long_lists_are_replaced_entirely():

@@ -4,7 +4,7 @@ from tests.versions_app.compare.test_summary import BLANK
 from versions_app.compare.sections import MAX_JSON_LENGTH, MAX_PATHS, MAX_ROWS, build_sections
 
 
-def of(field, before, after, **options):
+def section_of(field, before, after, **options):
     (section,) = build_sections({**BLANK, field: before}, {**BLANK, field: after}, **options)
     return section
 
@@ -14,14 +14,14 @@ def rows(section):
 
 
 def test_removed_lines_are_beside_the_added_ones():
-    section = of("instructions", "a\nold one\nz", "a\nnew one\nmore\nz")
+    section = section_of("instructions", "a\nold one\nz", "a\nnew one\nmore\nz")
 
     lines = [(row.kind, row.old and row.old.number, row.new and row.new.number) for row in rows(section)]
     assert lines == [("equal", 1, 1), ("changed", 2, 2), ("added", None, 3), ("equal", 3, 4)]
 
 
 def test_unified_lines_follow_each_other():
-    section = of("instructions", "a\nold one", "a\nnew one", side_by_side=False)
+    section = section_of("instructions", "a\nold one", "a\nnew one", side_by_side=False)
 
     assert [(row.kind, row.change) for row in rows(section)] == [("equal", None), ("removed", 1), ("added", None)]
 
@@ -29,8 +29,10 @@ def test_unified_lines_follow_each_other():
 def test_consecutive_changed_lines_are_one_step():
     before, after = "1\n2\n3\n4\n5", "1\nx\ny\n4\nz"
 
-    assert [row.change for row in rows(of("instructions", before, after)) if row.change] == [1, 2]
-    assert [row.change for row in rows(of("instructions", before, after, side_by_side=False)) if row.change] == [1, 2]
+    assert [row.change for row in rows(section_of("instructions", before, after)) if row.change] == [1, 2]
+    assert [
+        row.change for row in rows(section_of("instructions", before, after, side_by_side=False)) if row.change
+    ] == [1, 2]
 
 
 def test_steps_are_numbered_over_all_sections():
@@ -44,7 +46,7 @@ def test_steps_are_numbered_over_all_sections():
 
 
 def test_words_are_marked_on_both_sides():
-    (row,) = rows(of("instructions", "be very kind", "be most kind"))
+    (row,) = rows(section_of("instructions", "be very kind", "be most kind"))
 
     assert [span for span in row.old.spans if span.kind != "equal"] == [("removed", "very")]
     assert [span for span in row.new.spans if span.kind != "equal"] == [("added", "most")]
@@ -53,33 +55,33 @@ def test_words_are_marked_on_both_sides():
 def test_folds_open_independently():
     lines = [str(number) for number in range(60)]
     after = ["x", *lines[1:30], "y", *lines[31:]]
-    closed = of("instructions", "\n".join(lines), "\n".join(after))
+    closed = section_of("instructions", "\n".join(lines), "\n".join(after))
 
     keys = [block.key for block in closed.blocks if block.folded]
-    opened = of("instructions", "\n".join(lines), "\n".join(after), unfolded=[keys[1]])
+    opened = section_of("instructions", "\n".join(lines), "\n".join(after), unfolded=[keys[1]])
 
     assert [block.folded for block in closed.blocks] == [False, True, False, True]
     assert [block.folded for block in opened.blocks] == [False, True, False, False]
 
 
 def test_moved_items_name_both_positions():
-    section = of("tools", ["a", "b", "c"], ["c", "a", "b"])
+    section = section_of("tools", ["a", "b", "c"], ["c", "a", "b"])
 
     (moved,) = [item for item in section.items if item.kind == "moved"]
     assert (moved.key, moved.old_position, moved.new_position) == ("c", 3, 1)
 
 
 def test_null_and_missing_values_differ():
-    added, removed = of("metadata", {}, {"a": None}), of("metadata", {"a": None}, {})
+    added, removed = section_of("metadata", {}, {"a": None}), section_of("metadata", {"a": None}, {})
 
     assert (added.paths[0].old, added.paths[0].new) == (None, "null")
     assert (removed.paths[0].old, removed.paths[0].new) == ("null", None)
 
 
 def test_the_size_of_a_comparison_is_limited():
-    text = of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
-    paths = of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
-    value = of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})
+    text = section_of("instructions", "", "\n".join("x" * 3 for _ in range(MAX_ROWS + 10)))
+    paths = section_of("metadata", {}, {str(number): number for number in range(MAX_PATHS + 7)})
+    value = section_of("metadata", {}, {"a": "x" * (MAX_JSON_LENGTH * 2)})
 
     assert (len(rows(text)), text.omitted) == (MAX_ROWS, 10)
     assert (len(paths.paths), paths.omitted) == (MAX_PATHS, 7)

@@ -114,7 +114,7 @@ def test_a_missing_activation_is_added(agent):
     assert check()["found"] == 0
 
 
-def forget(rows):
+def clear_column(rows):
     rows.delete()
 
 
@@ -130,7 +130,7 @@ def reword(rows):
     rows.update(words="other words")
 
 
-@pytest.mark.parametrize("spoil", [forget, rename, misfile, reword], ids=lambda spoil: spoil.__name__)
+@pytest.mark.parametrize("spoil", [clear_column, rename, misfile, reword], ids=lambda spoil: spoil.__name__)
 def test_an_agent_missing_in_the_index_is_indexed(agent, spoil):
     with change(publish=False):
         agent.edit({"instructions": "Open the door.", "metadata": {"team": 1, "rate": 0.5}})

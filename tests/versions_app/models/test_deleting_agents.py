@@ -10,7 +10,7 @@ from versions_app.models import Activation, AgentVersion
 pytestmark = pytest.mark.django_db
 
 
-def grow(agent_id):
+def create_history(agent_id):
     """Return an agent with a draft, a restored, a pinned and a pruned version."""
     agent = AgentFactory(id=agent_id)
     with change(actor=UserFactory()):
@@ -23,7 +23,7 @@ def grow(agent_id):
     return agent
 
 
-def everything(agent_id):
+def all_rows(agent_id):
     return [
         list(model.objects.filter(**{key: agent_id}).order_by("pk").values())
         for model, key in ((Agent, "pk"), (AgentVersion, "agent_id"), (Activation, "agent_id"))
@@ -37,20 +37,20 @@ def everything(agent_id):
 )
 def test_deleting_an_agent_deletes_only_its_own_history(settings, delete):
     settings.AGENT_VERSION_LIMIT = 5
-    gone, other = grow("gone"), grow("kept")
-    before = everything(other.pk)
+    gone, other = create_history("gone"), create_history("kept")
+    before = all_rows(other.pk)
 
     deleted, of = delete(gone)
 
-    assert everything("gone") == [[], [], []]
-    assert everything("kept") == before
+    assert all_rows("gone") == [[], [], []]
+    assert all_rows("kept") == before
     assert of["agents_app.Agent"] == 1
     assert deleted == sum(of.values())
 
 
 def test_all_agents_can_be_deleted_at_once():
     for agent_id in ("a", "b", "c"):
-        grow(agent_id)
+        create_history(agent_id)
 
     Agent.objects.all().delete()
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 NUMBERS = {"number": 1, "activation_id": 1}
 POST_ONLY = {"bring_back", "undo", "review", "clash"}
 READ_ONLY = {"list", "recent", "compare", "view", "download", "activations"}
-EVERY = [pattern.name for pattern in urlpatterns]
+ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
 
 def address(name, agent_id, **other):
@@ -27,7 +27,7 @@ def address(name, agent_id, **other):
     )
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ALL_ROUTES)
 def test_an_agent_of_another_owner_is_not_found(name):
     agent = AgentFactory(owner_id="newsroom")
     stranger = browser(member(Role.MANAGER, "elsewhere"))
@@ -41,7 +41,9 @@ def test_an_agent_of_another_owner_is_not_found(name):
 
 @pytest.mark.parametrize(
     "name",
-    sorted({*EVERY} - {"list", "recent", "compare", "review", "clash", "snapshot", "discard_draft", "activations"}),
+    sorted(
+        {*ALL_ROUTES} - {"list", "recent", "compare", "review", "clash", "snapshot", "discard_draft", "activations"}
+    ),
 )
 def test_a_version_of_another_agent_is_not_found(publisher, story, name):
     other = AgentFactory()
@@ -55,7 +57,7 @@ def test_a_version_of_another_agent_is_not_found(publisher, story, name):
         assert {answer.status_code for answer in answers} <= {404, 405}
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ALL_ROUTES)
 def test_an_anonymous_user_is_redirected_to_sign_in(story, name):
     method = "post" if name in POST_ONLY else "get"
 
@@ -65,7 +67,7 @@ def test_an_anonymous_user_is_redirected_to_sign_in(story, name):
     assert response.headers["Location"].startswith(reverse("login"))
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ALL_ROUTES)
 def test_get_requests_write_nothing(publisher, drafted, name):
     before = agent_state(drafted)
 
@@ -75,7 +77,7 @@ def test_get_requests_write_nothing(publisher, drafted, name):
     assert agent_state(drafted) == before
 
 
-@pytest.mark.parametrize("name", sorted({*EVERY} - READ_ONLY))
+@pytest.mark.parametrize("name", sorted({*ALL_ROUTES} - READ_ONLY))
 def test_every_write_needs_a_csrf_token(drafted, name):
     client = Client(enforce_csrf_checks=True)
     client.force_login(member(Role.PUBLISHER))

@@ -12,7 +12,7 @@ HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
-def turned(agent):
+def reversed_reference(agent):
     """Return an agent whose version 2 names `helper`, which names the agent now."""
     edit(agent, agents=["helper"])
     edit(agent, agents=[])
@@ -27,22 +27,24 @@ def circle(agent):
 @pytest.mark.parametrize(
     ("name", "sent"), [("activate", {}), ("restore", {"publish": "yes"}), ("restore", {"publish": "no"})]
 )
-def test_the_dialog_names_the_circular_reference(publisher, turned, name, sent):
-    now = agent_state(turned)
-    address = reverse(f"versions:{name}", args=[turned.pk, 2])
+def test_the_dialog_names_the_circular_reference(publisher, reversed_reference, name, sent):
+    now = agent_state(reversed_reference)
+    address = reverse(f"versions:{name}", args=[reversed_reference.pk, 2])
 
     answer = publisher.post(address, {"live": now.live, "head": now.head, **sent}, headers=HTMX)
 
     assert answer.status_code == 409
-    assert circle(turned) in answer.content.decode()
-    assert agent_state(turned) == now
+    assert circle(reversed_reference) in answer.content.decode()
+    assert agent_state(reversed_reference) == now
 
 
-def test_an_undo_names_the_circular_reference(publisher, turned):
-    answer = publisher.post(reverse("versions:undo", args=[turned.pk, turned.activations.first().pk]))
+def test_an_undo_names_the_circular_reference(publisher, reversed_reference):
+    answer = publisher.post(
+        reverse("versions:undo", args=[reversed_reference.pk, reversed_reference.activations.first().pk])
+    )
 
-    assert messages(answer) == [circle(turned)]
-    assert agent_state(turned).live == 3
+    assert messages(answer) == [circle(reversed_reference)]
+    assert agent_state(reversed_reference).live == 3
 
 
 def test_a_discarded_draft_with_circular_sub_agents_is_not_restored(editor, agent):

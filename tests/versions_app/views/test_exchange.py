@@ -26,7 +26,7 @@ def address(name, job):
     return reverse(f"exchange:{name}", args=[job.pk])
 
 
-def done(answer):
+def run_job(answer):
     """Run the job of a response and return it."""
     assert answer.status_code == 302, answer.content.decode()
     return run_claimed(answer.url.rsplit("/", 1)[1])
@@ -46,7 +46,7 @@ def file(*records):
 
 
 def checked(client, *records):
-    return done(client.post(IMPORT, {"file": file(*records)}))
+    return run_job(client.post(IMPORT, {"file": file(*records)}))
 
 
 # --- Out
@@ -55,7 +55,7 @@ def checked(client, *records):
 def test_an_export_contains_visible_agents_only(viewer, agent):
     AgentFactory(owner_id="newsroom")
 
-    job = done(viewer.post(EXPORT))
+    job = run_job(viewer.post(EXPORT))
 
     html = viewer.get(address("job", job)).content.decode()
     assert "1 agent exported." in html
@@ -67,7 +67,7 @@ def test_an_export_of_selected_agents_contains_only_them(viewer, agent):
     AgentFactory()
     hidden = AgentFactory(owner_id="newsroom")
 
-    job = done(viewer.post(EXPORT, {"selected": "yes", "agent": [agent.pk, hidden.pk]}))
+    job = run_job(viewer.post(EXPORT, {"selected": "yes", "agent": [agent.pk, hidden.pk]}))
 
     assert [record["id"] for record in written(viewer, job)] == [agent.pk]
 
@@ -112,7 +112,7 @@ def test_a_record_shows_unregistered_keys(publisher, agent):
 def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sent, live):
     job = checked(publisher, record(agent.pk, name="Other"))
 
-    taken = done(publisher.post(address("confirm", job), sent))
+    taken = run_job(publisher.post(address("confirm", job), sent))
 
     assert "The file was imported." in publisher.get(address("job", taken)).content.decode()
     agent.refresh_from_db()
@@ -122,7 +122,7 @@ def test_a_checked_file_is_imported_as_drafts_or_published(publisher, agent, sen
 
 def test_a_checked_file_is_imported_once(publisher, agent):
     job = checked(publisher, record("new"))
-    done(publisher.post(address("confirm", job)))
+    run_job(publisher.post(address("confirm", job)))
 
     again = publisher.post(address("confirm", job))
 
@@ -188,7 +188,7 @@ def test_the_page_polls_until_the_job_is_finished(viewer, agent):
 
 
 def test_a_failed_job_shows_its_error(viewer):
-    job = done(viewer.post(EXPORT))
+    job = run_job(viewer.post(EXPORT))
     Job.objects.filter(pk=job.pk).update(state=Job.State.FAILED, error="OSError: full")
 
     assert "OSError: full" in viewer.get(address("job", job)).content.decode()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">'"{{ 7|add:1 }}{% now %}"""
 
 
-def words(response):
+def page_words(response):
     """Return the text of a page with single spaces."""
     return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
 
@@ -28,13 +28,13 @@ def numbers(response):
 def test_automatic_messages_are_not_displayed(publisher, story):
     edit(story, description="At the door.")
 
-    assert "Auto-saved" not in words(page(publisher, "list", story))
+    assert "Auto-saved" not in page_words(page(publisher, "list", story))
 
 
 def test_versions_are_listed_newest_first_with_their_changes(publisher, drafted):
     response = page(publisher, "list", drafted)
 
-    text = words(response)
+    text = page_words(response)
     assert numbers(response) == [4, 3, 2, 1]
     assert "Name Concierge → Doorman" in text
     assert "Tools +search" in text
@@ -48,19 +48,19 @@ def test_a_version_based_on_an_older_one_names_it(publisher, story):
     version(story, 1).activate()
     edit(story, memory="last-messages")
 
-    assert "based on v1" in words(page(publisher, "list", story))
+    assert "based on v1" in page_words(page(publisher, "list", story))
 
 
 def test_a_manual_snapshot_names_the_equal_version(editor, story):
     act(editor, "snapshot", story)
 
-    assert "Same as v3" in words(page(editor, "list", story))
+    assert "Same as v3" in page_words(page(editor, "list", story))
 
 
 def test_a_summary_outlives_the_base_version(publisher, story):
     version(story, 2).remove()
 
-    assert "Tools changed" in words(page(publisher, "list", story))
+    assert "Tools changed" in page_words(page(publisher, "list", story))
 
 
 def test_filters_are_in_the_url_and_can_be_removed(publisher, story):
@@ -94,11 +94,11 @@ def test_an_invalid_date_is_reported(publisher, story):
     response = page(publisher, "list", story, since="yesterday")
 
     assert numbers(response) == [3, 2, 1]
-    assert "Enter a valid date." in words(response)
+    assert "Enter a valid date." in page_words(response)
 
 
 def test_an_empty_history_differs_from_no_match(publisher, story):
-    text = words(page(publisher, "list", story, named="on"))
+    text = page_words(page(publisher, "list", story, named="on"))
 
     assert "No matching versions" in text
     assert "All versions" in text
@@ -116,13 +116,13 @@ def test_pruned_versions_are_mentioned(publisher, story, settings):
     for number in range(6):
         edit(story, description=str(number))
 
-    text = words(page(publisher, "list", story))
+    text = page_words(page(publisher, "list", story))
 
     assert "4 older versions were pruned or deleted. Pruning never removes" in text
 
 
 def test_without_pruned_versions_there_is_no_hint(publisher, story):
-    assert "pruned" not in words(page(publisher, "list", story))
+    assert "pruned" not in page_words(page(publisher, "list", story))
 
 
 def test_charts_have_text_alternatives(publisher, story):
@@ -209,7 +209,7 @@ def test_a_too_long_name_is_an_error_at_its_field(editor, story):
 
 
 def test_a_version_page_shows_all_fields_and_its_neighbours(viewer, story):
-    text = words(page(viewer, "view", story, 2))
+    text = page_words(page(viewer, "view", story, 2))
 
     assert "Greet guests warmly." in text
     assert "v1" in text
