@@ -40,6 +40,8 @@ class Activation(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        verbose_name = "live history entry"
+        verbose_name_plural = "live history"
         ordering: ClassVar = ["-id"]
         indexes: ClassVar = [
             models.Index(fields=["agent", "-id"], name="activation_newest"),

@@ -160,7 +160,9 @@ def test_the_delete_page_counts_related_objects(client, staff):
 
     page = client.get(reverse("admin:agents_app_agent_delete", args=[agent.pk])).content.decode()
 
-    assert [line in page for line in ("Versions: 2", "Activations: 2", "Runs: 1", "porter v1")] == [True] * 3 + [False]
+    assert [line in page for line in ("Versions: 2", "Live history: 2", "Runs: 1", "porter v1")] == [True] * 3 + [
+        False
+    ]
 
 
 def test_discarding_a_draft_of_a_deleted_agent_is_not_found(client, staff, monkeypatch):
