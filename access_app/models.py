@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from access_app.role import SHARED_LABEL, Role
 from agentcms.db.compiled_query import compiled_query
+from agentcms.db.lock_timeout import no_lock_wait
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -131,15 +132,17 @@ class ApiKey(models.Model):
     def touch(self) -> None:
         """Store the time of use, at most once a minute, so that read requests rarely write.
 
-        A database that cannot write, as on a full disk, must not fail a read request.
+        A database that is locked or cannot write, as on a full disk, must neither delay nor fail a read request. The
+        next request with the key tries again.
         """
         if self.used_recently:
             return
         now = timezone.now()
         try:
-            ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
+            with no_lock_wait():
+                ApiKey.objects.filter(pk=self.pk).update(last_used_at=now)
         except OperationalError as reason:
-            log.warning("The last use of an API key could not be stored: %s", reason)
+            log.info("The last use of an API key could not be stored: %s", reason)
         else:
             self.last_used_at = now
 

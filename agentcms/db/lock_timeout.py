@@ -1,0 +1,38 @@
+"""Writes that do not wait for a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+SHORT_TIMEOUT = 10  # milliseconds; PostgreSQL waits forever with 0
+
+
+@contextmanager
+def no_lock_wait() -> Iterator[None]:
+    """Raise OperationalError where a statement of the block would wait for a row or for the database file."""
+    if connection.vendor == "sqlite":
+        with _busy_timeout(SHORT_TIMEOUT, connection.settings_dict["OPTIONS"]["timeout"] * 1000):
+            yield
+    else:
+        with transaction.atomic():
+            _execute(f"SET LOCAL lock_timeout = '{SHORT_TIMEOUT}ms'")
+            yield
+            # For the rest of a surrounding transaction. After an error, the setting is rolled back.
+            _execute("SET LOCAL lock_timeout TO DEFAULT")
+
+
+@contextmanager
+def _busy_timeout(milliseconds: int, usual_milliseconds: int) -> Iterator[None]:
+    _execute(f"PRAGMA busy_timeout = {milliseconds}")
+    try:
+        yield
+    finally:
+        _execute(f"PRAGMA busy_timeout = {usual_milliseconds}")
+
+
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
