@@ -11,6 +11,19 @@ from agents_app.editing.change_context import Source, change
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
 
 
+PUBLISH_TIMEOUT = 1.0  # seconds that a web request may wait for a broker that hangs
+
+
+class CeleryApplication(Celery):
+    """A Celery application whose publishers wait less for the broker than its workers do."""
+
+    def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
+        timeouts = {"socket_timeout": PUBLISH_TIMEOUT, "socket_connect_timeout": PUBLISH_TIMEOUT}
+        transport_options = {**timeouts, **options.pop("transport_options", {})}
+        options.setdefault("connect_timeout", PUBLISH_TIMEOUT)
+        return super().connection_for_write(url, transport_options=transport_options, **options)
+
+
 class ChangeTask(Task):
     """A task that records `task` as the source of its changes."""
 
@@ -32,6 +45,6 @@ def reserve_metrics_files(**kwargs: Any) -> None:
     metrics.reserve_files()
 
 
-app = Celery("agentcms", task_cls=ChangeTask)
+app = CeleryApplication("agentcms", task_cls=ChangeTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

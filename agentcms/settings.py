@@ -130,7 +130,7 @@ REDIS_URL = environment.read_url("REDIS_URL", "redis", "rediss", "unix") or envi
 )
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "agentcms.backends.redis_cache.RedisCache",
         "LOCATION": REDIS_URL,
         "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},  # a hanging cache must not block requests
     }

@@ -13,6 +13,7 @@ import errno
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
@@ -20,6 +21,8 @@ from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
+from agentcms.circuit_breaker import CircuitBreaker
+from agentcms.logs import describe_exception
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,8 @@ log = logging.getLogger(__name__)
 # Seconds after the hour at which the periods of scheduled jobs begin: beat starts nothing at this time.
 PERIOD_OFFSET = 900.0
 SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids of scheduled jobs
+
+broker_circuit = CircuitBreaker(retry_after=10)
 
 Handler = Callable[[Job], Any]
 
@@ -62,7 +67,7 @@ def offer_to_staff(name: str, title: str, kind: str, parameters: dict[str, Any] 
 def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
     """Create a job and send it to a worker after the commit. Without a broker it starts later."""
     job = Job.objects.create(kind=kind, parameters=parameters or {}, requested_by=requested_by)
-    transaction.on_commit(lambda: send(job), robust=True)
+    transaction.on_commit(partial(send, job.pk), robust=True)
     return job
 
 
@@ -75,13 +80,29 @@ def enqueue_once_per(kind: str, period: timedelta) -> Job | None:
     )
     if not is_new:
         return None
-    transaction.on_commit(lambda: send(job), robust=True)
+    transaction.on_commit(partial(send, job.pk), robust=True)
     return job
 
 
-def send(job: Job) -> None:
-    """Send a job to a worker. If this fails, beat sends the job again."""
-    current_app.send_task("jobs_app.tasks.run_job", [str(job.pk)])  # by name: the tasks import this module
+def send(job_id: UUID) -> None:
+    """Send a job to a worker. If the broker does not respond, beat sends the job later."""
+    if not broker_circuit.allows_call():
+        return
+    try:
+        _publish(job_id)
+    except Exception as error:  # each transport of Celery has its own errors
+        broker_circuit.record_failure()
+        log.warning("The broker is unavailable, so beat sends job %s later: %s", job_id, describe_exception(error))
+
+
+def _publish(job_id: UUID) -> None:
+    failures = broker_circuit.failures
+    with current_app.producer_or_acquire() as producer:
+        if broker_circuit.failures > failures:  # while this thread waited for a connection of the pool
+            return
+        # By name, because the tasks import this module.
+        current_app.send_task("jobs_app.tasks.run_job", [str(job_id)], producer=producer)
+    broker_circuit.record_success()
 
 
 def run_claimed(job_id: str) -> Job | None:
@@ -125,7 +146,7 @@ def send_due() -> int:
         finished_at=timezone.now(),
         lease_until=None,
     )
-    jobs = list(due.filter(kind__in=_handlers).order_by("created_at")[:100])
-    for job in jobs:
-        send(job)
-    return len(jobs)
+    job_ids = list(due.filter(kind__in=_handlers).order_by("created_at").values_list("pk", flat=True)[:100])
+    for job_id in job_ids:
+        send(job_id)
+    return len(job_ids)

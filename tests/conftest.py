@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from access_app.throttling.api import calls, wrong_keys
 from agentcms.server import valkey as server_valkey
 from agents_app.registry import Kind, registry
+from jobs_app.runner import broker_circuit
 from tests.runs import wait_for_engine
 from tests.served import Served
 from tests.served_accounts import drop_template_database, serving_with_accounts
@@ -101,9 +102,10 @@ def restored_registry() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def cleared_throttles() -> None:
-    """Clear throttles and cache before each test."""
+    """Clear throttles, circuit breakers and cache before each test."""
     calls.windows.clear()
     wrong_keys.windows.clear()
+    broker_circuit.record_success()
     cache.clear()
 
 

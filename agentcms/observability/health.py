@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from agentcms.celery import app
 from jobs_app.models import Heartbeat
+from jobs_app.runner import broker_circuit
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,16 @@ def check_migrations() -> str:
 
 
 def check_broker() -> str:
-    with app.connection_for_write() as connection_to_broker:
-        connection_to_broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
+    """Connect to the broker, unless a call just failed: a broker that hangs must not delay each probe."""
+    if not broker_circuit.allows_call():
+        return FAILING
+    try:
+        with app.connection_for_write() as connection_to_broker:
+            connection_to_broker.connect()
+    except Exception:
+        broker_circuit.record_failure()
+        raise
+    broker_circuit.record_success()
     return OK
 
 

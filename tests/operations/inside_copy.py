@@ -21,7 +21,7 @@ def enqueue(kind: str) -> None:
 
 def send_again(kind: str) -> None:
     """Send another message for the only job of this kind."""
-    runner.send(Job.objects.get(kind=kind))
+    runner.send(Job.objects.get(kind=kind).pk)
 
 
 def send_dry_runs_repeatedly() -> None:
@@ -29,7 +29,7 @@ def send_dry_runs_repeatedly() -> None:
     jobs = [Job.objects.create(kind="prune_versions", parameters={"dryRun": True}) for _ in range(DRY_RUNS)]
     for _ in range(4):
         for job in jobs:
-            runner.send(job)
+            runner.send(job.pk)
 
 
 def create_missed_jobs() -> None:

@@ -4,7 +4,7 @@ import contextlib
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
@@ -118,6 +118,39 @@ def test_a_hanging_broker_delays_jobs_and_fails_no_edit(copy, client):
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert seconds < 15
     assert wait_for_jobs(copy, "clean_up")[0][0] == "done"
+
+
+def seconds_of(act: Callable[[], httpx.Response], status: int) -> float:
+    """Return the duration of a request that is answered with this status."""
+    began = time.monotonic()
+    answer = act()
+    assert answer.status_code == status, answer.text
+    return time.monotonic() - began
+
+
+def test_a_hanging_valkey_slows_no_request(copy, client):
+    create_agent(client, "porter")
+    with copy.client() as browser:
+        browser.get("/sign-in")
+        form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"], "username": "nobody", "password": "wrong"}
+        calls = {
+            "export": lambda: client.post("/api/stored/agent-export"),
+            "sign-in": lambda: browser.post("/sign-in", data=form),
+            "probe": lambda: browser.get("/readyz"),
+        }
+        statuses = {"export": 202, "sign-in": 422, "probe": 503}
+        valkey = copy.processes_matching("valkey-server")[0]
+        valkey.send_signal(signal.SIGSTOP)
+        try:
+            first = {name: seconds_of(call, statuses[name]) for name, call in calls.items()}
+            later = {name: seconds_of(call, statuses[name]) for name, call in calls.items() for _ in range(2)}
+        finally:
+            valkey.send_signal(signal.SIGCONT)
+        wait_until(lambda: browser.get("/readyz").status_code == 200, what="readiness")
+
+    assert max(first.values()) < 3  # the timeout is one second
+    assert sum(later.values()) < 2, later
+    assert {state for state, *_ in wait_for_jobs(copy, "export_agents")} == {"done"}
 
 
 def test_a_killed_broker_restarts_and_runs_its_jobs(copy, client):
