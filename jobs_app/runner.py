@@ -21,7 +21,7 @@ from celery import current_app
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from agentcms.circuit_breaker import CircuitBreaker
+from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.logs import describe_exception
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
