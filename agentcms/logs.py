@@ -17,7 +17,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 is_valid_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
-SECRET_PATTERN = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
+SECRET_PATTERN = re.compile(r"acms_[0-9a-f]{8}_[\w-]+|(?<=://)[^\s/@:]*:[^\s/@]*(?=@)")
 # The messages of these errors describe the system. The message of any other error may quote user data.
 INFRASTRUCTURE_ERRORS = (OperationalError, InterfaceError, RedisConnectionError, OSError, ImproperlyConfigured)
 MAX_FRAMES = 12

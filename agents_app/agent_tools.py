@@ -25,11 +25,19 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }
 MAX_EXPRESSION_LENGTH = 200
 
+# A run of characters before the "@" is matched once, with or without an address. A pattern that requires the "@"
+# would search the rest of a long word again from each of its letters.
+_WORD_OR_EMAIL = re.compile(r"[\w.+-]+(@[\w-]+\.[\w.]+)?")
+
 
 @tool("current-time", title="Current time")
 def current_time(time_zone: str = "UTC") -> str:
     """Return the current date and time in a time zone such as Europe/Berlin."""
-    return datetime.now(UTC).astimezone(ZoneInfo(time_zone)).isoformat(timespec="seconds")
+    try:
+        zone = ZoneInfo(time_zone)
+    except (KeyError, ValueError, OSError):  # unknown, not a relative path, or too long for a file name
+        raise ValueError(f"Unknown time zone '{time_zone[:100]}'. Use a name such as Europe/Berlin.") from None
+    return datetime.now(UTC).astimezone(zone).isoformat(timespec="seconds")
 
 
 @tool(title="Calculator")
@@ -60,7 +68,8 @@ def word_count(text: str) -> int:
 @tool("text-search", title="Search in a text")
 def text_search(text: str, phrase: str) -> list[str]:
     """Return the lines of a text that contain a phrase, ignoring case."""
-    return [line for line in text.splitlines() if phrase.lower() in line.lower()]
+    lowered = phrase.lower()
+    return [line for line in text.splitlines() if lowered in line.lower()]
 
 
 @tool("extract-links", title="Extract links")
@@ -105,7 +114,7 @@ def answer_length(answer: str, words: int = 120) -> float:
 @scorer("cites-source", title="Cites a source")
 def cites_source(answer: str) -> float:
     """Return 1 if an answer contains a URL or a source in brackets, else 0."""
-    return float(bool(re.search(r"https?://|\[[^\]]+\]", answer)))
+    return float(bool(re.search(r"https?://|\[[^\[\]]+\]", answer)))
 
 
 @processor("trim-whitespace", title="Trim white space")
@@ -117,7 +126,7 @@ def trim_whitespace(text: str) -> str:
 @processor("mask-email", title="Mask e-mail addresses")
 def mask_email(text: str) -> str:
     """Replace e-mail addresses in a message by [e-mail]."""
-    return re.sub(r"[\w.+-]+@[\w-]+\.[\w.]+", "[e-mail]", text)
+    return _WORD_OR_EMAIL.sub(lambda match: "[e-mail]" if match[1] else match[0], text)
 
 
 for key, title, names in (

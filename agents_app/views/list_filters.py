@@ -172,14 +172,17 @@ def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
 
 def build_snippet(agent: Agent, text: str) -> list[SnippetPart]:
     """Return an excerpt of the instructions around the first match, with all matches marked. Empty without one."""
-    words = sorted(map(re.escape, re.findall(r"\w+", text)), key=len, reverse=True)
-    if not words:
-        return []
-    pattern = re.compile(rf"\b(?:{'|'.join(words)})", re.IGNORECASE)
-    match = pattern.search(agent.instructions)
-    if match is None:
+    pattern = word_pattern(text[:MAX_SEARCH_LENGTH])
+    match = pattern.search(agent.instructions) if pattern else None
+    if pattern is None or match is None:
         return []
     return highlight(excerpt(agent.instructions, match.start(), match.end()), pattern)
+
+
+def word_pattern(text: str) -> re.Pattern[str] | None:
+    """Return the pattern of the beginnings of words that a search names, or None if it names none."""
+    words = sorted(map(re.escape, {*re.findall(r"\w+", text)}), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(words)})", re.IGNORECASE) if words else None
 
 
 def excerpt(text: str, start: int, end: int) -> str:

@@ -16,8 +16,12 @@ from runs_app.exceptions import find_run_error
 from runs_app.providers.table import without_secrets
 
 MAX_REASON_LENGTH = 300
-# Matches possible API keys or parts of them: long words with a digit. Providers quote the keys that they reject.
-_SECRET = re.compile(r"(?=[\w*./+-]*\d)[\w*./+=-]{20,}|\b(?:sk|key|AIza)[\w*-]{6,}")
+MAX_SEARCHED_LENGTH = 4000  # characters of a provider's message in which keys are looked for; the rest is dropped
+MAX_PARSED_LENGTH = 100_000  # characters of an error response that is parsed on the event loop
+# Possible API keys or parts of them: long words with a digit, and words that begin like a key. Providers quote the
+# keys that they reject.
+_LONG_WORD = re.compile(r"[\w*./+=-]{20,}")
+_KEY_WORD = re.compile(r"\b(?:sk|key|AIza)[\w*-]{6,}")
 
 UNKNOWN_FAILURE_MESSAGE = "The server failed while the agent answered. The server log has the details."
 
@@ -51,18 +55,27 @@ def exceeded_limit(error: BaseException) -> str:
 def provider_reason(error: BaseException) -> str:
     """Return the message of the provider or of pydantic-ai as a sentence, without possible API keys."""
     text = _body_message(getattr(error, "body", None)) or getattr(error, "message", "") or str(error)
-    text = _SECRET.sub("…", without_secrets(str(text))).strip()
+    text = hide_keys(str(text)).strip()
     if len(text) > MAX_REASON_LENGTH:
         text = f"{text[:MAX_REASON_LENGTH]}…"
     return text if not text or text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def hide_keys(text: str) -> str:
+    """Replace everything that may be an API key in the beginning of a text, and drop the rest of a long one."""
+    if len(text) > MAX_SEARCHED_LENGTH:
+        # The last word may be the beginning of a key that no longer looks like one.
+        text = text[:MAX_SEARCHED_LENGTH].rpartition(" ")[0] or "…"
+    text = _LONG_WORD.sub(lambda word: "…" if any(map(str.isdigit, word[0])) else word[0], without_secrets(text))
+    return _KEY_WORD.sub("…", text)
 
 
 def _body_message(body: Any) -> str:
     """Return the message in an error response, which is usually `{"error": {"message": …}}`."""
     if isinstance(body, str):
         try:
-            body = json.loads(body)
-        except ValueError:
+            body = json.loads(body[:MAX_PARSED_LENGTH])
+        except (ValueError, RecursionError):
             return str(body)
     if isinstance(body, list) and body:
         body = body[0]

@@ -13,7 +13,10 @@ from typing import Any
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import ToolDefinition
 
+MAX_MENTION_POSITION = 20_000  # characters of a message in which tools are looked for
 OPTIONAL_PREFIXES = ("workflow-", "agent-")  # users may leave them out of a message
+
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 
 
 def requested_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
@@ -34,10 +37,18 @@ def requested_calls(message: str, info: AgentInfo) -> DeltaToolCalls:
 
 def find_mention(message: str, tool: ToolDefinition) -> tuple[int, int] | None:
     """Return the span at which a message mentions a tool, or None. The longest name of the tool is tried first."""
+    beginning = message[:MAX_MENTION_POSITION]
+    lowered = beginning.lower()
     for name in mentionable_names(tool):
-        if match := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", message, re.IGNORECASE):
+        # The plain search is much faster than the pattern, and there may be a thousand tools.
+        if name.lower() in lowered and (match := mention_pattern(name).search(beginning)):
             return match.span()
     return None
+
+
+def mention_pattern(name: str) -> re.Pattern[str]:
+    """Return the pattern of a name as a whole word."""
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
 
 
 def mentionable_names(tool: ToolDefinition) -> list[str]:
@@ -78,14 +89,15 @@ def guess_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
 def example_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return arguments for the required properties of a schema, derived from a text."""
     properties = schema.get("properties", {})
-    return {name: example_value(properties.get(name, {}), text) for name in schema.get("required", ())}
+    # Each name once: repeated names in nested schemas would multiply.
+    return {name: example_value(properties.get(name, {}), text) for name in dict.fromkeys(schema.get("required", ()))}
 
 
 def example_value(schema: Mapping[str, Any], text: str) -> Any:
     """Return a value that matches a schema, derived from a text if possible."""
     if "enum" in schema:
         return schema["enum"][0]
-    number = re.search(r"-?\d{1,15}(\.\d{1,15})?", text)
+    number = _NUMBER.search(text[:MAX_MENTION_POSITION])
     match schema.get("type", "string"):
         case "integer":
             return int(float(number[0])) if number else 1

@@ -1,5 +1,7 @@
 """Messages of failed runs."""
 
+import time
+
 import pytest
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
@@ -64,6 +66,23 @@ def test_an_internal_error_has_a_generic_message():
 
 def test_a_long_message_is_truncated():
     assert len(failure_message(ai.UserError("word " * 500), MODEL)) < 400
+
+
+@pytest.mark.parametrize("distance", range(20, 45))
+def test_a_key_at_the_end_of_the_searched_text_is_hidden(distance):
+    long_words = f"{'1' * 25} " * 152  # 3952 characters, of which 152 dots remain
+    text = f"{long_words}{'x' * (48 - distance)} {KEY} was rejected."
+
+    assert "sk-" not in failure_message(ai.UserError(text), MODEL)
+
+
+def test_a_message_without_words_is_searched_in_linear_time():
+    started = time.thread_time()
+
+    failure_message(ai.ModelHTTPError(500, "gpt-5", "a" * 16_000_000), MODEL)
+    failure_message(ai.ModelHTTPError(500, "gpt-5", {"error": {"message": "a" * 16_000_000}}), MODEL)
+
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.django_db

@@ -1,0 +1,79 @@
+"""Times of regular expressions: twice the text takes at most about twice as long."""
+
+import re
+
+import pytest
+
+from agents_app.search import tokenizer
+from agents_app.views.list_filters import word_pattern
+from runs_app.providers.demo_calls import mention_pattern
+from tests.regular_expressions import code_patterns, find_slow_text, patterns_of_module
+
+PATTERNS = [*code_patterns()]
+# Patterns that are put together at run time, by the function that does so.
+BUILT = {
+    "agents_app/search/tokenizer.py:_word_pattern": tokenizer._word_pattern(),
+    "agents_app/views/list_filters.py:word_pattern": word_pattern("aa aaa ab -"),
+    "runs_app/providers/demo_calls.py:mention_pattern": mention_pattern("a-aa"),
+}
+
+
+@pytest.mark.parametrize("text", sorted({pattern.text for pattern in PATTERNS if pattern.text is not None}))
+def test_a_pattern_of_the_code_takes_linear_time(text):
+    assert find_slow_text(re.compile(text)) is None
+
+
+@pytest.mark.parametrize("place", BUILT)
+def test_a_pattern_built_at_run_time_takes_linear_time(place):
+    assert find_slow_text(BUILT[place]) is None
+
+
+def test_every_pattern_built_at_run_time_is_tested():
+    assert {pattern.place for pattern in PATTERNS if pattern.text is None} == {*BUILT}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"[\w.+-]+@[\w-]+\.[\w.]+",
+        r"(?=[\w*./+-]*\d)[\w*./+=-]{20,}|\b(?:sk|key|AIza)[\w*-]{6,}",
+        r"https?://|\[[^\]]+\]",
+        r"(?<=://)[^\s/@]*:[^\s/@]*(?=@)",
+        r"\s*a\s*(b)?\s*c",
+        r"(a+)+b",
+        r"<!--.*?-->",
+        r"x*y",
+    ],
+)
+def test_a_quadratic_pattern_is_noticed(text):
+    assert find_slow_text(re.compile(text)) is not None
+
+
+def test_patterns_are_found_wherever_they_are():
+    module = compile(
+        """
+import re
+from django.core.validators import RegexValidator
+
+WORD = re.compile("a")
+
+class Row:
+    key = CharField(validators=[RegexValidator(regex="b")])
+
+    def method(self, name):
+        return [re.sub(f"{name}+", "", text) for text in re.findall("c", self.text)]
+""",
+        "row.py",
+        "exec",
+        flags=0x400,  # the syntax tree only
+    )
+
+    places = {(pattern.place, pattern.text) for pattern in patterns_of_module(module, "row.py")}
+
+    assert places == {("row.py:", "a"), ("row.py:Row", "b"), ("row.py:method", None), ("row.py:method", "c")}
+
+
+@pytest.mark.parametrize("line", ["from re import compile", "import re as regex", "import regex"])
+def test_other_imports_are_refused(line):
+    with pytest.raises(AssertionError, match=r"row\.py"):
+        [*patterns_of_module(compile(line, "row.py", "exec", flags=0x400), "row.py")]
