@@ -68,7 +68,7 @@ class ResolvedAgent:
         source = "code" if run.target == Target.CODE else "stored"
         name, description = snapshot.get("name", ""), snapshot.get("description", "")
         version = (run.version_id, run.version_number)
-        return cls(run.agent_key, name, description, run.owner_id, snapshot, source, run.target, *version)
+        return cls(run.agent_key, name, description, run.agent_owner_id or "", snapshot, source, run.target, *version)
 
     @classmethod
     def _from_agent(

@@ -13,6 +13,8 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin
 from runs_app.models import AgentRun
 
+DETAIL_FIELDS = ("agent_owner_id", "error", "warnings")
+
 
 @admin.register(AgentRun)
 class RunAdmin(ReadOnlyAdmin):
@@ -25,6 +27,7 @@ class RunAdmin(ReadOnlyAdmin):
     fields = (
         "agent_key",
         "owner_id",
+        "agent_owner_id",
         "page",
         "status",
         "error",
@@ -47,7 +50,13 @@ class RunAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
-        return AgentRun.objects.for_user(request.user)
+        return AgentRun.objects.for_user(request.user).with_roles(request.user)
+
+    def get_fields(self, request: HttpRequest, obj: AgentRun | None = None) -> tuple[str, ...]:
+        """Return the fields of the page. Former members see only the question and the answer of their own runs."""
+        if obj is None or obj.details_visible_to(request.user):
+            return self.fields
+        return tuple(name for name in self.fields if name not in DETAIL_FIELDS)
 
     @admin.display(description="Version")
     def version_label(self, run: AgentRun) -> str:

@@ -107,8 +107,10 @@ class ObserveView(JSONView):
         run = get_readable_run(request, body["run_id"])
         if run.agent_key != agent_id:
             raise run_not_found(body["run_id"])
+        redacted = not run.details_visible_to(request.user)
         slot = streams.StreamSlot(request.user)
-        return stream_response(run.pk, body.get("offset") or 0, slot, numbered=accepts_event_ids(request))
+        numbered = accepts_event_ids(request)
+        return stream_response(run.pk, body.get("offset") or 0, slot, numbered=numbered, redacted=redacted)
 
 
 def start_requested_run(request: Request, agent_id: str) -> AgentRun:

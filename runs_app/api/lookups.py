@@ -30,7 +30,7 @@ class EventStreamNegotiation(DefaultContentNegotiation):
 def get_readable_run(request: Request, run_id: str) -> AgentRun:
     """Return a run that the user may read. Raise NotFound for any other."""
     uuid = parse_uuid(run_id)
-    runs = AgentRun.objects.for_user(request.user).select_related("thread")
+    runs = AgentRun.objects.for_user(request.user).with_roles(request.user).select_related("thread")
     run = runs.filter(pk=uuid).first() if uuid else None
     if run is None:
         raise run_not_found(run_id)
@@ -56,10 +56,12 @@ def last_event_id(request: Request, default: int = 0) -> int:
     return int(text)
 
 
-def stream_response(run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> StreamingHttpResponse:
+def stream_response(
+    run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool, redacted: bool = False
+) -> StreamingHttpResponse:
     """Return a response that streams the events of a run. The headers disable buffering in proxies."""
     return StreamingHttpResponse(
-        EventStream(run_id, after, slot, numbered=numbered),
+        EventStream(run_id, after, slot, numbered=numbered, redacted=redacted),
         content_type=EVENT_STREAM,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from access_app.caller import Caller
+from runs_app.events.redaction import REDACTED_ERROR, redact_chunk
 from runs_app.models import AgentRun, RunEvent
 
 
-def run_body(run: AgentRun) -> dict[str, Any]:
-    """Return the body of a run in a list."""
+def run_body(run: AgentRun, user: Caller) -> dict[str, Any]:
+    """Return the body of a run in a list. The run must come from a queryset `with_roles`."""
+    error = run.error if run.details_visible_to(user) else run.error and REDACTED_ERROR
     return {
         "id": run.pk,
         "agentId": run.agent_key,
@@ -23,7 +25,7 @@ def run_body(run: AgentRun) -> dict[str, Any]:
         "finishReason": run.finish_reason or None,
         "usage": run.usage,
         "cost": None if run.cost is None else float(run.cost),
-        "error": run.error or None,
+        "error": error or None,
         "isDemo": run.is_demo,
         "createdAt": run.created_at,
         "startedAt": run.started_at,
@@ -34,21 +36,27 @@ def run_body(run: AgentRun) -> dict[str, Any]:
 
 
 def run_detail_body(run: AgentRun, user: Caller) -> dict[str, Any]:
-    """Return the complete body of a run. The configuration is None if the user may not see it."""
+    """Return the complete body of a run, as far as the user may see it. The run must be `with_roles`."""
+    has_details = run.details_visible_to(user)
+    scores = run.scores.all() if has_details else []
+    children = run.children.order_by("created_at").values_list("pk", flat=True) if has_details else []
     return {
-        **run_body(run),
+        **run_body(run, user),
         "threadId": run.thread.key if run.thread else None,
         "messages": run.input["messages"],
         "options": run.input.get("options") or {},
         "configuration": run.configuration if run.configuration_visible_to(user) else None,
         "output": run.output,
-        "warnings": run.warnings,
-        "scores": [
-            {"scorer": score.scorer, "score": score.score, "error": score.error or None} for score in run.scores.all()
-        ],
-        "children": list(run.children.order_by("created_at").values_list("pk", flat=True)),
+        "warnings": run.warnings if has_details else [],
+        "scores": [{"scorer": score.scorer, "score": score.score, "error": score.error or None} for score in scores],
+        "children": list(children),
     }
 
 
 def event_body(event: RunEvent) -> dict[str, Any]:
     return {"number": event.number, "type": event.type, "data": event.data, "createdAt": event.created_at}
+
+
+def redacted_event_body(event: RunEvent) -> dict[str, Any]:
+    """Return the body of an event of the answer for readers who may not see more."""
+    return {**event_body(event), "data": redact_chunk(event.data)}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from django.http import HttpResponse, StreamingHttpResponse
 from rest_framework.request import Request
 
-from access_app.permissions import require_role
-from access_app.role import Role
+from access_app.permissions import can_have_role
+from access_app.role import Role, RoleRequired
 from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_readable_run, last_event_id, stream_response
-from runs_app.api.representation import event_body, run_body, run_detail_body
+from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body
 from runs_app.engine import start
+from runs_app.events.redaction import ANSWER_TYPES
 from runs_app.events.streams import StreamSlot
 from runs_app.models import AgentRun, RunEvent
 
@@ -37,8 +38,9 @@ class RunsView(JSONView):
             runs = runs.filter(agent_key=agent_id)
         if status != "all":
             runs = runs.filter(status=status)
-        page = runs.without_large_columns()[paging.start : paging.stop]
-        body = page_payload("runs", [run_body(run) for run in page], runs.count(), paging.page, paging.per_page)
+        page = runs.with_roles(request.user).without_large_columns()[paging.start : paging.stop]
+        bodies = [run_body(run, request.user) for run in page]
+        body = page_payload("runs", bodies, runs.count(), paging.page, paging.per_page)
         return json_response(body)
 
 
@@ -56,8 +58,11 @@ class EventsView(JSONView):
         with QueryParams(request) as query:
             after, per_page = query.integer("after", 0), query.integer("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
         run = get_readable_run(request, run_id)
-        rows: list[RunEvent] = list(run.events.filter(number__gt=after)[: per_page + 1])
-        events = [event_body(event) for event in rows[:per_page]]
+        stored, body = run.events.filter(number__gt=after), event_body
+        if not run.details_visible_to(request.user):
+            stored, body = stored.filter(data__type__in=ANSWER_TYPES), redacted_event_body
+        rows: list[RunEvent] = list(stored[: per_page + 1])
+        events = [body(event) for event in rows[:per_page]]
         return json_response({"events": events, "status": run.status, "hasMore": len(rows) > per_page})
 
 
@@ -71,7 +76,8 @@ class StreamView(JSONView):
             after = query.integer("after", 0)
         run = get_readable_run(request, run_id)
         after = last_event_id(request, after)
-        return stream_response(run.pk, after, StreamSlot(request.user), numbered=True)
+        redacted = not run.details_visible_to(request.user)
+        return stream_response(run.pk, after, StreamSlot(request.user), numbered=True, redacted=redacted)
 
     def head(self, request: Request, run_id: str) -> HttpResponse:
         """Return the headers without opening a stream, which would block a thread."""
@@ -80,11 +86,12 @@ class StreamView(JSONView):
 
 
 class CancelView(JSONView):
-    """Cancellation of a run. A finished run stays unchanged."""
+    """Cancellation of a run by any user who may read it. A finished run stays unchanged."""
 
     def post(self, request: Request, run_id: str) -> HttpResponse:
         json_object_body(request)
         run = get_readable_run(request, run_id)
-        require_role(request.user, Role.EDITOR, run.owner_id)
+        if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
+            raise RoleRequired(Role.EDITOR, run.owner_id)
         start.cancel_run(run)
         return json_response(run_detail_body(get_readable_run(request, run_id), request.user))

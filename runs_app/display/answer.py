@@ -9,9 +9,11 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from access_app.caller import Caller
 from runs_app.display.formats import format_cost, format_duration, model_name, total_tokens
 from runs_app.display.spans import Span, build_spans
 from runs_app.display.transcript import AnswerPart, Transcript
+from runs_app.events.redaction import REDACTED_ERROR, redact_chunk
 from runs_app.models import AgentRun, RunEvent
 
 
@@ -22,6 +24,7 @@ class RunView:
     run: AgentRun
     events: Sequence[RunEvent] = ()
     children: Sequence[AgentRun] = field(default_factory=list)
+    has_details: bool = True  # False for readers who may only see the question and the answer
 
     @cached_property
     def transcript(self) -> Transcript:
@@ -54,11 +57,15 @@ class RunView:
 
     @property
     def model_name(self) -> str:
-        return model_name(self.run.configuration["model"])
+        return model_name(self.run.configuration["model"]) if self.has_details else ""
 
     @property
     def uses_demo_model(self) -> bool:
-        return self.run.is_demo or self.model_name.startswith("demo/")
+        return self.has_details and (self.run.is_demo or self.model_name.startswith("demo/"))
+
+    @property
+    def error(self) -> str:
+        return self.run.error if self.has_details else self.run.error and REDACTED_ERROR
 
     @property
     def duration_text(self) -> str:
@@ -91,7 +98,8 @@ class RunView:
 
     @property
     def warnings(self) -> list[str]:
-        return [item["message"] if isinstance(item, dict) else str(item) for item in self.run.warnings]
+        warnings = self.run.warnings if self.has_details else []
+        return [item["message"] if isinstance(item, dict) else str(item) for item in warnings]
 
 
 def input_messages(run: AgentRun) -> list[dict[str, str]]:
@@ -111,15 +119,23 @@ def message_text(content: Any) -> str:
     return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
 
 
-def build_run_views(runs: Iterable[AgentRun]) -> list[RunView]:
-    """Return views of runs. Events and child runs of all of them are loaded in two queries."""
+def build_run_views(runs: Iterable[AgentRun], user: Caller) -> list[RunView]:
+    """Return views of runs `with_roles` for a user. Events and child runs of all are loaded in two queries."""
     runs = list(runs)
     events, children = defaultdict(list), defaultdict(list)
     for event in RunEvent.objects.filter(run__in=runs).order_by("run_id", "number"):
         events[event.run_id].append(event)
     for child in AgentRun.objects.filter(parent__in=runs).order_by("created_at").defer("configuration"):
         children[child.parent_id].append(child)
-    return [RunView(run, events[run.pk], children[run.pk]) for run in runs]
+    return [build_run_view(run, events[run.pk], children[run.pk], user) for run in runs]
+
+
+def build_run_view(run: AgentRun, events: Sequence[RunEvent], children: Sequence[AgentRun], user: Caller) -> RunView:
+    if run.details_visible_to(user):
+        return RunView(run, events, children)
+    for event in events:
+        event.data = redact_chunk(event.data)
+    return RunView(run, [event for event in events if event.data], has_details=False)
 
 
 class TotalCost(NamedTuple):

@@ -19,7 +19,7 @@ class RunDeps:
 
     run_id: UUID
     agent_key: str
-    owner_id: str
+    owner_id: str  # of the run; the agent of a child run may belong to another owner
     user_id: int | None
     call_sub_agent: CallSubAgent
     thread_id: int | None = None

@@ -104,7 +104,9 @@ def create_run(
 def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
     run_input = build_input(prompt, {}, [])
-    return save_run(agent, parent.requested_by, run_input, parent=parent, parent_call_id=call_id[:128])
+    return save_run(
+        agent, parent.requested_by, run_input, parent.owner_id, parent=parent, parent_call_id=call_id[:128]
+    )
 
 
 def build_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
@@ -161,12 +163,14 @@ def get_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, reso
 
 def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
     """Save a run and execute it in this process after the commit."""
-    run = save_run(agent, user, run_input, **columns)
+    run = save_run(agent, user, run_input, agent.owner_id, **columns)
     transaction.on_commit(lambda: get_engine().submit(run.pk))
     return run
 
 
-def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+def save_run(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
+) -> AgentRun:
     """Save the row of a run that belongs to this process. Raise Unavailable while the process stops."""
     engine = get_engine()
     if engine.is_stopping:
@@ -174,7 +178,8 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **col
     run = AgentRun(
         agent_id=agent.id if agent.source == "stored" else None,
         agent_key=agent.id,
-        owner_id=agent.owner_id,
+        owner_id=owner_id,
+        agent_owner_id=agent.owner_id,
         target=agent.target,
         version_id=agent.version_id,
         version_number=agent.version_number,

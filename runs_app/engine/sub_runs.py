@@ -82,7 +82,7 @@ class SubAgentError(Exception):
 def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
     """Create a child run of the agent that `key` names at this time. Raise SubAgentError if there is none."""
     try:
-        agent = stored_agents.sub_agent(key, run.owner_id)
+        agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
     except Agent.DoesNotExist:
         raise SubAgentError(f"No agent is registered as '{key}'.") from None
     return start_child(agent, parent=run, prompt=prompt, call_id=call_id)

@@ -18,6 +18,7 @@ from agentcms.errors import ApiError, Unavailable
 from runs_app.engine import leases
 from runs_app.events.chunks import FINAL_TYPES, Chunk, build_chunk, encode_chunk
 from runs_app.events.notifications import notifier
+from runs_app.events.redaction import redact_chunk
 from runs_app.models import AgentRun, RunEvent
 
 Batch = list[tuple[int, Chunk]]
@@ -146,13 +147,14 @@ class EventStream:
     """The events of a run as server-sent events. It occupies a slot until it is closed, even if never read.
 
     A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
-    that start with `data: ` and contain nothing else.
+    that start with `data: ` and contain nothing else. `redacted` streams contain only the answer.
     """
 
-    def __init__(self, run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool) -> None:
+    def __init__(self, run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool, redacted: bool = False) -> None:
         self.slot = slot
         self.run_id = run_id
         self.numbered = numbered
+        self.redacted = redacted
         self.batches = follow_events(run_id, after)
         self.blocks = self._blocks()
 
@@ -170,6 +172,11 @@ class EventStream:
             self.slot.release()
 
     def _block(self, number: int, data: Chunk) -> bytes:
+        if self.redacted:
+            answer = redact_chunk(data)
+            if answer is None:
+                return b""
+            data = answer
         event_id = b"id: %d\n" % number if self.numbered else b""
         return b"%sdata: %s\n\n" % (event_id, encode_chunk(self.run_id, data))
 

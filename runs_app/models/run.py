@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
+from access_app.permissions import granted_covers, granted_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
 from agentcms.ids import uuid7
 from agents_app.models import Agent
@@ -25,12 +25,22 @@ LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for t
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
     def for_user(self, user: Caller) -> Self:
-        """Filter to the runs that a user may read: their own, and those of owners for which they may publish."""
+        """Filter to the runs that a user may read: their own, and those of owners for which they may publish.
+
+        Child runs of their own runs need a role for the owner, because they show how its agents work.
+        """
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        return self.filter(Q(requested_by=user) | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
+        own = Q(requested_by=user) & (Q(parent=None) | Q(owner_id__in=owner_ids_for(user)))
+        return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
+
+    def with_roles(self, user: Caller) -> Self:
+        """Annotate the roles on which `details_visible_to` and `configuration_visible_to` decide."""
+        return self.annotate(
+            granted=granted_role(user, "owner_id"), granted_for_agent=granted_role(user, "agent_owner_id")
+        )
 
     def without_large_columns(self) -> Self:
         """Defer the columns that may be large. Lists do not display them."""
@@ -71,7 +81,10 @@ class AgentRun(models.Model):
     # Null for agents that are defined in code.
     agent = models.ForeignKey(Agent, models.CASCADE, null=True, editable=False, related_name="runs")
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
+    # A child run belongs to the owner of its parent. Its agent may belong to another owner.
     owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
+    # Null in rows of the previous release.
+    agent_owner_id = models.CharField("owner of the agent", max_length=128, null=True, editable=False)
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     parent_call_id = models.CharField(max_length=128, blank=True, default="", editable=False)
 
@@ -106,6 +119,9 @@ class AgentRun(models.Model):
     lease_until = models.DateTimeField(null=True, editable=False)
     holder = models.CharField(max_length=64, blank=True, default="", editable=False)
 
+    granted: str | None  # the role for the owner of the run, from `with_roles()`
+    granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
+
     objects = AgentRunQuerySet.as_manager()
 
     class Meta:
@@ -128,9 +144,19 @@ class AgentRun(models.Model):
         """The version that ran: `v7` or `unsaved text`."""
         return f"v{self.version_number}" if self.version_number else self.get_target_display().lower()
 
+    def details_visible_to(self, user: Caller) -> bool:
+        """Return whether a user may see more than the question and the answer.
+
+        Former members may still read their own runs. The run must come from a queryset `with_roles`.
+        """
+        return granted_covers(user, Role.VIEWER, self.granted)
+
     def configuration_visible_to(self, user: Caller) -> bool:
-        """Return whether a user may see the configuration. Former members may still read their own runs."""
-        return self.target == self.Target.CODE or has_role(user, Role.VIEWER, self.owner_id)
+        """Return whether a user may see the configuration. The run must come from a queryset `with_roles`."""
+        if not self.details_visible_to(user):
+            return False
+        # Agents in code are visible to all users.
+        return self.target == self.Target.CODE or granted_covers(user, Role.VIEWER, self.granted_for_agent)
 
     @property
     def is_finished(self) -> bool:

@@ -26,7 +26,9 @@ def stream(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     run = get_run(request, run_id)
     last_event = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     try:
-        return stream_response(run.pk, parse_number(last_event), StreamSlot(request.user), numbered=True)
+        redacted = not run.details_visible_to(request.user)
+        after, slot = parse_number(last_event), StreamSlot(request.user)
+        return stream_response(run.pk, after, slot, numbered=True, redacted=redacted)
     except (TooManyStreams, Unavailable) as error:  # the page retries
         return HttpResponse(error.error, "text/plain", error.status, headers=error.headers)
 

@@ -14,6 +14,8 @@ from django.db.models.functions import Cast, Coalesce, Left
 from django.http import QueryDict
 
 from access_app.caller import Caller
+from access_app.permissions import granted_covers, granted_role
+from access_app.role import Role
 from agentcms.web.list_state import Chip, ListState, parse_number
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
@@ -30,6 +32,7 @@ class RunRow:
     """A row of the list."""
 
     run: AgentRun
+    agent_name: str
 
     @property
     def duration_text(self) -> str:
@@ -82,8 +85,16 @@ class RunListState(ListState):
         runs: Any = self.page.object_list
         # The content of a message is a text or a list of parts.
         first = Coalesce(KT("input__messages__0__content__0__text"), KT("input__messages__0__content"))
-        runs = runs.annotate(question=Left(Cast(first, TextField()), SNIPPET_LENGTH)).select_related("agent")
-        return [RunRow(run) for run in runs.without_large_columns()]
+        runs = runs.annotate(
+            question=Left(Cast(first, TextField()), SNIPPET_LENGTH),
+            granted_for_current_agent=granted_role(self.user, "agent__owner_id"),
+        )
+        return [RunRow(run, self.agent_name(run)) for run in runs.select_related("agent").without_large_columns()]
+
+    def agent_name(self, run: Any) -> str:
+        """Return the current name of the agent of a run, or its ID if it was in code or the user may not see it."""
+        is_visible = run.agent and granted_covers(self.user, Role.VIEWER, run.granted_for_current_agent)
+        return run.agent.name if is_visible else run.agent_key
 
     # --- URLs
 

@@ -14,8 +14,8 @@ from runs_app.models.run import AgentRunQuerySet
 
 
 def readable_runs(request: HttpRequest) -> AgentRunQuerySet:
-    """Return the runs that the user may read."""
-    return AgentRun.objects.for_user(request.user)
+    """Return the runs that the user may read, `with_roles`."""
+    return AgentRun.objects.for_user(request.user).with_roles(request.user)
 
 
 def get_run(request: HttpRequest, run_id: UUID) -> AgentRun:

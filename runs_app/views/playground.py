@@ -114,9 +114,10 @@ def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun
             column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
         cancel_run(column.run)  # the new answer replaces it on the page
-    thread = (column.thread or f"try-{uuid7()}") if column.has_memory else ""
+    new_thread = f"try-{uuid7()}" if column.has_memory else ""
+    key, resource = (column.thread.key, column.thread.resource) if column.thread else (new_thread, "")
     try:
-        return start_run(column.agent, user=request.user, messages=text, thread=thread)
+        return start_run(column.agent, user=request.user, messages=text, thread=key, resource=resource)
     except ConfigError as error:
         column.start_error = " ".join(issue.message for issue in error.issues)
     except ApiError as error:

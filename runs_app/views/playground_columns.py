@@ -19,7 +19,7 @@ from agents_app.models import Agent
 from agents_app.registry import Kind
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.display.formats import model_name
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, Thread
 from runs_app.models.run import AgentRunQuerySet
 from runs_app.providers.table import get_table
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
@@ -114,10 +114,9 @@ class TryColumn:
         return self.answers[-1].run if self.answers else None
 
     @property
-    def thread(self) -> str:
-        """The key of the conversation that the next message continues, or a blank text."""
-        last = self.run
-        return last.thread.key if self.has_memory and last and last.thread else ""
+    def thread(self) -> Thread | None:
+        """The conversation that the next message continues, or None."""
+        return self.run.thread if self.has_memory and self.run else None
 
 
 def build_columns(agent: Agent, user: Caller, params: TryPageParams) -> list[TryColumn]:
@@ -198,10 +197,11 @@ def config_error(message: str) -> schema.ConfigError:
 def load_conversations(agent: Agent, user: Caller, run_ids: Iterable[str]) -> dict[str, list[RunView]]:
     """Return the last turns of the conversations that end with these runs, by run id."""
     valid_ids = [run_id for run_id in run_ids if parse_uuid(run_id)]
-    readable = AgentRun.objects.for_user(user).filter(agent=agent, parent=None).select_related("thread")
+    runs = AgentRun.objects.for_user(user).with_roles(user)
+    readable = runs.filter(agent=agent, parent=None).select_related("thread")
     last_runs = readable.filter(pk__in=valid_ids).only("pk", "thread_id", "created_at")
     turns = {str(run.pk): load_turns(readable, run) for run in last_runs}
-    views = {view.run.pk: view for view in build_run_views({run for runs in turns.values() for run in runs})}
+    views = {view.run.pk: view for view in build_run_views({run for runs in turns.values() for run in runs}, user)}
     return {run_id: [views[run.pk] for run in runs] for run_id, runs in turns.items()}
 
 

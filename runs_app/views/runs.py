@@ -40,21 +40,23 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     run = get_run(request, run_id)
     agent = find_agent(request, run)
     version = find_version(agent, run)
-    (run_view,) = build_run_views([run])
+    (run_view,) = build_run_views([run], request.user)
+    shows_configuration = run.configuration_visible_to(request.user)
     context = {
         "nav": "runs",
         "run": run,
         "answer": run_view,
+        "name": run.configuration.get("name") if shows_configuration else run.agent_key,
         "agent": agent,
         "version": version,
         "replaced_model": replaced_model(version, run_view),
         "input_messages": input_messages(run),
         "options": format_options(run),
         "children": run_view.children,
-        "total_cost": total_cost(run),
-        "scores": run.scores.all(),
+        "total_cost": total_cost(run) if run_view.has_details else None,
+        "scores": run.scores.all() if run_view.has_details else [],
         "thread_runs": thread_runs(request, run),
-        "parts": config_sections(run.configuration) if run.configuration_visible_to(request.user) else [],
+        "parts": config_sections(run.configuration) if shows_configuration else [],
     }
     return render(request, "runs/view.html", context)
 
@@ -63,7 +65,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @login_required
 def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Render the answer of a run as a fragment, which replaces the streamed answer."""
-    (run_view,) = build_run_views([get_run(request, run_id)])
+    (run_view,) = build_run_views([get_run(request, run_id)], request.user)
     return render(request, "runs/_answer.html", {"answer": run_view})
 
 

@@ -22,6 +22,7 @@ class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
     agent = factory.SubFactory(AgentFactory)
     agent_key = factory.SelfAttribute("agent.pk")
     owner_id = factory.SelfAttribute("agent.owner_id")
+    agent_owner_id = factory.SelfAttribute("agent.owner_id")
     version_id = factory.SelfAttribute("agent.active_version_id")
     version_number = factory.SelfAttribute("agent.active_version.version_number")
     configuration = factory.LazyAttribute(lambda run: run.agent.active_version.snapshot)

@@ -1,0 +1,23 @@
+"""Redaction of events for readers who may only see the question and the answer of a run."""
+
+from __future__ import annotations
+
+from runs_app.events.chunks import Chunk
+
+REDACTED_ERROR = "The run failed. Ask a member of the team for the reason."
+# The text of the answer, with the start and the end of the run. The other chunks show how the agent works.
+ANSWER_TYPES = ("start", "text-start", "text-delta", "text-end", "finish", "error", "abort")
+
+
+def redact_chunk(chunk: Chunk) -> Chunk | None:
+    """Return a chunk without the model, warnings and reasons, or None if nothing remains."""
+    if chunk["type"] not in ANSWER_TYPES:
+        return None
+    payload = chunk["payload"]
+    if "warnings" in payload:
+        payload = {**payload, "warnings": []}
+    if "metadata" in payload:
+        payload = {**payload, "metadata": {}}
+    if "error" in payload:
+        payload = {**payload, "error": {"name": "Error", "message": REDACTED_ERROR}}
+    return {**chunk, "payload": payload}

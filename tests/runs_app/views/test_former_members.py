@@ -1,0 +1,115 @@
+"""Pages of the own runs of users who left the team."""
+
+import pytest
+from django.urls import reverse
+
+from runs_app.models import Score
+from tests.factories import AgentFactory, MembershipFactory, member
+from tests.page_client import browser
+from tests.runs_app.factories import RunFactory
+from tests.runs_app.views.conftest import page_text
+
+PRIVATE = [
+    "Follow the secret plan.",
+    "Insider",
+    "word-count",
+    "Word count",
+    "helper",
+    "gpt-private",
+    "no-tool",
+    "tone",
+]
+CHUNKS = [
+    ("step-start", {}),
+    ("tool-call", {"toolCallId": "a", "toolName": "word-count", "args": {"text": "one two"}}),
+    ("tool-result", {"toolCallId": "a", "toolName": "word-count", "result": 2}),
+    ("reasoning-delta", {"id": "1", "text": "The plan says helper"}),
+    ("text-delta", {"id": "1-0", "text": "It has two words."}),
+]
+
+
+@pytest.fixture
+def asker(db):
+    return member("editor", "support", is_staff=True)
+
+
+@pytest.fixture
+def run(asker):
+    agent = AgentFactory(
+        owner_id="support",
+        name="Insider",
+        instructions="Follow the secret plan.",
+        model={"provider": "openai", "name": "gpt-private"},
+    )
+    run = RunFactory(
+        agent=agent,
+        requested_by=asker,
+        prompt="How many words?",
+        output="It has two words.",
+        chunks=CHUNKS,
+        warnings=[{"message": "no-tool is missing."}],
+        is_demo=False,
+    )
+    Score.objects.create(run=run, scorer="tone", score=0.5)
+    RunFactory(agent=AgentFactory(id="helper", owner_id="support"), parent=run, parent_call_id="a", requested_by=asker)
+    return run
+
+
+def leave(asker):
+    asker.memberships.all().delete()
+    return browser(asker)
+
+
+@pytest.mark.parametrize("name", ["runs:view", "runs:answer", "admin:runs_app_agentrun_change"])
+def test_a_former_member_sees_question_and_answer(run, asker, name):
+    answer = leave(asker).get(reverse(name, args=[run.pk]))
+
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    assert [word for word in PRIVATE if word in text] == []
+    assert "It has two words." in text
+    assert ("How many words?" in text) == (name != "runs:answer")
+
+
+def test_a_member_sees_the_agent_too(run, asker):
+    text = page_text(browser(asker).get(reverse("runs:view", args=[run.pk])))
+
+    assert [word for word in PRIVATE if word not in text] == []
+
+
+def test_the_list_does_not_show_the_name_of_an_agent_of_another_team(run, asker):
+    text = page_text(leave(asker).get(reverse("runs:list")))
+
+    assert "How many words?" in text
+    assert run.agent_key in text
+    assert "Insider" not in text
+
+
+def test_the_reason_of_a_failure_is_not_shown(run, asker):
+    run.status, run.error = "failed", "gpt-private is not available."
+    run.save()
+    client = leave(asker)
+
+    for name in ("runs:view", "runs:answer", "admin:runs_app_agentrun_change"):
+        assert "gpt-private" not in client.get(reverse(name, args=[run.pk])).content.decode()
+    assert "Ask a member of the team" in page_text(client.get(reverse("runs:view", args=[run.pk])))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_of_the_page_shows_only_the_answer(run, asker):
+    body = b"".join(leave(asker).get(reverse("runs:stream", args=[run.pk])).streaming_content).decode()
+
+    assert "It has two words." in body
+    assert "word-count" not in body
+    assert "The plan says" not in body
+
+
+def test_an_agent_that_was_handed_over_shows_its_new_team_no_details_of_old_runs(run, asker):
+    run.agent.change_owner("newsroom")
+    asker.memberships.all().delete()
+    MembershipFactory(user=asker, owner_id="newsroom", role="editor")
+
+    text = page_text(browser(asker).get(f"{reverse('runs:try_it', args=[run.agent_key])}?columns=live&runs={run.pk}"))
+
+    assert "It has two words." in text
+    assert "one two" not in text
