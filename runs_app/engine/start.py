@@ -14,13 +14,15 @@ from django.utils import timezone
 from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
-from agentcms.errors import ApiError, Unavailable, Unprocessable
+from agentcms.db.locks import lock_name
+from agentcms.errors import ApiError, NotFound, Unavailable, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent
 from runs_app.building.tool_names import tool_names
 from runs_app.engine.engine import get_engine
 from runs_app.events.notifications import notifier
+from runs_app.memory.threads import get_or_create_thread
 from runs_app.models import AgentRun, Thread
 from runs_app.models.run import LEASE_DURATION
 from runs_app.requests.messages import parse_messages
@@ -98,7 +100,7 @@ def create_run(
     """Create a run if the limits allow it. Raise TooManyRuns otherwise."""
     with transaction.atomic():
         lock_and_check_limits(agent, user)
-        return insert_run(agent, user, run_input, thread=get_or_create_thread(agent, user, *thread), **columns)
+        return insert_run(agent, user, run_input, thread=find_or_create_thread(agent, user, *thread), **columns)
 
 
 def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
@@ -130,9 +132,16 @@ def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[dict[str, A
 
 
 def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
-    """Lock the row of the agent, then raise TooManyRuns if the user or the agent has too many unfinished runs."""
-    # The lock serializes the counts and keeps the agent from being deleted.
-    if agent.source == "stored":
+    """Lock the runs of the user and of the agent. Raise TooManyRuns if either has too many unfinished ones.
+
+    Other users can start runs of other agents meanwhile.
+    """
+    # All callers lock the user first. Otherwise two of them could wait for each other.
+    if user is not None:
+        lock_name(f"runs of user {user.pk}")
+    if agent.source == "code":
+        lock_name(f"runs of agent {agent.id}")
+    else:  # the lock also keeps the agent from being deleted
         Agent.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=agent.id)
     unfinished = AgentRun.objects.unfinished().filter(parent=None)
     if user is not None and unfinished.filter(requested_by=user).count() >= settings.RUNS_PER_USER:
@@ -145,20 +154,15 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
         )
 
 
-def get_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> Thread | None:
-    """Return the thread of a user and an agent with this key, or None without a key or a user."""
+def find_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> Thread | None:
+    """Return the thread with this key, or None without a key or a user. Raise NotFound for another resource."""
     if not key or user is None:
         return None
-    now = timezone.now()
-    thread, is_new = Thread.objects.get_or_create(
-        user=user,
-        agent_key=agent.id,
-        key=key,
-        defaults={"agent_id": agent.id if agent.source == "stored" else None, "resource": resource},
-    )
-    if not is_new:
-        Thread.objects.filter(pk=thread.pk).update(updated_at=now)
-    return thread
+    agent_id = agent.id if agent.source == "stored" else None
+    try:
+        return get_or_create_thread(user, agent.id, key, resource, agent_id=agent_id)
+    except Thread.DoesNotExist:
+        raise NotFound(f"Thread with id {key} not found for this resource. Send the resource it began with.") from None
 
 
 def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
@@ -168,9 +172,7 @@ def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **c
     return run
 
 
-def save_run(
-    agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
-) -> AgentRun:
+def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any) -> AgentRun:
     """Save the row of a run that belongs to this process. Raise Unavailable while the process stops."""
     engine = get_engine()
     if engine.is_stopping:

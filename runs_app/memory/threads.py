@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import transaction
@@ -12,6 +12,25 @@ from django.utils import timezone
 
 from runs_app.models.message import Message
 from runs_app.models.thread import Thread
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+def get_or_create_thread(user: User, agent_key: str, key: str, resource: str, *, agent_id: str | None) -> Thread:
+    """Return the thread of a user and an agent with this key. The first call creates it for its resource.
+
+    Raise Thread.DoesNotExist if the thread belongs to another resource: one user may serve many persons. A thread
+    without a resource is not found with one, nor the other way round.
+    """
+    thread, is_new = Thread.objects.get_or_create(
+        user=user, agent_key=agent_key, key=key, defaults={"agent_id": agent_id, "resource": resource}
+    )
+    if thread.resource != resource:
+        raise Thread.DoesNotExist
+    if not is_new:
+        Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
+    return thread
 
 
 def load_messages(thread_id: int, limit: int) -> list[Any]:

@@ -62,23 +62,42 @@ def parse_call(body: Mapping[str, Any]) -> GenerateCall:
 
 
 def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the keys of the thread and the resource. An older form has both at the top level."""
-    memory = body.get("memory")
-    if memory is None:
-        memory = {"thread": body.get("threadId"), "resource": body.get("resourceId")}
+    """Return the keys of the thread and the resource.
+
+    An older form has both at the top level. A resource may also be part of the thread. All places must agree: an
+    ignored resource could open the conversation of another person.
+    """
+    memory = {} if body.get("memory") is None else body["memory"]
     if not isinstance(memory, dict):
         raise ConfigError([Issue("memory", "This must be an object.")])
     thread = memory.get("thread")
-    if isinstance(thread, dict):
-        thread = thread.get("id")
+    if not isinstance(thread, dict):
+        thread = {"id": thread}
     issues: list[Issue] = []
-    keys = []
-    for path, value in (("memory.thread", thread), ("memory.resource", memory.get("resource"))):
-        with collecting_issues(issues):
-            keys.append(parse_key(path, value))
+    keys = ["", ""]
+    with collecting_issues(issues):
+        keys[0] = parse_same_key({"memory.thread": thread.get("id"), "threadId": body.get("threadId")})
+    with collecting_issues(issues):
+        keys[1] = parse_same_key(
+            {
+                "memory.resource": memory.get("resource"),
+                "memory.thread.resourceId": thread.get("resourceId"),
+                "resourceId": body.get("resourceId"),
+            }
+        )
     if issues:
         raise ConfigError(issues)
     return keys[0], keys[1]
+
+
+def parse_same_key(values: Mapping[str, Any]) -> str:
+    """Return the key that a body has at several paths, or a blank text. Raise ConfigError if two keys differ."""
+    keys = {path: key for path, value in values.items() if (key := parse_key(path, value))}
+    (first, key), *others = [*keys.items()] or [("", "")]
+    for path, other in others:
+        if other != key:
+            raise ConfigError([Issue(path, f"This differs from {first}. Send only one of them.")])
+    return key
 
 
 def parse_key(path: str, value: Any) -> str:

@@ -1,0 +1,115 @@
+"""Threads belong to the resource for which they were created, such as an end user of a service."""
+
+import pytest
+
+from runs_app.models import AgentRun, Thread
+from tests.api_client import Caller
+from tests.concurrently import run_concurrently
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+GENERATE = "/api/agents/concierge/generate"
+ALICE = {"memory": {"thread": "t", "resource": "alice"}}
+
+
+@pytest.fixture
+def caller():
+    AgentFactory(id="concierge", model=DEMO, memory="last-messages")
+    return Caller(api_key(member("editor")))
+
+
+def ask(caller, text, path=GENERATE, **body):
+    return caller.post(path, {"messages": text, **body})
+
+
+SAME = [
+    ALICE,
+    {"memory": {"thread": {"id": "t"}, "resource": "alice"}},
+    {"memory": {"thread": {"id": "t", "resourceId": "alice"}}},
+    {"memory": {"thread": "t"}, "resourceId": "alice"},
+    {"memory": {"resource": "alice"}, "threadId": "t"},
+    {"threadId": "t", "resourceId": "alice"},
+]
+OTHERS = [
+    {"memory": {"thread": "t", "resource": "bob"}},
+    {"memory": {"thread": {"id": "t"}, "resource": "bob"}},
+    {"memory": {"thread": {"id": "t", "resourceId": "bob"}}},
+    {"memory": {"thread": "t"}, "resourceId": "bob"},
+    {"threadId": "t", "resourceId": "bob"},
+    {"memory": {"thread": "t", "resource": "Alice"}},
+    {"memory": {"thread": "t"}},
+    {"threadId": "t"},
+]
+
+
+@pytest.mark.parametrize("memory", SAME, ids=str)
+def test_the_same_resource_continues_its_thread(caller, memory):
+    ask(caller, "I am Alice.", **ALICE)
+
+    answer = ask(caller, "Who am I?", **memory)
+
+    assert "Before that: I am Alice." in answer.body["text"]
+
+
+@pytest.mark.parametrize("memory", OTHERS, ids=str)
+def test_the_thread_of_another_resource_is_not_found(caller, memory):
+    ask(caller, "I am Alice.", **ALICE)
+
+    answer = ask(caller, "Who am I?", **memory)
+    streamed = ask(caller, "Who am I?", "/api/agents/concierge/stream", **memory)
+
+    for refused in (answer, streamed):
+        assert refused.status_code == 404
+        assert refused.body["error"].startswith("Thread with id t not found for this resource.")
+        assert "Alice" not in str(refused.body)
+    assert AgentRun.objects.count() == Thread.objects.count() == 1
+
+
+def test_a_thread_without_a_resource_is_not_found_with_one(caller):
+    ask(caller, "I am Alice.", memory={"thread": "t"})
+
+    assert ask(caller, "Who am I?", memory={"thread": "t", "resource": "bob"}).status_code == 404
+    assert "I am Alice." in ask(caller, "Who am I?", memory={"thread": "t"}).body["text"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "field"),
+    [
+        ({"memory": {"thread": "t", "resource": "alice"}, "resourceId": "bob"}, "resourceId"),
+        ({"memory": {"thread": "t"}, "threadId": "u"}, "threadId"),
+        (
+            {"memory": {"thread": {"id": "t", "resourceId": "bob"}, "resource": "alice"}},
+            "memory.thread.resourceId",
+        ),
+        ({"threadId": "t", "resourceId": 7}, "resourceId"),
+    ],
+)
+def test_contradicting_resources_are_refused(caller, memory, field):
+    answer = ask(caller, "Hello", **memory)
+
+    assert answer.status_code == 400
+    assert [issue["field"] for issue in answer.body["issues"]] == [field]
+    assert AgentRun.objects.count() == 0
+
+
+def test_a_repeat_with_an_idempotency_key_answers_the_first_answer(caller):
+    body = {"messages": "I am Alice.", **ALICE}
+
+    answers = [caller.post(GENERATE, body, Idempotency_Key="a").body["runId"] for _ in range(2)]
+    other = caller.post(GENERATE, {**body, "memory": {"thread": "t", "resource": "bob"}}, Idempotency_Key="a")
+    new = caller.post(GENERATE, {**body, "memory": {"thread": "t", "resource": "bob"}}, Idempotency_Key="b")
+
+    assert answers[0] == answers[1]
+    assert (other.status_code, new.status_code) == (422, 404)
+
+
+def test_the_first_of_concurrent_resources_gets_the_thread(caller):
+    def ask_as(resource):
+        return ask(caller, f"I am {resource}.", memory={"thread": "t", "resource": resource}).status_code
+
+    statuses = run_concurrently([lambda name=name: ask_as(name) for name in ("alice", "bob", "carol")])
+
+    assert sorted(statuses) == [200, 404, 404]
+    assert Thread.objects.count() == 1
