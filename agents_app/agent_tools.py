@@ -45,7 +45,11 @@ def calculator(expression: str) -> float:
     """Calculate an arithmetic expression with + - * / % and parentheses."""
     if len(expression) > MAX_EXPRESSION_LENGTH:
         raise ValueError(f"An expression has at most {MAX_EXPRESSION_LENGTH} characters.")
-    return _evaluate(ast.parse(expression, mode="eval").body)
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise ValueError("This is no arithmetic expression. Write one such as 2 * (3 + 4).") from None
+    return _evaluate(tree.body)
 
 
 def _evaluate(node: ast.AST) -> float:

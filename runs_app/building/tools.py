@@ -17,6 +17,12 @@ from django.core.exceptions import ValidationError
 from pydantic_ai import CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
 
 from agents_app.registry import Entry, Kind
+from runs_app.building.tool_messages import (
+    UNREADABLE_RESULT_MESSAGE,
+    UNREADABLE_VALUE,
+    error_message,
+    text_of_value,
+)
 from runs_app.building.tool_names import TOOL_PREFIXES, tool_name
 from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
@@ -27,7 +33,6 @@ log = logging.getLogger(__name__)
 
 AgentTool = Tool[RunDeps]
 
-MAX_ERROR_LENGTH = 500  # characters
 MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
 APPROVAL_MESSAGE = "This tool requires approval, which is not supported yet. It was not executed. Tell the user so."
 
@@ -128,14 +133,24 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
             raise ToolFailed(" ".join(error.messages)) from None
         except (Exception, SystemExit) as error:  # SystemExit would end the event loop with all its runs
             log.warning("The tool '%s' failed.", name, exc_info=error)
-            raise ToolFailed(f"{type(error).__name__}: {error}"[:MAX_ERROR_LENGTH]) from None
+            raise ToolFailed(error_message(error)) from None
 
     return attempt
 
 
 def to_tool_result(value: Any) -> Any:
-    """Return the result of a tool as JSON that can be stored and sent to a model. Raise ToolFailed if too large."""
-    plain = to_storable_json(value)
+    """Return the result of a tool as JSON that can be stored and sent to a model.
+
+    Values inside it that JSON does not have become their text, or words if they have none. Raise ToolFailed if the
+    whole result is such a value, or if it is too large.
+    """
+    try:
+        plain = to_storable_json(value, fallback=text_of_value)
+    except Exception as error:  # a circular reference, or an error in a method of the value
+        log.warning("A tool returned a value that cannot be converted to JSON.", exc_info=error)
+        raise ToolFailed(UNREADABLE_RESULT_MESSAGE) from None
+    if plain == UNREADABLE_VALUE:
+        raise ToolFailed(UNREADABLE_RESULT_MESSAGE)
     if len(json.dumps(plain)) > MAX_RESULT_LENGTH:
         raise ToolFailed(f"The result is larger than {MAX_RESULT_LENGTH // 1024} kB. Ask for less data.")
     return plain

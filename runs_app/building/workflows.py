@@ -12,11 +12,17 @@ from pydantic_core import to_jsonable_python
 from agents_app.registry import Entry, Kind, is_task, registry
 from jobs_app import runner
 from jobs_app.models import Job
+from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, error_message, text_of_value
 from runs_app.engine.threads import run_blocking, run_db
+from runs_app.events.chunks import to_storable_json
 from runs_app.exceptions import RunError
 
 RUN_WORKFLOW = "run_workflow"
 MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL = 0.05, 1.0  # seconds
+
+
+class WorkflowError(Exception):
+    """A failure of a workflow. The calling model reads the message."""
 
 
 async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int | None) -> Any:
@@ -41,8 +47,16 @@ async def wait_for_job(job: Job) -> Any:
         interval = min(interval * 1.5, MAX_JOB_POLL_INTERVAL)
         await run_db(job.refresh_from_db)
     if job.state == Job.State.FAILED:
-        raise RunError(f"The workflow failed: {job.error}", "workflow_failed")
+        raise RunError(f"The workflow failed: {failure_reason(job)}", "workflow_failed")
     return job.result
+
+
+def failure_reason(job: Job) -> str:
+    """Return why the job of a workflow failed, without the class of the error that jobs add for staff."""
+    name, separator, message = job.error.partition(": ")
+    if not separator or not name.isidentifier():
+        return job.error
+    return message if name == WorkflowError.__name__ else UNKNOWN_ERROR_MESSAGE
 
 
 @runner.job_handler(RUN_WORKFLOW)
@@ -51,5 +65,10 @@ def run_workflow_job(job: Job) -> Any:
     key = job.parameters["key"]
     entry = registry.get(Kind.WORKFLOW, key)
     if entry is None:
-        raise LookupError(f"No workflow is registered as '{key}'.")
-    return to_jsonable_python(entry.target.run(**job.parameters["arguments"]), fallback=str)
+        raise WorkflowError(f"No workflow is registered as '{key}'.")
+    try:
+        return to_storable_json(entry.target.run(**job.parameters["arguments"]), fallback=text_of_value)
+    except Exception as error:
+        if runner.is_transient(error):
+            raise
+        raise WorkflowError(error_message(error)) from error

@@ -44,6 +44,6 @@ def _with_connections_returned(call: Callable[[], Result]) -> Result:
         return call()
     except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
         # The first three would end the event loop. The last would be lost without a trace.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise RuntimeError("The function tried to end its process or its caller.") from error
     finally:
         close_old_connections()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -46,9 +46,9 @@ def encode_chunk(run_id: UUID | str, data: Chunk) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def to_storable_json(value: Any) -> Any:
-    """Return a value of any type as JSON that both databases can store."""
-    plain = to_jsonable_python(value, fallback=str, bytes_mode="base64")
+def to_storable_json(value: Any, *, fallback: Callable[[Any], str] = str) -> Any:
+    """Return a value of any type as JSON that both databases can store. `fallback` makes texts of other types."""
+    plain = to_jsonable_python(value, fallback=fallback, bytes_mode="base64")
     return plain if next(iter(find_faults(plain)), None) is None else _make_storable(plain)
 
 

@@ -1,14 +1,21 @@
 """Tools, integration tools, workflows and sub-agents of agents."""
 
+import json
 import time
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
+from django.db import DatabaseError
 from pydantic_ai import ToolReturnPart
 
 from agents_app.configuration.schema import to_wire_dict
+from agents_app.models import Agent
 from agents_app.registry import Kind, registry, tool
 from runs_app.building.agent import build
+from runs_app.building.tool_messages import UNKNOWN_ERROR_MESSAGE, UNREADABLE_RESULT_MESSAGE, UNREADABLE_VALUE
 from runs_app.building.tool_names import tool_name
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory
@@ -93,7 +100,7 @@ def test_the_model_gets_the_error_of_a_tool(call_tool):
     content, outcome = call_tool('Use calculator {"expression": "2 ** 9"}', tools=["calculator"])
 
     assert outcome == "failed"
-    assert content == "ValueError: Use only numbers, + - * / % and parentheses."
+    assert content == "Use only numbers, + - * / % and parentheses."
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration])
@@ -102,7 +109,9 @@ def test_a_tool_cannot_stop_the_event_loop(call_tool, error):
     def saboteur() -> str:
         raise error("now")
 
-    assert call_tool("Use saboteur", tools=["saboteur"]) == (f"RuntimeError: {error.__name__}: now", "failed")
+    content, outcome = call_tool("Use saboteur", tools=["saboteur"])
+
+    assert (content, outcome) == ("The function tried to end its process or its caller.", "failed")
 
 
 def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool):
@@ -110,7 +119,7 @@ def test_an_asynchronous_tool_cannot_stop_the_event_loop(call_tool):
     async def saboteur() -> str:
         raise SystemExit("now")
 
-    assert call_tool("Use saboteur", tools=["saboteur"]) == ("SystemExit: now", "failed")
+    assert call_tool("Use saboteur", tools=["saboteur"]) == (UNKNOWN_ERROR_MESSAGE, "failed")
 
 
 def test_the_model_gets_the_error_of_a_sub_agent(run):
@@ -119,7 +128,8 @@ def test_the_model_gets_the_error_of_a_sub_agent(run):
 
     result = run(build({"model": DEMO, "agents": ["proofreader"]}), "Use agent-proofreader", call_sub_agent=failing)
 
-    assert "RuntimeError: It fell over." in result.output
+    assert "It fell over." in result.output
+    assert "RuntimeError" not in result.output
 
 
 def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
@@ -154,6 +164,109 @@ def test_a_tool_result_is_converted_to_json(call_tool, returned, expected):
         return returned
 
     assert call_tool("Use oddity", tools=["oddity"]) == (expected, "success")
+
+
+class Ticket:
+    """An object without a text."""
+
+
+class Order:
+    """An object with a text."""
+
+    def __str__(self):
+        return "Order 7"
+
+
+class Broken:
+    """An object whose text cannot be made."""
+
+    def __str__(self):
+        raise AttributeError("'Broken' object has no attribute 'name'")
+
+
+CIRCLE: list = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (Order(), "Order 7"),
+        ({"order": Order(), "ticket": Ticket()}, {"order": "Order 7", "ticket": UNREADABLE_VALUE}),
+        ([Ticket, len], [UNREADABLE_VALUE, UNREADABLE_VALUE]),
+        ({"open": Decimal("1.50"), "on": date(2026, 1, 31)}, {"open": "1.50", "on": "2026-01-31"}),
+    ],
+)
+def test_values_that_json_does_not_have_become_words(call_tool, returned, expected):
+    @tool("counter-clerk")
+    def counter_clerk() -> Any:
+        return returned
+
+    assert call_tool("Use counter-clerk", tools=["counter-clerk"]) == (expected, "success")
+
+
+@pytest.mark.parametrize("returned", [object(), Ticket(), Broken(), CIRCLE, {"a": Broken()}, lambda: None])
+def test_a_result_without_words_is_a_failure(call_tool, returned):
+    @tool("counter-clerk")
+    def counter_clerk() -> Any:
+        return returned
+
+    assert call_tool("Use counter-clerk", tools=["counter-clerk"]) == (UNREADABLE_RESULT_MESSAGE, "failed")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("There is no order 7."), "There is no order 7."),
+        (LookupError("There is no order 7."), "There is no order 7."),
+        (ValidationError("There is no order 7."), "There is no order 7."),
+        (RuntimeError("The till is closed."), "The till is closed."),
+        (KeyError("order"), UNKNOWN_ERROR_MESSAGE),
+        (AttributeError("'NoneType' object has no attribute 'total'"), UNKNOWN_ERROR_MESSAGE),
+        (RuntimeError("<Ticket object at 0x7f2a4c1b8e50> is closed"), UNKNOWN_ERROR_MESSAGE),
+        (Agent.DoesNotExist("Agent matching query does not exist."), "The tool did not find what it looked for."),
+        (
+            ConnectionRefusedError(111, "Connection refused"),
+            "The tool could not reach a file or a service that it needs.",
+        ),
+        (TimeoutError(), "The tool did not get an answer in time."),
+        (ValueError(), UNKNOWN_ERROR_MESSAGE),
+        (DatabaseError("column x of relation runs_app_agentrun does not exist"), UNKNOWN_ERROR_MESSAGE),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_the_model_gets_errors_in_words(call_tool, error, expected):
+    @tool("cashier")
+    def cashier() -> str:
+        raise error
+
+    content, outcome = call_tool("Use cashier", tools=["cashier"])
+
+    assert (content, outcome) == (expected, "failed")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("1 / 0", "The tool cannot divide by zero."),
+        ("two times three", "This is no arithmetic expression. Write one such as 2 * (3 + 4)."),
+        ("9" * 199 + "*" + "9" * 199, "An expression has at most 200 characters."),
+        ("", "This is no arithmetic expression. Write one such as 2 * (3 + 4)."),
+    ],
+)
+def test_the_calculator_explains_its_errors(call_tool, expression, expected):
+    text = f"Use calculator {json.dumps({'expression': expression})}"
+
+    assert call_tool(text, tools=["calculator"]) == (expected, "failed")
+
+
+def test_an_unknown_time_zone_is_named(call_tool):
+    text = 'Use current-time {"time_zone": "Mars/North"}'
+
+    assert call_tool(text, tools=["current-time"]) == (
+        "Unknown time zone 'Mars/North'. Use a name such as Europe/Berlin.",
+        "failed",
+    )
 
 
 def test_a_tool_with_a_too_large_result_fails(call_tool):

@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
+from celery import shared_task
 
 from access_app.role import Role
-from agents_app.registry import Kind, registry
+from agents_app.registry import Kind, registry, workflow
 from jobs_app import runner
 from jobs_app.models import Job
 from runs_app.building.agent import build
@@ -22,7 +24,7 @@ COUNTED = {"a": 2, "b": 1}
 @pytest.fixture
 def worker(monkeypatch):
     """Run each job in this process when it is sent."""
-    monkeypatch.setattr(runner, "send", lambda job: runner.run_claimed(str(job.pk)))
+    monkeypatch.setattr(runner, "send", lambda job_id: runner.run_claimed(str(job_id)))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -43,26 +45,57 @@ def test_an_unregistered_workflow_fails_its_job(worker):
     job = start_workflow({"key": "gone", "arguments": {}}, None)
 
     job.refresh_from_db()
-    assert (job.state, job.error) == ("failed", "LookupError: No workflow is registered as 'gone'.")
+    assert (job.state, job.error) == ("failed", "WorkflowError: No workflow is registered as 'gone'.")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_model_gets_the_error_of_a_failed_job(monkeypatch):
-    def fail(job):
-        Job.objects.filter(pk=job.pk).update(state="failed", error="ValueError: No words.")
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("WorkflowError: No words: none.", "The workflow failed: No words: none."),
+        ("KeyError: 'text'", "The workflow failed: The tool failed because of an error in its code."),
+        ("The job did not finish in 5 attempts.", "The workflow failed: The job did not finish in 5 attempts."),
+    ],
+)
+def test_the_model_gets_the_error_of_a_failed_job(monkeypatch, error, words):
+    def fail(job_id):
+        Job.objects.filter(pk=job_id).update(state="failed", error=error)
 
     monkeypatch.setattr(runner, "send", fail)
     built = build({"model": DEMO, "workflows": ["word-frequency"]})
 
     result = asyncio.run(answer(built, 'Use word-frequency {"text": ""}'))
 
-    assert "The workflow failed: ValueError: No words." in result.output
+    assert words in result.output
+    assert "Error:" not in result.output
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        (ValueError("There are no words."), "The workflow failed: There are no words."),
+        (AttributeError("'NoneType' object has no attribute 'split'"), "because of an error in its code."),
+        (object(), "The tool returned a value that cannot be shown as text."),
+    ],
+)
+def test_the_model_gets_the_outcome_of_a_job_in_words(worker, does, words):
+    @workflow("odd-job")
+    @shared_task(name=f"odd-job-{id(does)}")
+    def odd_job() -> Any:
+        if isinstance(does, Exception):
+            raise does
+        return does
+
+    result = asyncio.run(answer(build({"model": DEMO, "workflows": ["odd-job"]}), "Use odd-job"))
+
+    assert words in result.output
 
 
 @pytest.mark.django_db(transaction=True)
 def test_cancelling_the_wait_does_not_cancel_the_job(monkeypatch):
     looked = threading.Event()
-    monkeypatch.setattr(runner, "send", lambda job: None)
+    monkeypatch.setattr(runner, "send", lambda job_id: None)
     monkeypatch.setattr(Job, "refresh_from_db", lambda job: looked.set())
     entry = registry.get(Kind.WORKFLOW, "word-frequency")
 
