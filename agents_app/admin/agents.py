@@ -118,7 +118,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             else:
                 obj.save()
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
-            self.message_user(request, warning.message, messages.WARNING)
+            self.message_user(request, f"{warning.message} {warning.effect}", messages.WARNING)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
         Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()

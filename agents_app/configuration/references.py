@@ -22,11 +22,18 @@ FIELD_KINDS = {
 
 
 class MissingReference(NamedTuple):
-    """A reference of an agent to an entry that is not registered. The agent runs without it."""
+    """A reference of an agent to an entry that is not registered."""
 
     field: str
     key: str
     message: str
+
+    @property
+    def effect(self) -> str:
+        """Return what the missing entry means for the answers of the agent."""
+        if self.field == "model":
+            return "The agent cannot answer until you choose another model."
+        return "The agent runs without it."
 
 
 def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -1,0 +1,56 @@
+"""Warnings on pages about references to entries that nothing registers."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from tests.factories import AgentFactory, UserFactory, member
+
+pytestmark = pytest.mark.django_db
+
+UNKNOWN_MODEL = {"provider": "gone-provider", "name": "any"}
+NEEDS_MODEL = "The agent cannot answer until you choose another model."
+WITHOUT_IT = "The agent runs without it."
+
+
+@pytest.fixture(params=[Role.EDITOR, Role.VIEWER])
+def page(request, client):
+    """Return a function that returns the page of an agent, for an editor and for a viewer."""
+    client.force_login(member(request.param))
+    return lambda agent: client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+
+def test_an_unknown_model_provider_prevents_answers(page):
+    text = page(AgentFactory(model=UNKNOWN_MODEL))
+
+    assert NEEDS_MODEL in text
+    assert WITHOUT_IT not in text
+    assert "without them" not in text
+
+
+def test_another_unknown_entry_does_not(page):
+    text = page(AgentFactory(tools=["gone-tool"]))
+
+    assert WITHOUT_IT in text
+    assert NEEDS_MODEL not in text
+
+
+def test_each_of_several_references_has_its_effect(page):
+    text = page(AgentFactory(model=UNKNOWN_MODEL, tools=["gone-tool"]))
+
+    assert (text.count(NEEDS_MODEL), text.count(WITHOUT_IT)) == (1, 1)
+    assert "without them" not in text
+
+
+def test_the_admin_says_so_too(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    agent = AgentFactory(model=UNKNOWN_MODEL)
+    form = client.get(reverse("admin:agents_app_agent_change", args=[agent.pk])).context["adminform"].form
+    values = {name: form[name].value() for name in form.fields}
+    body = {name: value for name, value in values.items() if value not in (None, False)}
+
+    response = client.post(
+        reverse("admin:agents_app_agent_change", args=[agent.pk]), {**body, "description": "New"}, follow=True
+    )
+
+    assert NEEDS_MODEL in response.content.decode()
