@@ -16,7 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from pydantic_ai import Agent
 from pydantic_ai.run import AgentRun as ModelRun
-from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
 from runs_app import scoring
@@ -24,11 +24,12 @@ from runs_app.building.messages import client_tool_definitions, prompt_and_histo
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
 from runs_app.engine.sub_runs import RunResult, RunTree
-from runs_app.engine.threads import run_db
+from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
 from runs_app.events.recorder import Recorder, usage_payload
 from runs_app.exceptions import RunError
 from runs_app.models import AgentRun
+from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import merge_options, model_settings, usage_limits
 from runs_app.resolution import ResolvedAgent
 
@@ -146,14 +147,19 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     warnings = [warning._asdict() for warning in built.warnings]
     execution.columns = {"warnings": warnings, "is_demo": built.is_demo}
     execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
-    async with model_run_context(execution.engine, run, built, tree) as model_run:
+    client_tools = client_tool_definitions(run.input.get("clientTools") or [])
+    if client_tools:
+        await run_blocking(convert_schemas, built.agent.model, client_tools)
+    async with model_run_context(execution.engine, run, built, tree, client_tools) as model_run:
         execution.model_run = model_run
         await record_steps(model_run, execution.recorder)
     if isinstance(model_run.result.output, str):
         execution.columns["output"] = to_storable_json(model_run.result.output)
 
 
-def model_run_context(engine: Engine, run: AgentRun, built: BuiltAgent, tree: RunTree) -> Any:
+def model_run_context(
+    engine: Engine, run: AgentRun, built: BuiltAgent, tree: RunTree, client_tools: list[ToolDefinition]
+) -> Any:
     """Return the run of pydantic-ai as an async context manager."""
     options = merge_options(built.options, run.input.get("options") or {})
     deps = RunDeps(
@@ -174,17 +180,16 @@ def model_run_context(engine: Engine, run: AgentRun, built: BuiltAgent, tree: Ru
         model_settings=model_settings(options),
         usage_limits=usage_limits(options),
         infer_name=False,
-        **client_tool_options(run),
+        **client_tool_options(client_tools),
     )
 
 
-def client_tool_options(run: AgentRun) -> dict[str, Any]:
+def client_tool_options(tools: list[ToolDefinition]) -> dict[str, Any]:
     """Return the arguments that let the model call tools of the API client. Such a call ends the run."""
-    tools = run.input.get("clientTools") or []
     if not tools:
         return {}
     return {
-        "toolsets": [ExternalToolset(client_tool_definitions(tools), id="client-tools")],
+        "toolsets": [ExternalToolset(tools, id="client-tools")],
         "output_type": [str, DeferredToolRequests],
     }
 

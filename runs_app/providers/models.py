@@ -19,6 +19,7 @@ from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
 from runs_app.providers.address_policy import validate_url
+from runs_app.providers.schema_cache import cache_schemas
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 from runs_app.providers.transport import CheckedTransport
 from runs_app.requests.options import model_settings, parse_default_options
@@ -117,7 +118,9 @@ def build_demo_model(name: str, choice: Mapping[str, Any]) -> Model:
 def build_openai_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
-    return OpenAIResponsesModel(name, provider=openai_client(provider.base_url, provider.secret))
+    return OpenAIResponsesModel(
+        name, provider=openai_client(provider.base_url, provider.secret), profile=cache_schemas
+    )
 
 
 def build_compatible_model(provider: Provider, name: str) -> Model:
@@ -125,19 +128,19 @@ def build_compatible_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
 
     client = compatible_client(provider.key, provider.base_url, provider.secret)
-    return OpenAIChatModel(name, provider=client)
+    return OpenAIChatModel(name, provider=client, profile=cache_schemas)
 
 
 def build_anthropic_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.anthropic import AnthropicModel
 
-    return AnthropicModel(name, provider=anthropic_client(provider.base_url, provider.secret))
+    return AnthropicModel(name, provider=anthropic_client(provider.base_url, provider.secret), profile=cache_schemas)
 
 
 def build_google_model(provider: Provider, name: str) -> Model:
     from pydantic_ai.models.google import GoogleModel
 
-    return GoogleModel(name, provider=google_client(provider.base_url, provider.secret))
+    return GoogleModel(name, provider=google_client(provider.base_url, provider.secret), profile=cache_schemas)
 
 
 MODEL_FACTORIES: Mapping[str, Callable[[Provider, str], Model]] = {

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path
+from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import parse_options
+from runs_app.requests.tool_schemas import reject_large_schemas
 
 MAX_CLIENT_TOOLS = 128
 MAX_THREAD_KEY_LENGTH = 256
@@ -116,13 +118,16 @@ def parse_client_tools(value: Any) -> list[dict[str, Any]]:
         raise ConfigError(
             [Issue("clientTools", f"This must be an object of at most {MAX_CLIENT_TOOLS} tools by name.")]
         )
-    issues: list[Issue] = []
+    issues = [Issue(*fault) for fault in find_faults(value, "clientTools")]
+    if issues:  # the checks below require valid JSON
+        raise ConfigError(issues)
     tools = []
     for name, definition in value.items():
         with collecting_issues(issues):
             tools.append(parse_client_tool(name, definition))
     if issues:
         raise ConfigError(issues)
+    reject_large_schemas(tools)
     return tools
 
 

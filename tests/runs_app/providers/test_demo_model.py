@@ -4,10 +4,17 @@ import asyncio
 import time
 
 import pytest
-from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolDefinition, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.function import AgentInfo
 
 from runs_app.building.agent import build
-from runs_app.providers.demo_calls import example_arguments, guess_arguments, parse_arguments
+from runs_app.providers.demo_calls import (
+    example_arguments,
+    guess_arguments,
+    parse_arguments,
+    requested_calls,
+)
 from tests.runs_app.conftest import running
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +29,32 @@ def built(**configuration):
 def called(result):
     parts = [part for message in result.all_messages() for part in message.parts]
     return [(part.tool_name, part.args_as_dict()) for part in parts if isinstance(part, ToolCallPart)]
+
+
+def test_repeated_names_of_required_arguments_count_once():
+    schema = {"type": "string"}
+    for _ in range(20):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"] * 50}
+
+    assert "a" in guess_arguments(schema, "text")
+
+
+def test_many_tools_are_found_in_a_long_message_at_once():
+    tools = [ToolDefinition(name=f"tool-{number}") for number in range(500)]
+    info = AgentInfo(
+        function_tools=tools,
+        allow_text_output=True,
+        output_tools=[],
+        model_settings=None,
+        model_request_parameters=ModelRequestParameters(),
+        instructions=None,
+    )
+    started = time.process_time()
+
+    calls = requested_calls("tool " * 100_000, info)
+
+    assert calls == {}
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("name", ["echo", "storyteller"])

@@ -1,0 +1,78 @@
+"""A cache of tool schemas in the form that a model requires.
+
+Some models need schemas without references. Replacing them takes a second for the largest, and pydantic-ai does it on
+the event loop in each step. With the cache, a thread does it once before the run.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache
+from pydantic_ai import JsonSchemaTransformer
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.tools import ToolDefinition
+
+from agentcms.cache import SizeLimitedCache
+
+MAX_CACHED_LENGTH = 16 * 1024 * 1024  # characters of converted schemas per process
+
+Schema = dict[str, Any]
+Transformer = type[JsonSchemaTransformer]
+
+
+class ConvertedSchema(NamedTuple):
+    """The result of a conversion. It is shared, so nothing may change it."""
+
+    schema: Schema
+    is_strict_compatible: bool
+    length: int  # characters of JSON
+
+
+_converted: SizeLimitedCache[tuple[Transformer, bool | None, str], ConvertedSchema] = SizeLimitedCache(
+    LRUCache(MAX_CACHED_LENGTH, getsizeof=lambda converted: converted.length)
+)
+
+
+def cache_schemas(profile: ModelProfile) -> ModelProfile:
+    """Return the profile of a model whose conversions of schemas are cached."""
+    transformer = profile.get("json_schema_transformer")
+    if transformer is not None:
+        profile["json_schema_transformer"] = caching_transformer(transformer)
+    return profile
+
+
+def convert_schemas(model: Model, tools: Iterable[ToolDefinition]) -> None:
+    """Fill the cache with the schemas of tools in the form that a model requires. Call it in a thread."""
+    model.customize_request_parameters(ModelRequestParameters(function_tools=[*tools]))
+
+
+@cache
+def caching_transformer(transformer: Transformer) -> Transformer:
+    """Return a class that converts a schema like the transformer, and each schema once."""
+
+    class CachingTransformer(transformer):  # type: ignore[misc, valid-type]
+        """A transformer that looks into the cache first."""
+
+        def __init__(self, schema: Schema, *, strict: bool | None = None) -> None:
+            self.cache_key = (transformer, strict, json.dumps(schema))
+            self.converted = _converted.get(self.cache_key)
+            if self.converted is None:
+                super().__init__(schema, strict=strict)
+            else:
+                self.is_strict_compatible = self.converted.is_strict_compatible
+
+        def walk(self) -> Schema:
+            if self.converted is None:
+                schema = super().walk()
+                self.converted = ConvertedSchema(schema, self.is_strict_compatible, len(json.dumps(schema)))
+                _converted.set(self.cache_key, self.converted)
+            return self.converted.schema
+
+    return CachingTransformer
