@@ -15,6 +15,7 @@ from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import MissingReference, find_missing_references, referenced_keys
 from agents_app.configuration.schema import to_wire_dict
+from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models import AgentRun
@@ -52,7 +53,8 @@ class ResolvedAgent:
 
     @classmethod
     def unsaved(cls, agent: Agent, configuration: Mapping[str, Any]) -> ResolvedAgent:
-        """Return the agent with the unsaved text of an editor."""
+        """Return the agent with the unsaved text of an editor. Raise AgentArchived."""
+        reject_archived(agent)
         return cls._from_agent(agent, Target.UNSAVED, configuration)
 
     @classmethod
@@ -156,7 +158,7 @@ class AgentResolver:
     ) -> ResolvedAgent | dict[str, Any]:
         """Return an agent: the live version by default. With `raw`, return only its configuration.
 
-        `user` is None for trusted code. Raise Agent.DoesNotExist if the user may not see the agent, and
+        `user` is None for trusted code. Raise Agent.DoesNotExist if the user may not see the agent, AgentArchived, and
         AgentVersion.DoesNotExist if it has no such version.
         """
         agent = self._resolve(agent_id, user, version_id, version_number, status)
@@ -168,7 +170,7 @@ class AgentResolver:
         """Return the agents that a user may see, by name. Agents in code are only added to a list from the start."""
         pointer, target = POINTERS[status]
         agents = self._visible(user).filter(active_version__isnull=False).order_by("name", "pk")
-        rows = agents.select_related(pointer)[start:stop]
+        rows = agents.without_archived().select_related(pointer)[start:stop]
         stored = [ResolvedAgent.from_version(row, target, getattr(row, pointer)) for row in rows]
         return stored if start else [*stored, *self._in_code(agents)]
 
@@ -179,7 +181,7 @@ class AgentResolver:
         return (ResolvedAgent.from_registry(entry) for entry in entries if entry.key not in taken)
 
     def sub_agent(self, key: str, owner_id: str) -> ResolvedAgent:
-        """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist."""
+        """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist, if archived too."""
         if (entry := registry.get(Kind.AGENT, key)) is not None:
             return ResolvedAgent.from_registry(entry)
         agents = Agent.objects.usable_by(owner_id).with_versions()
@@ -192,6 +194,7 @@ class AgentResolver:
         values = {"pk": version_id, "version_number": version_number}
         filters = {name: value for name, value in values.items() if value is not None}
         if agent is not None:
+            reject_archived(agent)
             return self._at_version(agent, filters) if filters else self._from_pointer(agent, status)
         entry = registry.get(Kind.AGENT, agent_id)
         if entry is None:

@@ -11,6 +11,7 @@ from django.dispatch import Signal
 from agentcms.wire.canonical import sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import current_change
 from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
@@ -36,8 +37,9 @@ def move_pointers(
 ) -> None:
     """Set the live and head versions of a locked agent, saving new versions first.
 
-    The row takes the content of its head. Raises CircularReference before anything is written.
+    The row takes the content of its head. Raises CircularReference and AgentArchived before anything is written.
     """
+    reject_archived(row)
     write = AgentWrite(row)
     add_pointer_moves(write, head=head, live=live, reason=reason)
     if head is not None:

@@ -1,4 +1,4 @@
-"""Receivers of the signals of a save: record a version, prune the surplus.
+"""Receivers of the signals of a save and a deletion: record a version, prune the surplus, fill the trash.
 
 A save of an agent, by `Agent.save()` or `Agent.edit()`, does the following in one transaction:
 
@@ -18,9 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
 from agents_app.editing.saving import AgentWrite, agent_saving
+from agents_app.models import Agent
+from versions_app import trash
 from versions_app.models import AgentVersion
 from versions_app.publishing import version_saving
 from versions_app.retention import prune_in_batch
@@ -37,3 +40,9 @@ def prune_surplus(write: AgentWrite, **kwargs: Any) -> None:
     """Prune the oldest versions of an agent that may have more than the limit."""
     if write.row.last_version_number > settings.AGENT_VERSION_LIMIT:  # numbers are never reused
         prune_in_batch(write.row.pk, write)
+
+
+@receiver(pre_delete, sender=Agent)
+def keep_deleted_agent(instance: Agent, **kwargs: Any) -> None:
+    """Put an agent in the trash, however it is deleted."""
+    trash.keep_record(instance)

@@ -18,7 +18,7 @@ from jobs_app.models import Job
 from jobs_app.runner import enqueue_once_per, job_handler, offer_to_staff
 from versions_app.exchange import jobs
 from versions_app.integrity import check
-from versions_app.models import Activation
+from versions_app.models import Activation, DeletedAgent
 from versions_app.retention import delete_aged, delete_surplus, explain_retention
 
 PRUNE = "prune_versions"
@@ -53,10 +53,19 @@ def delete_old_exchange_files() -> None:
 
 @expired_rows("activations")
 def expired_activations() -> QuerySet[Any]:
-    """Return expired live history entries, except the newest of each agent, which undo and retention need."""
+    """Return expired live history entries.
+
+    Archived agents keep all entries, other agents the newest, which undo and retention need.
+    """
     newer = Activation.objects.filter(agent=OuterRef("agent"), pk__gt=OuterRef("pk"))
     limit = timezone.now() - timedelta(days=settings.ACTIVATION_DAYS)
-    return Activation.objects.filter(Exists(newer), created_at__lt=limit)
+    return Activation.objects.filter(Exists(newer), created_at__lt=limit, agent__archived_at=None)
+
+
+@expired_rows("deleted agents")
+def expired_deleted_agents() -> QuerySet[Any]:
+    """Return the agents that have been in the trash for more than TRASH_DAYS."""
+    return DeletedAgent.objects.expired()
 
 
 @job_handler(PRUNE)
@@ -65,14 +74,13 @@ def prune_all(job: Job) -> dict[str, Any]:
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT
     if job.parameters.get("dryRun"):
         return preview_pruning(job, limit)
-    job.report_progress(done=job.done, total=Agent.objects.count())
+    job.report_progress(done=job.done, total=Agent.objects.without_archived().count())
     state: dict[str, Any] = job.cursor or {"after": None, "removed": 0}
     while batch := next_agent_ids(state["after"]):
         with transaction.atomic():
             # Skip locked agents: the save that holds the lock prunes its agent.
-            unlocked = list(
-                Agent.objects.filter(pk__in=batch).select_for_update(skip_locked=True).values_list("pk", flat=True)
-            )
+            agents = Agent.objects.filter(pk__in=batch).without_archived()
+            unlocked = list(agents.select_for_update(skip_locked=True).values_list("pk", flat=True))
             state = {
                 "after": batch[-1],
                 "removed": state["removed"] + delete_surplus(unlocked, limit) + delete_aged(unlocked),
@@ -83,7 +91,7 @@ def prune_all(job: Job) -> dict[str, Any]:
 
 def preview_pruning(job: Job, limit: int) -> dict[str, Any]:
     """Report what pruning would remove and the reasons for keeping the rest. List at most a thousand versions."""
-    done, total = 0, Agent.objects.count()  # starts over after a worker died
+    done, total = 0, Agent.objects.without_archived().count()  # starts over after a worker died
     reasons: Counter[str] = Counter()
     listed: list[dict[str, Any]] = []
     after = None
@@ -99,6 +107,8 @@ def preview_pruning(job: Job, limit: int) -> dict[str, Any]:
 
 
 def next_agent_ids(after: str | None) -> list[str]:
-    """Return the IDs of the next batch of agents, ordered by ID."""
-    agents = Agent.objects.order_by("pk") if after is None else Agent.objects.order_by("pk").filter(pk__gt=after)
+    """Return the IDs of the next batch of agents, ordered by ID. Archived agents keep all versions."""
+    agents = Agent.objects.without_archived().order_by("pk")
+    if after is not None:
+        agents = agents.filter(pk__gt=after)
     return list(agents.values_list("pk", flat=True)[:PRUNE_BATCH_SIZE])

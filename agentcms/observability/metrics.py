@@ -48,9 +48,9 @@ RUNS = Counter("agentcms_runs_ended", "Runs that ended.", ["status"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
-def count_created(counter: Counter, instance: Any, created: bool, **kwargs: Any) -> None:
-    """Count a new row once it is committed."""
-    if created:
+def count_created(counter: Counter, instance: Any, created: bool, raw: bool = False, **kwargs: Any) -> None:
+    """Count a new row once it is committed. Rows of a fixture or of the trash are not new."""
+    if created and not raw:
         transaction.on_commit(counter.labels(instance.source).inc)
 
 

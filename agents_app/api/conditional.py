@@ -34,12 +34,21 @@ def describe_last_change(agent: Agent) -> str:
     newest = max(records, key=lambda record: record.created_at)
     author, time = newest.author_name or "The system", format_timestamp(newest.created_at)
     if agent.updated_at > newest.created_at:
-        change = f"The owner changed or the draft was discarded at {format_timestamp(agent.updated_at)}"
+        change = describe_change_without_version(agent)
     elif isinstance(newest, AgentVersion):
         change = f"{author} saved version {newest.version_number} at {time}{describe_save(agent, newest)}"
     else:
         change = f"{author} published version {newest.to_version_number} at {time}"
     return f"{change}. Read the agent and try again."
+
+
+def describe_change_without_version(agent: Agent) -> str:
+    if agent.archived_at is not None:
+        return f"{agent.archived_by_name or 'The system'} archived the agent at {format_timestamp(agent.archived_at)}"
+    return (
+        "The owner changed, the draft was discarded, or the agent was unarchived or restored at "
+        f"{format_timestamp(agent.updated_at)}"
+    )
 
 
 def describe_save(agent: Agent, version: AgentVersion) -> str:

@@ -27,8 +27,14 @@ from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 NEWEST_FIRST = OrderBy("createdAt")
 # By `status`: the flag of its rows in the index, and the relation to the version that is shown.
-STATES = {"published": ("is_live", "active_version"), "draft": ("is_head", "head_version")}
+STATES = {
+    "published": ("is_live", "active_version"),
+    "draft": ("is_head", "head_version"),
+    "archived": ("is_live", "active_version"),
+}
 ORDER_COLUMNS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "index__name"}
+
+ARCHIVED = "archived"
 
 NO_CONDITION = Q()
 
@@ -71,7 +77,8 @@ class AgentListParams:
 
     @property
     def has_no_filter(self) -> bool:
-        return self.owner_id is None and not self.metadata and not self.search and self.cursor is None
+        filters = self.owner_id is not None or self.metadata or self.search or self.status == ARCHIVED
+        return not filters and self.cursor is None
 
 
 def parse_params(query: QueryParams) -> AgentListParams:
@@ -97,6 +104,7 @@ def parse_params(query: QueryParams) -> AgentListParams:
 def filter_agents(user: Caller, params: AgentListParams) -> AgentQuerySet:
     """Return the agents that the user may see and that match the filters in the state that `status` names."""
     agents = Agent.objects.for_user(user).filter(active_version__isnull=False)
+    agents = agents.archived() if params.status == ARCHIVED else agents.without_archived()
     if params.owner_id is not None:
         agents = agents.filter(owner_id=params.owner_id)
     if params.metadata or params.search:
@@ -117,7 +125,7 @@ def order_agents(agents: AgentQuerySet, index_flag: str, order_by: str, conditio
 @compiled_query
 def agent_keys(index_flag: str, order_by: str, *, user: CallerParam, window: slice) -> QuerySet[Agent, Any]:
     """Return the columns of AgentKey for one page of all agents."""
-    visible = Agent.objects.for_user(user).filter(active_version__isnull=False)
+    visible = Agent.objects.for_user(user).without_archived().filter(active_version__isnull=False)
     # The subquery reads an index alone. Without it, a late page would read the rows of all agents before it.
     ids = order_agents(visible, index_flag, order_by).values("pk")[window]
     agents = Agent.objects.filter(pk__in=ids)

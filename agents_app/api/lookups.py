@@ -7,11 +7,13 @@ from rest_framework.request import Request
 from access_app.permissions import require_granted_role
 from access_app.role import Role
 from agentcms.api.exceptions import api_error
-from agentcms.errors import ApiError, BadRequest, NotFound
+from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.ids import parse_uuid
 from agents_app.api.conditional import validate_if_match
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
+from agents_app.configuration.sub_agents import describe_dependents
+from agents_app.editing.archived import AgentArchived
 from agents_app.editing.locking import lock_agent_for
 from agents_app.models import Agent
 from versions_app.models import AgentVersion
@@ -23,6 +25,11 @@ DRAFT_HINT = "Send autoPublish: false to save a draft."
 @api_error.register
 def _config_error(exception: ConfigError) -> ApiError:
     return BadRequest("request body", exception.issues)
+
+
+@api_error.register
+def _agent_archived(exception: AgentArchived) -> ApiError:
+    return Conflict(str(exception), "archived")
 
 
 def agent_not_found(agent_id: str) -> NotFound:
@@ -43,6 +50,13 @@ def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str =
     note_required_role(role, agent.owner_id)
     validate_if_match(request, agent)
     return agent
+
+
+def reject_dependents(request: Request, agent: Agent, verb: str) -> None:
+    """Raise Conflict if other agents use this one as a sub-agent. `verb` names the action."""
+    if users := describe_dependents(request.user, agent):
+        message = f"Agent {agent.pk} is a sub-agent of {users}. Send force=true to {verb} it anyway."
+        raise Conflict(message, "in_use")
 
 
 def get_version_or_live(agent: Agent, text: str | None) -> AgentVersion:

@@ -33,6 +33,7 @@ class AgentRow(NamedTuple):
     revision: int
     created_at: datetime
     updated_at: datetime
+    archived_at: datetime | None
     live_id: str
     live_number: int
     live_hash: str
@@ -47,7 +48,7 @@ class AgentRow(NamedTuple):
     def of(cls, agent: Agent, version: Version) -> Self:
         """Return the row of a loaded agent that shows one of its versions."""
         live, head = get_live_version(agent), get_head_version(agent)
-        own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at)
+        own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at, agent.archived_at)
         live_row = (str(live.pk), live.version_number, live.snapshot_hash)
         head_row = (str(head.pk), head.version_number, head.snapshot_hash)
         return cls(*own, *live_row, *head_row, str(version.id), version.snapshot_text, json.dumps(version.references))
@@ -71,7 +72,7 @@ class UUIDText(Func):
         return text, parameters * len(groups)
 
 
-AGENT_COLUMNS = AgentRow._fields[:6]
+AGENT_COLUMNS = AgentRow._fields[:7]
 
 
 def _version_columns(relation: str) -> tuple[Any, ...]:
@@ -100,8 +101,8 @@ def agent_rows_by_id(relation: str, *, user: CallerParam, agent_ids: list[str]) 
 
 @compiled_query
 def agent_total(*, user: CallerParam) -> QuerySet[Agent, Any]:
-    """Count all agents that the user may see."""
-    agents = Agent.objects.for_user(user).filter(active_version__isnull=False).order_by()
+    """Count all agents that the user may see, except archived ones."""
+    agents = Agent.objects.for_user(user).without_archived().filter(active_version__isnull=False).order_by()
     # `values()` with a constant turns the aggregate into a queryset of one row.
     return agents.values(one=Value(1)).annotate(total=Count("pk")).values_list("total", flat=True)
 
@@ -138,12 +139,13 @@ class AgentText(NamedTuple):
     @classmethod
     def of(cls, row: AgentRow) -> Self:
         draft = "true" if row.head_hash != row.live_hash else "false"
+        archived = f'"{format_timestamp(row.archived_at)}"' if row.archived_at else "null"
         state = (
             f'{{"ownerId":{quoted(row.owner_id)},"activeVersionId":"{row.live_id}",'
             f'"activeVersionNumber":{row.live_number},"headVersionId":"{row.head_id}",'
             f'"headVersionNumber":{row.head_number},"resolvedVersionId":"{row.resolved_id}","hasDraft":{draft},'
             f'"revision":{row.revision},"createdAt":"{format_timestamp(row.created_at)}",'
-            f'"updatedAt":"{format_timestamp(row.updated_at)}","warnings":}}'
+            f'"updatedAt":"{format_timestamp(row.updated_at)}","archivedAt":{archived},"warnings":}}'
         )
         text = merge_json_objects(f'{{"id":{quoted(row.id)}}}', row.snapshot, state)
         return cls(row.id, row.owner_id, row.row_key, row.revision, row.references, text[:-1])

@@ -25,6 +25,7 @@ from agents_app.api.lookups import (
     agent_not_found,
     get_version_or_live,
     lock_matching_agent,
+    reject_dependents,
     version_not_found,
 )
 from agents_app.api.representation import AgentRow
@@ -40,7 +41,8 @@ from agents_app.api.schemas import (
     parse_patch,
     validate_schemas,
 )
-from agents_app.configuration.sub_agents import dependents_message, dependents_payload
+from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.write_queue import agent_write_slot
 from agents_app.models import Agent
 from versions_app.models.version import get_head_version, get_live_version
@@ -82,7 +84,7 @@ class AgentView(JSONView):
 
     def get(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
-            status = query.choice("status", tuple(STATES), "published")
+            status = query.choice("status", tuple(STATES), "published")  # the client also sends `archived`
             version_id, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
         if version_id or number:
             row = find_row_at_version(request.user, agent_id, version_id, number)
@@ -115,10 +117,38 @@ class AgentView(JSONView):
             force = query.boolean("force")
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
-            if not force and (reason := dependents_message(request.user, agent)):
-                raise Conflict(reason, "in_use")
+            if not force:
+                reject_dependents(request, agent, "delete")
             agent.delete()
             return json_response({"success": True, "message": f"Agent {agent_id} was deleted"})
+
+
+class ArchiveView(JSONView):
+    """Archive an agent."""
+
+    @idempotent
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        json_object_body(request)
+        with QueryParams(request) as query:
+            force = query.boolean("force")
+        with transaction.atomic():
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
+            if agent.archived_at is None and not force:
+                reject_dependents(request, agent, "archive")
+            archive_locked(agent)
+            return agent_response(agent, get_live_version(agent))
+
+
+class UnarchiveView(JSONView):
+    """Unarchive an agent."""
+
+    @idempotent
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        json_object_body(request)
+        with transaction.atomic():
+            agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
+            unarchive_locked(agent)
+            return agent_response(agent, get_live_version(agent))
 
 
 class DependentsView(JSONView):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from django.db.models import Q
@@ -14,6 +15,7 @@ from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
 
 MAX_LISTED_DEPENDENTS = 100  # in one response
+MAX_NAMED_DEPENDENTS = 10  # in one sentence
 
 
 class CircularReference(ConfigError):
@@ -32,9 +34,14 @@ def find_dependents(agent: Agent) -> AgentQuerySet:
     return agents if agent.owner_id == SHARED_OWNER else agents.filter(owner_id=agent.owner_id)
 
 
-def dependents_payload(user: Caller, agent: Agent) -> dict[str, Any]:
-    """Return the dependents that the user may see, and the number of the others."""
+def dependents_payload(user: Caller, agent: Agent, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the dependents that the user may see, and the number of the others.
+
+    Dependents with the IDs `without` do not count, such as those that are deleted too.
+    """
     dependents = find_dependents(agent)
+    if without:
+        dependents = dependents.exclude(pk__in=without)
     visible = dependents.for_user(user)
     rows = visible.order_by("name", "pk").values("id", "name", "owner_id")[:MAX_LISTED_DEPENDENTS]
     total = dependents.count()
@@ -45,16 +52,29 @@ def dependents_payload(user: Caller, agent: Agent) -> dict[str, Any]:
     }
 
 
-def dependents_message(user: Caller, agent: Agent) -> str | None:
-    """Return the error of a refused deletion, with the dependents, or None if the agent has none."""
+def describe_dependents(user: Caller, agent: Agent) -> str:
+    """Return the agents that use this one as a sub-agent, as a part of a sentence. Empty without any."""
     payload = dependents_payload(user, agent)
     if not payload["total"]:
-        return None
-    names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:10]]
+        return ""
+    names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:MAX_NAMED_DEPENDENTS]]
     if more := payload["total"] - len(names):
         names.append(f"{more} more" if names else f"{more} that you may not see")
-    text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"Agent {agent.pk} is a sub-agent of {text}. Send force=true to delete it anyway."
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def order_dependents_first(agent_ids: Iterable[str]) -> list[str]:
+    """Return these IDs with each agent after those among them that use it as a sub-agent."""
+    ids = [*dict.fromkeys(agent_ids)]
+    sorter = TopologicalSorter[str]({agent_id: () for agent_id in ids})
+    references = AgentIndex.objects.filter(~Q(agents=[]), agent__in=ids).order_by("agent")
+    for agent_id, keys in references.values_list("agent_id", "agents"):
+        for key in {*keys} & {*ids} - {agent_id}:
+            sorter.add(key, agent_id)
+    try:
+        return [*sorter.static_order()]
+    except CycleError:
+        return ids
 
 
 def reject_circular_reference(user: Caller, agent_id: str, keys: Sequence[str]) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
 from access_app.caller import Caller
-from access_app.permissions import require_granted_role
+from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
-from agents_app.configuration.sub_agents import CircularReference
+from agents_app.configuration.sub_agents import (
+    CircularReference,
+    dependents_payload,
+    describe_dependents,
+    order_dependents_first,
+)
+from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.models import Agent, AgentQuerySet
 
 MAX_AGENTS = 200  # in one action
@@ -37,11 +44,79 @@ def duplicate_agent(user: Caller, agent: Agent) -> BulkResult:
     return BulkResult(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
 
 
-def delete_agent(user: Caller, agent: Agent) -> BulkResult:
-    """Delete an agent with its history."""
+def delete_agent(user: Caller, agent: Agent, confirmed: Collection[str] = ()) -> BulkResult:
+    """Delete an agent, unless others use it and its ID is not among those that the user confirmed."""
     require_granted_role(user, Role.PUBLISHER, agent)
+    if reason := left_out_reason(user, agent, confirmed):
+        return BulkResult(agent.name, False, reason)
     agent.delete()
-    return BulkResult(agent.name, True, "Deleted with its history.")
+    return BulkResult(agent.name, True, "Moved to the trash.")
+
+
+def archive_agent(user: Caller, agent: Agent, confirmed: Collection[str] = ()) -> BulkResult:
+    """Archive an agent, unless others use it and its ID is not among those that the user confirmed."""
+    require_granted_role(user, Role.PUBLISHER, agent)
+    if reason := left_out_reason(user, agent, confirmed):
+        return BulkResult(agent.name, False, reason)
+    archived = archive_locked(agent)
+    return BulkResult(agent.name, archived, "Archived." if archived else "It is archived already.")
+
+
+def unarchive_agent(user: Caller, agent: Agent) -> BulkResult:
+    """Unarchive an agent."""
+    require_granted_role(user, Role.PUBLISHER, agent)
+    unarchived = unarchive_locked(agent)
+    return BulkResult(agent.name, unarchived, "Unarchived." if unarchived else "It is not archived.", agent.pk)
+
+
+def left_out_reason(user: Caller, agent: Agent, confirmed: Collection[str]) -> str:
+    """Return why an agent is left out of an action, or a blank text if nobody uses it or the user confirmed it."""
+    if agent.pk in confirmed or not (users := describe_dependents(user, agent)):
+        return ""
+    return f"Left out: it is a sub-agent of {users}."
+
+
+class Selection(NamedTuple):
+    """The agents of an action that takes them away from those that use them."""
+
+    unused: list[Agent]
+    used: list[tuple[Agent, dict[str, Any]]]  # with the dependents that stay
+    forbidden: list[Agent]  # the user lacks the role
+    confirmed: Collection[str]
+
+    @property
+    def count(self) -> int:
+        """The number of agents that the action takes."""
+        return len(self.unused) + sum(agent.pk in self.confirmed for agent, _ in self.used)
+
+    @property
+    def possible_count(self) -> int:
+        """The number of agents that the action takes if the user confirms all that are used."""
+        return len(self.unused) + len(self.used)
+
+
+def describe_selection(
+    user: Caller, agents: AgentQuerySet, ids: Sequence[str], confirmed: Collection[str] = ()
+) -> Selection:
+    """Group at most MAX_AGENTS agents by what an action may do with them. `agents` are those that the user may see.
+
+    An agent counts as used if any of its dependents stays: one that is not selected or is left out itself.
+    """
+    chosen = list(agents.with_role(user).with_ids(ids[:MAX_AGENTS]).order_by("name", "pk"))
+    allowed = {agent.pk: agent for agent in chosen if granted_covers(user, Role.PUBLISHER, agent.granted)}
+    leaving, used = {*allowed}, dict[str, dict[str, Any]]()
+    while True:
+        payloads = {pk: dependents_payload(user, allowed[pk], without=leaving) for pk in leaving}
+        used |= {pk: payload for pk, payload in payloads.items() if payload["total"]}
+        if not (stay := {pk for pk in used if pk not in confirmed} & leaving):
+            break
+        leaving -= stay
+    return Selection(
+        unused=[agent for pk, agent in allowed.items() if pk not in used],
+        used=[(agent, used[pk]) for pk, agent in allowed.items() if pk in used],
+        forbidden=[agent for agent in chosen if agent.pk not in allowed],
+        confirmed=confirmed,
+    )
 
 
 def publish_draft(user: Caller, agent: Agent, confirmed: Collection[str]) -> BulkResult:
@@ -65,6 +140,15 @@ def apply_to_each(agents: AgentQuerySet, user: Caller, ids: list[str], action: B
     return [apply_to_one(agents, user, agent_id, action) for agent_id in dict.fromkeys(ids[:MAX_AGENTS])]
 
 
+def apply_to_dependents_first(
+    agents: AgentQuerySet, user: Caller, ids: list[str], action: BulkAction
+) -> list[BulkResult]:
+    """Apply an action like `apply_to_each`, to an agent after those that use it. The results have the given order."""
+    chosen = [*dict.fromkeys(ids[:MAX_AGENTS])]
+    results = {agent_id: apply_to_one(agents, user, agent_id, action) for agent_id in order_dependents_first(chosen)}
+    return [results[agent_id] for agent_id in chosen]
+
+
 def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: BulkAction) -> BulkResult:
     """Lock one agent and apply an action to it, in a transaction."""
     try:
@@ -73,6 +157,8 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
     except Agent.DoesNotExist:
         return BulkResult(agent_id, False, "It is no longer there.")
     except RoleRequired as error:
+        return BulkResult(agent_id, False, str(error))
+    except AgentArchived as error:
         return BulkResult(agent_id, False, str(error))
     except CircularReference as error:
         return BulkResult(agent_id, False, error.summary)

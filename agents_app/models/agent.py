@@ -15,6 +15,7 @@ from agentcms.db import write_batch
 from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
 from agents_app.configuration import schema
+from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import change, current_change
 from agents_app.editing.saving import AgentWrite, agent_saving
 from agents_app.models.querysets import AgentQuerySet
@@ -58,6 +59,8 @@ class Agent(models.Model):
     row_key = models.CharField(max_length=12, default=random_key, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
+    archived_at = models.DateTimeField(null=True, editable=False)  # null unless the agent is archived
+    archived_by_name = models.CharField(max_length=150, blank=True, default="", db_default="", editable=False)
 
     granted: str | None  # the role that the owner granted the caller, from `with_role()`
     _stored_owner_id: str | None = None
@@ -68,7 +71,7 @@ class Agent(models.Model):
         ordering: ClassVar = ["-created_at", "id"]
         indexes: ClassVar = [
             # With the columns that a list and its count read, so that neither reads the table.
-            models.Index(fields=["-created_at", "id", "active_version"], name="agent_listed"),
+            models.Index(fields=["-created_at", "id", "active_version", "archived_at"], name="agent_in_list"),
             models.Index(fields=["-updated_at", "id"], name="agent_updated"),
             models.Index(fields=["name", "id"], name="agent_name"),
             # Not `db_index`: for text it makes two indexes on PostgreSQL, and every edit writes to both.
@@ -99,7 +102,7 @@ class Agent(models.Model):
             self._insert()
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        """Delete the agent with its history."""
+        """Delete the agent with its history. `versions_app.trash` keeps a record, from which it can be restored."""
         # Lock first: a concurrent edit would add a version that is not deleted.
         with transaction.atomic():
             Agent.objects.filter(pk=self.pk).lock_ids()
@@ -134,6 +137,7 @@ class Agent(models.Model):
         """Insert a new row with a history of its own, wherever its values were copied from."""
         self.active_version = self.head_version = None
         self.last_version_number = self.revision = 0
+        self.archived_at, self.archived_by_name = None, ""
         self.row_key = random_key()
         with write_batch.send_save_signals(self, created=True):
             Agent.objects.insert_unguarded(self)
@@ -148,6 +152,7 @@ class Agent(models.Model):
         names = [name for name in fields if name in schema.FIELDS]
         new_owner = "owner_id" in fields and self.owner_id != self._stored_owner_id
         row = Agent.objects.get_locked(self.pk)
+        reject_archived(row)
         with write_batch.send_save_signals(self, fields):
             write = AgentWrite(row, self._copy_configuration_to(row, names))
             if new_owner and row.owner_id != self.owner_id:
@@ -186,8 +191,8 @@ class Agent(models.Model):
     def edit(self, fields: dict[str, Any]) -> Version | None:
         """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
 
-        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, and TypeError
-        for names that are no configuration fields.
+        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, AgentArchived,
+        and TypeError for names that are no configuration fields.
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
             raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")
@@ -200,6 +205,7 @@ class Agent(models.Model):
 
     def edit_locked(self, fields: dict[str, Any]) -> Version | None:
         """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
+        reject_archived(self)
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
         if not self.has_changes(fields):
@@ -209,6 +215,7 @@ class Agent(models.Model):
 
     def write_locked(self, fields: dict[str, Any]) -> None:
         """Write validated fields of a row that `get_locked()` locked in this transaction, on top of the head."""
+        reject_archived(self)
         for name, value in fields.items():
             setattr(self, name, value)
         with write_batch.send_save_signals(self, fields):
@@ -237,6 +244,7 @@ class Agent(models.Model):
         """Give the agent to another owner. Makes no version, because a snapshot has no owner."""
         with transaction.atomic():
             row = Agent.objects.get_locked(self.pk)
+            reject_archived(row)
             if row.owner_id != owner_id:
                 row.owner_id = owner_id
                 row.clean()

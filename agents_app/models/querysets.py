@@ -47,13 +47,19 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(pk__in=json_array_items(agent_ids))
 
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
-        """Return the owner of each of these agents that exists, however many."""
+        """Return the owner of each of these agents that exists and is not archived, however many."""
         ids = list(agent_ids)
-        return dict(self.with_ids(ids).order_by().values_list("pk", "owner_id")) if ids else {}
+        return dict(self.with_ids(ids).without_archived().order_by().values_list("pk", "owner_id")) if ids else {}
+
+    def without_archived(self) -> Self:
+        return self.filter(archived_at__isnull=True)
+
+    def archived(self) -> Self:
+        return self.filter(archived_at__isnull=False)
 
     def usable_by(self, owner_id: str) -> Self:
         """Return the agents that an agent of this owner may use as sub-agents."""
-        return self.filter(owner_id__in=usable_owners(owner_id))
+        return self.without_archived().filter(owner_id__in=usable_owners(owner_id))
 
     def usable_among(self, references: Mapping[str, tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
         """Return the sub-agents that each agent may use, of those that it refers to.

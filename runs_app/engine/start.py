@@ -18,6 +18,7 @@ from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError, NotFound, Unavailable, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration.schema import ConfigError, Issue
+from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
 from runs_app.building.tool_names import tool_names
 from runs_app.engine.engine import get_engine
@@ -62,7 +63,8 @@ def start_run(
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
     A second call with the same `key` and user returns the same run. `user` is None for trusted code.
-    Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist if the agent was deleted meanwhile.
+    Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
+    archived meanwhile.
     """
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
@@ -142,7 +144,8 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
     if agent.source == "code":
         lock_name(f"runs of agent {agent.id}")
     else:  # the lock also keeps the agent from being deleted
-        Agent.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=agent.id)
+        row = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at").get(pk=agent.id)
+        reject_archived(row)
     unfinished = AgentRun.objects.unfinished().filter(parent=None)
     if user is not None and unfinished.filter(requested_by=user).count() >= settings.RUNS_PER_USER:
         raise TooManyRuns(

@@ -18,6 +18,7 @@ from agentcms.ids import uuid7
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.schema import ConfigError
+from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from runs_app.engine import engine
@@ -122,6 +123,8 @@ def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun
         column.start_error = " ".join(issue.message for issue in error.issues)
     except ApiError as error:
         column.start_error = error.error
+    except AgentArchived as error:
+        column.start_error = str(error)
     except Agent.DoesNotExist:  # deleted meanwhile
         raise Http404 from None
     return None

@@ -14,6 +14,7 @@ from agentcms.ids import parse_uuid
 from agentcms.web.list_state import parse_number
 from agents_app.configuration import schema
 from agents_app.configuration.references import find_entry
+from agents_app.editing.archived import AgentArchived
 from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind
@@ -137,6 +138,8 @@ def load_answers(columns: Sequence[TryColumn], agent: Agent, user: Caller, param
 def build_column(agent: Agent, user: Caller, choice: str, params: TryPageParams) -> TryColumn:
     try:
         resolved = resolve_choice(agent, user, choice, params)
+    except AgentArchived as error:
+        return TryColumn(choice, unavailable_reason=str(error))
     except AgentVersion.DoesNotExist:
         return TryColumn(choice, unavailable_reason=f"{choice} does not exist or was deleted.")
     except schema.ConfigError as error:

@@ -44,7 +44,8 @@ def _text_cache(max_characters: int) -> SizeLimitedCache[K, str]:
     return SizeLimitedCache(FIFOCache(max_characters, getsizeof=len), max_characters // 100)
 
 
-_version_texts: SizeLimitedCache[VersionKey, str] = _text_cache(8_000_000)  # some thousands of versions
+# By agent too: an agent that is restored from the trash may have another ID.
+_version_texts: SizeLimitedCache[tuple[str, VersionKey], str] = _text_cache(8_000_000)  # some thousands of versions
 _comparison_texts: SizeLimitedCache[tuple[UUID, UUID], str] = _text_cache(4_000_000)
 
 
@@ -111,7 +112,8 @@ def get_many_json(keys: Sequence[VersionKey], pointers: Pointers) -> list[str]:
 
     A version that changed since its key was read is shown as it is now. One that was deleted is left out.
     """
-    texts = {key.id: text for key, text in _version_texts.get_many(keys).items()}
+    cached = _version_texts.get_many([(pointers.agent_id, key) for key in keys])
+    texts = {key.id: text for (_, key), text in cached.items()}
     if missing := [key.id for key in keys if key.id not in texts]:
         texts |= {version_id: text for version_id, (_, text) in _load(missing, pointers.agent_id).items()}
     return [with_pointers(texts[key.id], key.id, pointers) for key in keys if key.id in texts]
@@ -138,6 +140,6 @@ def _load(ids: Sequence[UUID], agent_id: str) -> dict[UUID, tuple[VersionRow, st
     for columns in version_rows_by_id(ids=list(ids)):
         row = VersionRow(*columns)
         text = version_json(row, agent_id)
-        _version_texts.set(VersionKey(row.id, row.name, row.change_message, row.pinned), text)
+        _version_texts.set((agent_id, VersionKey(row.id, row.name, row.change_message, row.pinned)), text)
         versions[row.id] = row, text
     return versions

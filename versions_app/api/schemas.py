@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from agents_app.api.schemas import ChangeMessage, validate_schemas
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject
+from agents_app.configuration.schema import WIRE_CONFIG, AgentId, ConfigError, Issue, JSONObject
 
 VersionName = Annotated[str, Field(max_length=100)]
 READ_ONLY_FIELDS = (
@@ -41,6 +41,14 @@ class Undo(BaseModel):
     model_config = WIRE_CONFIG
 
     activation_id: int | None = None
+
+
+class RestoreOptions(BaseModel):
+    """Another ID for an agent that is restored from the trash."""
+
+    model_config = WIRE_CONFIG
+
+    id: AgentId | None = None
 
 
 def parse_description(body: Any) -> JSONObject:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from versions_app.api import activations, exchange, versions
+from versions_app.api import activations, exchange, trash, versions
 
 API_AGENT = "stored/agents/<str:agent_id>"
 API_VERSION = f"{API_AGENT}/versions/<str:version_id>"
@@ -10,6 +10,13 @@ API_VERSION = f"{API_AGENT}/versions/<str:version_id>"
 urlpatterns = [
     path("stored/agent-export", exchange.ExportView.as_view(), name="api-export"),
     path("stored/agent-import", exchange.ImportView.as_view(), name="api-import"),
+    path("stored/deleted-agents", trash.DeletedAgentsView.as_view(), name="api-deleted-agents"),
+    path("stored/deleted-agents/<str:deleted_id>", trash.DeletedAgentView.as_view(), name="api-deleted-agent"),
+    path(
+        "stored/deleted-agents/<str:deleted_id>/restore",
+        trash.RestoreDeletedAgentView.as_view(),
+        name="api-restore-deleted-agent",
+    ),
     path("jobs/<str:job_id>/file", exchange.JobFileView.as_view(), name="api-job-file"),
     path(f"{API_AGENT}/versions", versions.VersionsView.as_view(), name="api-versions"),
     path(f"{API_AGENT}/versions/compare", versions.CompareView.as_view(), name="api-compare"),

@@ -100,16 +100,17 @@ def export_agents(job: Job) -> dict[str, Any]:
 
 def export_lines(agents: AgentQuerySet) -> Iterator[str]:
     """Yield each agent as a line of canonical JSON."""
-    columns = ("pk", "owner_id", "active_version__snapshot_text")
+    columns = ("pk", "owner_id", "archived_at", "active_version__snapshot_text")
     drafts = F("head_version__snapshot_text"), F("active_version__snapshot_hash"), F("head_version__snapshot_hash")
     after = ""
     while rows := list(agents.filter(pk__gt=after).order_by("pk").values_list(*columns, *drafts)[:EXPORT_BATCH_SIZE]):
-        for agent_id, owner_id, live, head, live_hash, head_hash in rows:
+        for agent_id, owner_id, archived_at, live, head, live_hash, head_hash in rows:
+            archived = '"archived":true,' if archived_at else ""
             draft = f'"draft":{head},' if head_hash != live_hash else ""
             rest = (
                 f'"id":{json.dumps(agent_id, ensure_ascii=False)},"ownerId":{json.dumps(owner_id, ensure_ascii=False)}'
             )
-            yield f'{{"agent":{live},{draft}{rest}}}'
+            yield f'{{"agent":{live},{archived}{draft}{rest}}}'
         after = rows[-1][0]
 
 

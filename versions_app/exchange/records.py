@@ -24,6 +24,8 @@ from agents_app.configuration.schema import (
     validate_config,
     validate_new_agent,
 )
+from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
@@ -91,6 +93,8 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
         live, draft, owner_id = parse_record(record.value)
         with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
+            if action == "create" and record.value.get("archived"):
+                archive_locked(Agent.objects.get_locked(agent_id))
             if options.get("strict"):
                 reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
@@ -98,7 +102,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
         return Outcome(agent_id, action, "", owner_id, missing_reference_warnings(live, draft))
     except ConfigError as error:
         return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
-    except RecordRejected as error:
+    except (RecordRejected, AgentArchived) as error:
         return Outcome(agent_id, "refuse", str(error))
     except IntegrityError:
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
@@ -110,7 +114,11 @@ def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, st
     Raises RecordRejected and ConfigError.
     """
     if not isinstance(record, dict) or not isinstance(record.get("agent"), dict):
-        raise RecordRejected('A record must be an object with "id" and "agent". "draft" and "ownerId" are optional.')
+        raise RecordRejected(
+            'A record must be an object with "id" and "agent". "draft", "ownerId" and "archived" are optional.'
+        )
+    if not isinstance(record.get("archived"), bool | None):
+        raise RecordRejected("archived: This must be true or false.")
     issues: list[Issue] = []
     draft_issues: list[Issue] = []
     live: dict[str, Any] = {}

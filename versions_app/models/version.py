@@ -16,6 +16,7 @@ from agentcms.ids import uuid7
 from agentcms.wire.canonical import canonical, sha256_hex
 from agents_app.configuration import schema
 from agents_app.configuration.references import referenced_keys
+from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import Source, current_change
 from agents_app.editing.saving import AgentWrite
 from agents_app.models import Agent
@@ -107,6 +108,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
 
     def discard_draft_locked(self, row: Agent) -> bool:
         """Do what `discard_draft` does for a row that `get_locked()` locked in this transaction."""
+        reject_archived(row)
         if not row.has_draft:
             return False
         move_pointers(row, head=row.active_version)
@@ -212,6 +214,7 @@ class AgentVersion(models.Model):
         return moved
 
     def activate_locked(self, row: Agent) -> bool:
+        reject_archived(row)
         if row.active_version_id == self.pk:
             return False
         move_pointers(row, head=None if row.has_draft else self, live=self, reason=f"Published v{self.version_number}")
@@ -251,6 +254,7 @@ class AgentVersion(models.Model):
         copy_fields(self.agent, row)
 
     def remove_locked(self, row: Agent) -> None:
+        reject_archived(row)
         if row.active_version_id == self.pk:
             raise ValidationError(
                 "Cannot delete the active version. Activate a different version first.", code="active_version"

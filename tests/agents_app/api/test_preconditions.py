@@ -110,7 +110,7 @@ def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent,
 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=known)
 
-    expected = f"The owner changed or the draft was discarded at {changed}."
+    expected = f"The owner changed, the draft was discarded, or the agent was unarchived or restored at {changed}."
     assert answer.body["error"] == f"{expected} Read the agent and try again."
 
 

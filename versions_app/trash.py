@@ -1,0 +1,138 @@
+"""The trash: a deleted agent is kept as one compressed record, and restored from it with the same version IDs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.contrib.admin.models import ADDITION, DELETION
+from django.contrib.auth import get_user_model
+from django.core import serializers
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import IntegrityError, models, transaction
+from django.utils import timezone
+
+from agents_app.configuration.sub_agents import reject_circular_reference
+from agents_app.editing.audit import log_agent_action
+from agents_app.editing.change_context import current_change
+from agents_app.editing.saving import AgentWrite
+from agents_app.models import Agent
+from agents_app.models.search_index import rebuild_index
+from versions_app.models import Activation, AgentVersion, DeletedAgent
+
+# The rows that are kept besides the agent's own. Each model has a foreign key `agent`.
+KEPT_MODELS: tuple[type[models.Model], ...] = (AgentVersion, Activation)
+READ_SIZE = 20  # versions that are read at a time; each may have several megabytes
+INFLATE_SIZE = 1 << 20  # bytes that are decompressed at a time
+
+
+class AgentIDTaken(Exception):
+    """Another agent has the ID of a deleted one."""
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(f"Another agent has the ID {agent_id}. Restore this one under another ID.")
+
+
+class ExactEncoder(DjangoJSONEncoder):
+    """An encoder that keeps microseconds, which Django's drops."""
+
+    def default(self, value: Any) -> Any:
+        return value.isoformat() if isinstance(value, datetime) else super().default(value)
+
+
+def keep_record(agent: Agent) -> DeletedAgent:
+    """Store the record of an agent that is about to be deleted. The caller holds its lock."""
+    actor = current_change().actor
+    row = Agent.objects.select_related("active_version").defer("active_version__snapshot_text").get(pk=agent.pk)
+    deleted = DeletedAgent.objects.create(
+        agent_key=row.pk,
+        name=row.name,
+        owner_id=row.owner_id,
+        live_version_number=row.active_version.version_number if row.active_version else None,
+        version_count=AgentVersion.objects.filter(agent_id=row.pk).count(),
+        deleted_by=actor,
+        deleted_by_name=actor.get_username() if actor else "",
+        record=build_record(row.pk),
+    )
+    log_agent_action(row.pk, row.name, "Deleted", DELETION)
+    return deleted
+
+
+def build_record(agent_id: str) -> bytes:
+    """Return the rows of an agent as compressed JSON Lines: the agent first."""
+    compressor = zlib.compressobj()
+    parts = [compressor.compress(line) for line in row_lines(agent_id)]
+    return b"".join((*parts, compressor.flush()))
+
+
+def row_lines(agent_id: str) -> Iterator[bytes]:
+    agents: models.QuerySet[Any] = Agent.objects.filter(pk=agent_id)
+    for rows in (agents, *(model._base_manager.filter(agent=agent_id) for model in KEPT_MODELS)):
+        for row in rows.order_by("pk").iterator(READ_SIZE):
+            yield serializers.serialize("jsonl", [row], cls=ExactEncoder).encode()
+
+
+def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
+    """Restore an agent with its versions and its live history, and remove its record.
+
+    The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raises AgentIDTaken,
+    and CircularReference if sub-agents refer to that ID since.
+    """
+    agent_id = agent_id or deleted.agent_key
+    insert_rows(deleted.record, agent_id)
+    row = Agent.objects.get_locked(agent_id)
+    if actor := current_change().actor:
+        versions = [version for version in (row.active_version, row.head_version) if version]
+        keys = [key for version in versions for key in version.references.get("agents", ())]
+        reject_circular_reference(actor, agent_id, [*dict.fromkeys(keys)])
+    write = AgentWrite(row)
+    write.set(revision=row.revision + 1, updated_at=timezone.now())
+    write.send()
+    rebuild_index(row)
+    deleted.delete()
+    log_agent_action(row.pk, row.name, "Restored from the trash", ADDITION)
+    return row
+
+
+def insert_rows(record: bytes, agent_id: str) -> None:
+    """Insert the rows of a record for an agent with this ID. Raises AgentIDTaken."""
+    authors: dict[Any, Any] = {}
+    for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):
+        row: Any = item.object
+        if isinstance(row, Agent):
+            row.pk = agent_id
+            try:
+                with transaction.atomic():
+                    item.save(force_insert=True)
+            except IntegrityError:
+                raise AgentIDTaken(agent_id) from None
+            continue
+        row.agent_id = agent_id
+        row.author_id = find_author(row.author_id, authors)
+        item.save(force_insert=True)
+
+
+def find_author(user_id: Any, found: dict[Any, Any]) -> Any:
+    """Return the ID of a user who still exists, else None. `found` remembers the answers."""
+    if user_id not in found:
+        found[user_id] = get_user_model().objects.filter(pk=user_id).values_list("pk", flat=True).first()
+    return found[user_id]
+
+
+def record_lines(record: bytes) -> Iterator[str]:
+    """Yield the lines of a record. Only one of them is in memory at a time."""
+    inflater, rest, data = zlib.decompressobj(), b"", bytes(record)
+    while data:
+        rest += inflater.decompress(data, INFLATE_SIZE)
+        data = inflater.unconsumed_tail
+        *lines, rest = rest.split(b"\n")
+        yield from (line.decode() for line in lines)
+    yield from (line.decode() for line in (rest + inflater.flush()).splitlines())
+
+
+def purge_locked(deleted: DeletedAgent) -> None:
+    """Delete a record, so that the agent cannot be restored. The caller holds its lock."""
+    log_agent_action(deleted.agent_key, deleted.name, "Deleted for good", DELETION)
+    deleted.delete()
