@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agents_app.views import actions, bulk, edit
+from agents_app.views import actions, bulk, edit, trash
 from agents_app.views import list as list_views
 
 app_name = "agents"
@@ -13,7 +13,12 @@ urlpatterns = [
     path("", list_views.agent_list, name="list"),
     path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", edit.create, name="create"),
+    path("deleted-agents", trash.deleted_agents, name="trash"),
+    path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
+    path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     path(AGENT, edit.edit, name="edit"),
+    path(f"{AGENT}/archive", actions.archive, name="archive"),
+    path(f"{AGENT}/unarchive", actions.unarchive, name="unarchive"),
     path(f"{AGENT}/delete", actions.delete, name="delete"),
     path(f"{AGENT}/hand-over", actions.change_owner, name="hand_over"),
     path(f"{AGENT}/presence", actions.presence, name="presence"),

@@ -81,7 +81,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     and CircularReference if sub-agents refer to that ID since.
     """
     agent_id = agent_id or deleted.agent_key
-    insert_rows(deleted.record, agent_id)
+    insert_rows(bytes(deleted.record), agent_id)
     row = Agent.objects.get_locked(agent_id)
     if actor := current_change().actor:
         versions = [version for version in (row.active_version, row.head_version) if version]
@@ -98,7 +98,7 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
 
 def insert_rows(record: bytes, agent_id: str) -> None:
     """Insert the rows of a record for an agent with this ID. Raises AgentIDTaken."""
-    authors: dict[Any, Any] = {}
+    authors: dict[int, int | None] = {}
     for item in serializers.deserialize("jsonl", record_lines(record), ignorenonexistent=True):
         row: Any = item.object
         if isinstance(row, Agent):
@@ -114,16 +114,18 @@ def insert_rows(record: bytes, agent_id: str) -> None:
         item.save(force_insert=True)
 
 
-def find_author(user_id: Any, found: dict[Any, Any]) -> Any:
-    """Return the ID of a user who still exists, else None. `found` remembers the answers."""
-    if user_id not in found:
-        found[user_id] = get_user_model().objects.filter(pk=user_id).values_list("pk", flat=True).first()
-    return found[user_id]
+def find_author(user_id: int | None, known_ids: dict[int, int | None]) -> int | None:
+    """Return the ID of a user who still exists, else None. `known_ids` is a cache."""
+    if user_id is None:
+        return None
+    if user_id not in known_ids:
+        known_ids[user_id] = get_user_model().objects.filter(pk=user_id).values_list("pk", flat=True).first()
+    return known_ids[user_id]
 
 
 def record_lines(record: bytes) -> Iterator[str]:
     """Yield the lines of a record. Only one of them is in memory at a time."""
-    inflater, rest, data = zlib.decompressobj(), b"", bytes(record)
+    inflater, rest, data = zlib.decompressobj(), b"", record
     while data:
         rest += inflater.decompress(data, INFLATE_SIZE)
         data = inflater.unconsumed_tail

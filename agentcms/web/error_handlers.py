@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views import defaults
+from django_htmx.http import HttpResponseClientRefresh
 
 from agentcms.api.exceptions import api_error
 from agentcms.api.renderers import encode_json
 from agentcms.errors import ApiError, Forbidden, NotFound
+from agentcms.web.dialogs import is_htmx
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -20,8 +24,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Render a 403."""
+    """Render a 403, or a 409 if the state forbids it. htmx gets the current page again, which shows the state."""
     error = api_error(exception) or Forbidden("You may not do this.")
+    if error.status == HTTPStatus.CONFLICT:
+        if is_htmx(request):
+            return HttpResponseClientRefresh()
+        return render_error(request, error, lambda: render(request, "409.html", {"reason": error.error}))
     return render_error(request, error, lambda: defaults.permission_denied(request, exception))
 
 

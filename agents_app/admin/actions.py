@@ -19,10 +19,13 @@ from django.urls import path
 from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.sub_agents import CircularReference
+from agents_app.admin.removal import AgentRemovalAdmin
+from agents_app.configuration.sub_agents import CircularReference, describe_dependents
 from agents_app.editing import bulk
+from agents_app.editing.archived import reject_archived
+from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.change_context import change
-from agents_app.forms.actions import DiscardDraftForm, DuplicateForm, SnapshotForm
+from agents_app.forms.actions import ArchiveForm, DiscardDraftForm, DuplicateForm, SnapshotForm
 from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
@@ -31,16 +34,22 @@ from jobs_app import runner
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
-ACTION_TITLES = {"duplicate": "Duplicate", "snapshot": "Save version", "discard_draft": "Discard draft"}
+ACTION_TITLES = {
+    "duplicate": "Duplicate",
+    "snapshot": "Save version",
+    "discard_draft": "Discard draft",
+    "archive": "Archive",
+    "unarchive": "Unarchive",
+}
 DRAFT_CHANGED_MESSAGE = (
     "The live version or the draft changed since you opened this page. The page now shows the current state."
 )
 
 
-class AgentActionsAdmin(admin.ModelAdmin):
+class AgentActionsAdmin(AgentRemovalAdmin):
     """The confirmation pages of single agents and the actions on selected agents."""
 
-    actions = ("publish_drafts", "export")
+    actions = ("publish_drafts", "export", "archive_agents", "unarchive_agents", "delete_agents")
 
     def get_urls(self) -> list[Any]:
         action_urls = [
@@ -90,6 +99,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
 
     def snapshot(self, request: HttpRequest, agent: Agent) -> HttpResponse:
         """Save a version equal to the head without publishing it."""
+        reject_archived(agent)
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
         form = SnapshotForm(request.POST or None, initial={"pinned": True})
@@ -104,6 +114,7 @@ class AgentActionsAdmin(admin.ModelAdmin):
     @transaction.atomic
     def discard_draft(self, request: HttpRequest, agent: Agent) -> HttpResponse:
         """Discard the draft, unless it changed since the confirmation page was rendered."""
+        reject_archived(agent)
         if not self.has_change_permission(request, agent):
             raise PermissionDenied
         row = Agent.objects.get_locked(agent.pk)
@@ -124,6 +135,32 @@ class AgentActionsAdmin(admin.ModelAdmin):
             f"v{get_live_version(row).version_number} again. The versions of the draft stay in the history."
         )
         return self.render_confirmation(request, agent, form, "discard_draft", text)
+
+    @transaction.atomic
+    def archive(self, request: HttpRequest, agent: Agent) -> HttpResponse:
+        """Archive the agent, after the user confirmed that others lose it."""
+        if not self.has_delete_permission(request, agent):
+            raise PermissionDenied
+        users = describe_dependents(request.user, agent)
+        form = ArchiveForm(request.POST if request.method == "POST" else None, is_used=bool(users))
+        if form.is_valid():
+            archive_locked(Agent.objects.get_locked(agent.pk))
+            return self.redirect_with_message(request, agent, f"{agent.name} was archived.")
+        text = f"{agent.name} is left out of lists and pickers, and does not run. Everything stays."
+        if users:
+            text = f"{text} It is a sub-agent of {users}, which will lose it."
+        return self.render_confirmation(request, agent, form, "archive", text)
+
+    @transaction.atomic
+    def unarchive(self, request: HttpRequest, agent: Agent) -> HttpResponse:
+        """Unarchive the agent."""
+        if not self.has_delete_permission(request, agent):
+            raise PermissionDenied
+        if request.method == "POST":
+            unarchive_locked(Agent.objects.get_locked(agent.pk))
+            return self.redirect_with_message(request, agent, f"{agent.name} was unarchived.")
+        text = f"{agent.name} is in lists and pickers again, and can run."
+        return self.render_confirmation(request, agent, forms.Form(), "unarchive", text)
 
     def redirect_with_message(
         self, request: HttpRequest, agent: Agent, message: str, level: int = messages.SUCCESS
@@ -162,7 +199,9 @@ class AgentActionsAdmin(admin.ModelAdmin):
     def confirm_publishing(self, request: HttpRequest, agents: list[Agent]) -> HttpResponse | None:
         """Render the drafts that the user may publish, or add a warning without any."""
         allowed = [agent for agent in agents if has_role(request.user, Role.PUBLISHER, agent.owner_id)]
-        drafts = [(agent, bulk.live_and_draft(agent)) for agent in allowed if agent.has_draft]
+        drafts = [
+            (agent, bulk.live_and_draft(agent)) for agent in allowed if agent.has_draft and not agent.archived_at
+        ]
         if not drafts:
             self.message_user(
                 request, "None of the selected agents has a draft that you can publish.", messages.WARNING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -18,7 +19,7 @@ from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
 from agents_app.admin.forms import AgentAdminForm
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
-from agents_app.models import Agent, AgentIndex
+from agents_app.models import Agent
 from agents_app.views.status import find_warnings
 
 
@@ -53,13 +54,34 @@ class DraftFilter(admin.SimpleListFilter):
         return queryset.filter(without_draft) if self.value() == "no" else queryset
 
 
+class ArchivedFilter(admin.SimpleListFilter):
+    """A filter by archived agents, which the list leaves out by default."""
+
+    title = "archived"
+    parameter_name = "archived"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Archived"), ("all", "All")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Yield the choices, with a name for the default one."""
+        default, *others = super().choices(changelist)
+        yield {**default, "display": "Not archived"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(archived_at__isnull=self.value() != "yes")
+
+
 @admin.register(Agent)
 class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     """The admin of the agents that the user may see."""
 
     form = AgentAdminForm
     list_display = ("name", "id", "owner", "live", "state", "updated_at", "page")
-    list_filter = (OwnerFilter, DraftFilter, "updated_at")
+    list_filter = (OwnerFilter, DraftFilter, ArchivedFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
     readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
@@ -99,6 +121,9 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         return self._has_role(request, Role.EDITOR)
 
     def has_change_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        """Allow editors, but nobody while the agent is archived: its page is read-only then."""
+        if obj is not None and obj.archived_at is not None:
+            return False
         return self._has_role(request, Role.EDITOR, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
@@ -120,23 +145,6 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
             self.message_user(request, f"{warning.message} {warning.effect}", messages.WARNING)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        Agent.objects.for_user(request.user, Role.PUBLISHER).filter(pk__in=queryset.values("pk")).delete()
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count the related objects instead of listing them: an agent may have millions of run events."""
-        agents = list(objs)
-        refused = {"agent" for agent in agents if not self.has_delete_permission(request, agent)}
-        related_counts = {
-            str(relation.related_model._meta.verbose_name_plural): relation.related_model._base_manager.filter(
-                **{f"{relation.field.name}__in": agents}
-            ).count()
-            for relation in Agent._meta.related_objects
-            if relation.related_model is not AgentIndex
-        }
-        counts = {"agents": len(agents), **{name: count for name, count in related_counts.items() if count}}
-        return [str(agent) for agent in agents], counts, refused, []
-
     @admin.display(ordering="owner_id", description="Team")
     def owner(self, agent: Agent) -> str:
         return agent.owner_id or SHARED_LABEL
@@ -147,7 +155,8 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
 
     @admin.display(description="Draft")
     def state(self, agent: Agent) -> str:
-        return f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
+        draft = f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
+        return f"{draft}, archived" if agent.archived_at else draft
 
     @admin.display(description="Versions")
     def history(self, agent: Agent) -> str:
@@ -158,7 +167,10 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
 
     @admin.display(description="Page")
     def page(self, agent: Agent) -> str:
-        actions = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else [])]
+        if agent.archived_at is not None:
+            actions = ["duplicate", "unarchive"]
+        else:
+            actions = ["duplicate", "snapshot", *(["discard_draft"] if agent.has_draft else []), "archive"]
         links = [("Open", reverse("agents:edit", args=[agent.pk]))]
         links += [
             (ACTION_TITLES[action], reverse(f"admin:agents_app_agent_{action}", args=[quote(agent.pk)]))

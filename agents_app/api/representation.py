@@ -48,7 +48,15 @@ class AgentRow(NamedTuple):
     def of(cls, agent: Agent, version: Version) -> Self:
         """Return the row of a loaded agent that shows one of its versions."""
         live, head = get_live_version(agent), get_head_version(agent)
-        own = (agent.pk, agent.owner_id, agent.row_key, agent.revision, agent.created_at, agent.updated_at, agent.archived_at)
+        own = (
+            agent.pk,
+            agent.owner_id,
+            agent.row_key,
+            agent.revision,
+            agent.created_at,
+            agent.updated_at,
+            agent.archived_at,
+        )
         live_row = (str(live.pk), live.version_number, live.snapshot_hash)
         head_row = (str(head.pk), head.version_number, head.snapshot_hash)
         return cls(*own, *live_row, *head_row, str(version.id), version.snapshot_text, json.dumps(version.references))

@@ -66,7 +66,7 @@ def describe_dependents(user: Caller, agent: Agent) -> str:
 def order_dependents_first(agent_ids: Iterable[str]) -> list[str]:
     """Return these IDs with each agent after those among them that use it as a sub-agent."""
     ids = [*dict.fromkeys(agent_ids)]
-    sorter = TopologicalSorter[str]({agent_id: () for agent_id in ids})
+    sorter = TopologicalSorter[str](dict.fromkeys(ids, ()))
     references = AgentIndex.objects.filter(~Q(agents=[]), agent__in=ids).order_by("agent")
     for agent_id, keys in references.values_list("agent_id", "agents"):
         for key in {*keys} & {*ids} - {agent_id}:

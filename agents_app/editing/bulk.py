@@ -85,7 +85,7 @@ class Selection(NamedTuple):
     confirmed: Collection[str]
 
     @property
-    def count(self) -> int:
+    def agent_count(self) -> int:
         """The number of agents that the action takes."""
         return len(self.unused) + sum(agent.pk in self.confirmed for agent, _ in self.used)
 

@@ -9,27 +9,110 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration import schema
+from agents_app.editing.bulk import Selection
+from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
 
-class DeleteForm(forms.Form):
-    """The confirmation of a deletion by typing the agent's name."""
+class ArchiveForm(forms.Form):
+    """The confirmation of an action that takes an agent away from those that use it."""
+
+    confirmed = forms.BooleanField(
+        label="Archive it although other agents use it",
+        error_messages={"required": "Other agents use this agent. Select this to archive it anyway."},
+    )
+
+    def __init__(self, *args: Any, is_used: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_used:
+            del self.fields["confirmed"]
+
+
+class TypedForm(forms.Form):
+    """A confirmation by typing a text."""
 
     typed = RawTextField(label="Type the name to confirm", widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    mismatch_message = "The name does not match. Type: {expected}"
 
-    def __init__(self, *args: Any, name: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, expected: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.name = name
+        self.expected = expected
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]
-        if " ".join(typed.split()) != " ".join(
-            self.name.split()
-        ):  # a name may contain white space that is hard to type
-            raise ValidationError(f"The name does not match. Type: {self.name}")
+        if " ".join(typed.split()) != " ".join(self.expected.split()):  # a name may have white space hard to type
+            raise ValidationError(self.mismatch_message.format(expected=self.expected))
         return typed
+
+
+class DeleteForm(TypedForm, ArchiveForm):
+    """The confirmation of a deletion by typing the agent's name."""
+
+    field_order = ("confirmed", "typed")
+
+    def __init__(self, *args: Any, name: str, is_used: bool, **kwargs: Any) -> None:
+        super().__init__(*args, expected=name, is_used=is_used, **kwargs)
+        if is_used:
+            field = self.fields["confirmed"]
+            field.label = "Delete it although other agents use it"
+            field.error_messages["required"] = "Other agents use this agent. Select this to delete it anyway."
+
+
+class DeleteSelectedForm(TypedForm):
+    """The confirmation of the deletion of several agents by typing how many: "delete 3 agents"."""
+
+    mismatch_message = "This does not match. Type: {expected}"
+
+    def __init__(self, *args: Any, count: int, possible_count: int, **kwargs: Any) -> None:
+        """Build the form for `count` agents, or `possible_count` with those that the user may still select."""
+        super().__init__(*args, expected=delete_phrase(count), **kwargs)
+        self.count = count
+        self.fields["typed"].label = f"Type “{delete_phrase(count or possible_count)}” to confirm"
+        if 0 < count < possible_count:
+            self.fields["typed"].help_text = f"With all agents that are in use: “{delete_phrase(possible_count)}”."
+
+    def clean(self) -> dict[str, Any]:
+        if not self.count:
+            raise ValidationError("No agent is selected. Select an agent that is in use, or cancel.")
+        return super().clean() or {}
+
+
+def build_removal_form(name: str, data: Any, selection: Selection) -> forms.Form:
+    """Return the form that confirms the action `archive` or `delete` on several agents."""
+    if name == "archive":
+        return forms.Form(data)
+    return DeleteSelectedForm(data, count=selection.agent_count, possible_count=selection.possible_count)
+
+
+class RestoreDeletedForm(forms.Form):
+    """The ID of an agent that is restored from the trash: its own, or another one if that is taken."""
+
+    id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
+
+    def __init__(self, data: Any, *, own_id: str) -> None:
+        super().__init__(data, initial={"id": own_id})
+        self.own_id = own_id
+
+    def clean_id(self) -> str:
+        agent_id: str = self.cleaned_data["id"]
+        return agent_id if agent_id == self.own_id else clean_new_id(agent_id)
+
+
+def delete_phrase(count: int) -> str:
+    return f"delete {pluralize(count, 'agent')}"
+
+
+def clean_new_id(agent_id: str) -> str:
+    """Return the ID of a new agent. Raises ValidationError for an invalid or a taken one."""
+    try:
+        schema.validate_fields(schema.as_partial(schema.AgentCreate), {"id": agent_id})
+    except schema.ConfigError as error:
+        raise ValidationError([issue.message for issue in error.issues]) from error
+    if Agent.objects.filter(pk=agent_id).exists():
+        raise ValidationError(id_taken_message(agent_id), code="taken")
+    return agent_id
 
 
 class DuplicateForm(forms.Form):
@@ -46,14 +129,7 @@ class DuplicateForm(forms.Form):
         self.fields["owner_id"].set_owners(owners)  # type: ignore[attr-defined]
 
     def clean_id(self) -> str:
-        agent_id: str = self.cleaned_data["id"]
-        try:
-            schema.validate_fields(schema.as_partial(schema.AgentCreate), {"id": agent_id})
-        except schema.ConfigError as error:
-            raise ValidationError([issue.message for issue in error.issues]) from error
-        if Agent.objects.filter(pk=agent_id).exists():
-            raise ValidationError(id_taken_message(agent_id), code="taken")
-        return agent_id
+        return clean_new_id(self.cleaned_data["id"])
 
 
 class SnapshotForm(forms.Form):

@@ -191,8 +191,8 @@ class Agent(models.Model):
     def edit(self, fields: dict[str, Any]) -> Version | None:
         """Change configuration fields of the head, or of the live version if a publishing edit leaves a draft alone.
 
-        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, AgentArchived,
-        and TypeError for names that are no configuration fields.
+        An edit without a difference writes nothing. Return the version made, if any. Raises ConfigError, AgentArchived
+        for an archived agent, and TypeError for names that are no configuration fields.
         """
         if unknown := sorted(fields.keys() - {*schema.FIELDS}):
             raise TypeError(f"edit() does not write {', '.join(unknown)}, only configuration fields.")

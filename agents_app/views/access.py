@@ -55,15 +55,29 @@ def role_requirement(agent: Agent, role: Role) -> str:
 
 
 def permission_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
-    """Return the template context with the user's permissions for an agent."""
+    """Return the template context with the user's permissions for an agent. Nobody may change an archived one."""
     may_edit = has_role_for(request, agent, Role.EDITOR)
     may_publish = has_role_for(request, agent, Role.PUBLISHER)
+    may_delete = may_publish  # archive, unarchive and delete
     limits = ""
-    if not may_edit:
+    if agent.archived_at is not None:
+        limits = archived_message(agent)
+        may_edit = may_publish = False
+    elif not may_edit:
         limits = f"You can view this agent. Editing {role_requirement(agent, Role.EDITOR)}"
     elif not may_publish:
         limits = f"You can save drafts. Publishing {role_requirement(agent, Role.PUBLISHER)}"
-    return {"may_edit": may_edit, "may_publish": may_publish, "limits": limits}
+    return {"may_edit": may_edit, "may_publish": may_publish, "may_delete": may_delete, "limits": limits}
+
+
+def archived_message(agent: Agent) -> str:
+    """Return that an agent is archived and what follows from it, or a blank text if it is not."""
+    if agent.archived_at is None:
+        return ""
+    author = f" by {agent.archived_by_name}" if agent.archived_by_name else ""
+    return (
+        f"This agent was archived on {agent.archived_at:%B %-d, %Y}{author}. Unarchive it to edit, publish or run it."
+    )
 
 
 def can_duplicate(request: HttpRequest, agent: Agent) -> bool:

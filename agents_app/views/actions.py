@@ -1,9 +1,10 @@
-"""Actions on a whole agent: delete it, change its owner, report who has it open."""
+"""Actions on a whole agent: archive it, delete it, change its owner, report who has it open."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
@@ -18,8 +19,9 @@ from access_app.permissions import has_role_everywhere, require_granted_role, re
 from access_app.role import SHARED_LABEL, Role
 from agentcms.web.dialogs import is_htmx, render_dialog
 from agents_app.configuration.sub_agents import dependents_payload
+from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
-from agents_app.forms.actions import ChangeOwnerForm, DeleteForm
+from agents_app.forms.actions import ArchiveForm, ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owner_choices
 
@@ -27,21 +29,56 @@ from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_rol
 @require_http_methods(GET_POST)
 @login_required
 def delete(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Delete an agent with its history, after the user typed its name."""
+    """Move an agent to the trash, after the user typed its name and confirmed that others lose it."""
     agent = get_agent(request, agent_id)
-    form = DeleteForm(request.POST or None, name=agent.name)
+    used_by = dependents_payload(request.user, agent)
+    form = DeleteForm(request.POST or None, name=agent.name, is_used=bool(used_by["total"]))
     if not form.is_valid():
         button = {"label": f"Delete {agent.name}", "kind": "danger"}
-        used_by = dependents_payload(request.user, agent)
+        context = {"used_by": used_by, "trash_days": settings.TRASH_DAYS}
         return render_confirmation(
-            request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, used_by=used_by
+            request, agent, form, f"Delete {agent.name}?", "agents/_delete.html", button, **context
         )
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).delete()
 
-    messages.success(request, f"{agent.name} was deleted with its history.")
-    list_url = reverse("agents:list")
-    return HttpResponseClientRedirect(list_url) if is_htmx(request) else redirect(list_url)
+    messages.success(request, f"{agent.name} was moved to the trash.")
+    return redirect_page(request, reverse("agents:list"))
+
+
+@require_http_methods(GET_POST)
+@login_required
+def archive(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Archive an agent, after the user confirmed that others lose it."""
+    agent = get_agent(request, agent_id)
+    used_by = dependents_payload(request.user, agent)
+    form = ArchiveForm(request.POST if request.method == "POST" else None, is_used=bool(used_by["total"]))
+    if not form.is_valid():
+        button = {"label": f"Archive {agent.name}", "kind": "primary"}
+        return render_confirmation(
+            request, agent, form, f"Archive {agent.name}?", "agents/_archive.html", button, used_by=used_by
+        )
+    with transaction.atomic():
+        archive_locked(lock_agent(request, agent_id, Role.PUBLISHER))
+
+    messages.success(request, f"{agent.name} was archived.")
+    return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
+
+
+@require_POST
+@login_required
+def unarchive(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Unarchive an agent."""
+    with transaction.atomic():
+        agent = lock_agent(request, agent_id, Role.PUBLISHER)
+        unarchive_locked(agent)
+    messages.success(request, f"{agent.name} was unarchived.")
+    return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
+
+
+def redirect_page(request: HttpRequest, url: str) -> HttpResponse:
+    """Return a redirect of the whole page, also for htmx."""
+    return HttpResponseClientRedirect(url) if is_htmx(request) else redirect(url)
 
 
 @require_http_methods(GET_POST)

@@ -2,36 +2,81 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agents_app.editing import bulk
+from agents_app.forms.actions import build_removal_form
+from agents_app.forms.field_values import pluralize
 from agents_app.models import Agent
 from agents_app.views.access import visible_agents
 
-BULK_ACTIONS = {"duplicate": bulk.duplicate_agent, "delete": bulk.delete_agent}
+# By name: the verb of the results page.
+BULK_ACTIONS = {
+    "duplicate": "Duplicated",
+    "archive": "Archived",
+    "unarchive": "Unarchived",
+    "delete": "Deleted",
+}
 
 
 @require_POST
 @login_required
 def run_action(request: HttpRequest) -> HttpResponse:
-    """Run an action on the selected agents and show the results. A deletion asks for confirmation first."""
+    """Run an action on the selected agents and show the results. Archiving and deleting ask for confirmation first."""
     name, ids = request.POST.get("act", ""), request.POST.getlist("agent")
-    context: dict[str, Any] = {"nav": "agents", "act": name, "back": request.POST.get("back", "")}
     if name not in BULK_ACTIONS or not ids:
         return redirect("agents:list")
-    if name == "delete" and "sure" not in request.POST:
-        agents = (
-            visible_agents(request).filter(pk__in=ids[: bulk.MAX_AGENTS]).order_by("name", "pk").only("pk", "name")
-        )
-        return render(request, "agents/delete_selected.html", {**context, "agents": agents})
+    if name in ("archive", "delete"):
+        return confirm_and_run(request, name, ids)
+    action = bulk.duplicate_agent if name == "duplicate" else bulk.unarchive_agent
+    return render_results(
+        request, name, bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, action)
+    )
 
-    results = bulk.apply_to_each(Agent.objects.for_user(request.user), request.user, ids, BULK_ACTIONS[name])
 
+def confirm_and_run(request: HttpRequest, name: str, ids: list[str]) -> HttpResponse:
+    """Ask for confirmation, naming the agents that use the selected ones. Run the action once it is given."""
+    confirmed, is_sent = set(request.POST.getlist("confirmed")), "sure" in request.POST
+    selection = bulk.describe_selection(request.user, visible_agents(request), ids, confirmed)
+    form = build_removal_form(name, request.POST if is_sent else None, selection)
+    if not (is_sent and form.is_valid()):
+        return render_selection(request, name, selection, form)
+    action = partial(bulk.delete_agent if name == "delete" else bulk.archive_agent, confirmed=confirmed)
+    agents = Agent.objects.for_user(request.user)
+    return render_results(request, name, bulk.apply_to_dependents_first(agents, request.user, ids, action))
+
+
+def render_selection(request: HttpRequest, name: str, selection: bulk.Selection, form: Form) -> HttpResponse:
+    verb = name.capitalize()
+    context = {
+        "nav": "agents",
+        "act": name,
+        "back": request.POST.get("back", ""),
+        "verb": f"{verb} agents" if selection.used else f"{verb} {pluralize(selection.agent_count, 'agent')}",
+        "title": f"{verb} {pluralize(selection.possible_count, 'agent')}?",
+        "selection": selection,
+        "form": form,
+        "trash_days": settings.TRASH_DAYS,
+    }
+    return render(request, "agents/confirm_selected.html", context, status=422 if form.is_bound else 200)
+
+
+def render_results(request: HttpRequest, name: str, results: list[bulk.BulkResult]) -> HttpResponse:
     failed = sum(not result.done for result in results)
-    context |= {"results": results, "failed": failed, "done": len(results) - failed}
+    context: dict[str, Any] = {
+        "nav": "agents",
+        "done_verb": BULK_ACTIONS[name],
+        "back": request.POST.get("back", ""),
+        "results": results,
+        "failed": failed,
+        "done": len(results) - failed,
+    }
     return render(request, "agents/selected.html", context)

@@ -81,7 +81,7 @@ def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
     if request.method == "POST":
         require_granted_role(request.user, Role.EDITOR, agent)
         return save_agent(request, agent)
-    if not has_role_for(request, agent, Role.EDITOR):
+    if agent.archived_at is not None or not has_role_for(request, agent, Role.EDITOR):
         return render_read_only(request, agent)
     return render_editor(request, agent, ExistingAgentForm.for_agent(agent, request.user))
 

@@ -28,7 +28,7 @@ SORTS = {
     "updated": ("updated_at", "id"),
     "-updated": ("-updated_at", "id"),
 }
-STATUS_FILTERS = {"draft": "With a draft", "broken": "Broken references"}
+STATUS_FILTERS = {"draft": "With a draft", "broken": "Broken references", "archived": "Archived"}
 SNIPPET_CONTEXT = 60  # characters on each side of a match
 
 # Columns that the list does not show. Their texts can be long.
@@ -85,6 +85,7 @@ class AgentListState(ListState):
     @cached_property
     def matches(self) -> AgentQuerySet:
         agents = self.agents.filter(head_version__isnull=False)
+        agents = agents.archived() if self.state == "archived" else agents.without_archived()
         if self.q:
             heads = AgentIndex.objects.filter(is_head=True)
             agents = agents.filter(pk__in=heads.search(self.q).values("agent"))

@@ -36,11 +36,13 @@ class AgentStatus(NamedTuple):
     live: int | None
     ahead: int
     broken: bool
+    archived: bool
 
 
 def agent_status(agent: Agent, warnings: Collection[MissingReference], draft: Draft | None) -> AgentStatus:
     live = agent.active_version
-    return AgentStatus(live.version_number if live else None, draft.ahead if draft else 0, bool(warnings))
+    ahead, is_archived = draft.ahead if draft else 0, agent.archived_at is not None
+    return AgentStatus(live.version_number if live else None, ahead, bool(warnings), is_archived)
 
 
 def find_drafts(agents: Iterable[Agent]) -> dict[str, Draft]:

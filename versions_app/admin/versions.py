@@ -19,6 +19,7 @@ from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
 from agents_app.configuration.sub_agents import CircularReference
+from agents_app.editing.archived import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
@@ -47,6 +48,13 @@ def publish_version(version: AgentVersion, row: Agent) -> str:
 def restore_version(version: AgentVersion, row: Agent) -> str:
     restored = version.restore_locked(row)
     return f"{restored.change_message}: version {restored.version_number} of {row.pk}."
+
+
+def refusal_message(error: Exception) -> str:
+    """Return why a version was neither published nor restored."""
+    if isinstance(error, CircularReference):
+        return error.summary
+    return str(error) if isinstance(error, AgentArchived) else VERSION_GONE_MESSAGE
 
 
 class HistoryAdmin(ReadOnlyAdmin):
@@ -163,12 +171,8 @@ class AgentVersionAdmin(HistoryAdmin):
                 if request.POST.get("live") == str(version.agent.active_version_id):
                     self.message_user(request, action.run(version, version.agent))
                     return None
-        except (CircularReference, *DELETED_ERRORS) as error:
-            self.message_user(
-                request,
-                error.summary if isinstance(error, CircularReference) else VERSION_GONE_MESSAGE,
-                messages.ERROR,
-            )
+        except (CircularReference, AgentArchived, *DELETED_ERRORS) as error:
+            self.message_user(request, refusal_message(error), messages.ERROR)
             return None
         self.message_user(request, LIVE_MOVED_MESSAGE, messages.WARNING)
         return self._render_confirmation(request, version, action)

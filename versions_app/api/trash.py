@@ -24,6 +24,7 @@ from agents_app.api.schemas import validate_schemas
 from versions_app import trash
 from versions_app.api.schemas import RestoreOptions
 from versions_app.models import DeletedAgent
+from versions_app.models.deleted_agent import DeletedAgentQuerySet
 from versions_app.models.version import get_live_version
 
 
@@ -47,10 +48,8 @@ class DeletedAgentView(JSONView):
     """A deleted agent: read it, or delete it for good."""
 
     def get(self, request: Request, deleted_id: str) -> HttpResponse:
-        deleted = DeletedAgent.objects.for_user(request.user).filter(pk=parse_uuid(deleted_id)).first()
-        if deleted is None:
-            raise deleted_agent_not_found(deleted_id)
-        return json_response(deleted_agent_payload(deleted))
+        visible = DeletedAgent.objects.for_user(request.user)
+        return json_response(deleted_agent_payload(get_deleted_agent(visible, deleted_id)))
 
     def delete(self, request: Request, deleted_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -77,16 +76,18 @@ class RestoreDeletedAgentView(JSONView):
 def lock_deleted_agent(request: Request, deleted_id: str, role: Role) -> DeletedAgent:
     """Lock a deleted agent, inside a transaction. Raises NotFound if the user may not see it, and RoleRequired."""
     visible = DeletedAgent.objects.for_user(request.user).with_role(request.user)
-    deleted = visible.select_for_update(of=("self",)).filter(pk=parse_uuid(deleted_id)).first()
-    if deleted is None:
-        raise deleted_agent_not_found(deleted_id)
+    deleted = get_deleted_agent(visible.select_for_update(of=("self",)), deleted_id)
     require_granted_role(request.user, role, deleted)
     note_required_role(role, deleted.owner_id)
     return deleted
 
 
-def deleted_agent_not_found(deleted_id: str) -> NotFound:
-    return NotFound(f"Deleted agent with id {deleted_id} not found")
+def get_deleted_agent(visible: DeletedAgentQuerySet, deleted_id: str) -> DeletedAgent:
+    uuid = parse_uuid(deleted_id)
+    deleted = visible.filter(pk=uuid).first() if uuid else None
+    if deleted is None:
+        raise NotFound(f"Deleted agent with id {deleted_id} not found")
+    return deleted
 
 
 def deleted_agent_payload(deleted: DeletedAgent) -> dict[str, Any]:

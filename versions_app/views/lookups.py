@@ -16,7 +16,7 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
 from agents_app.models import Agent
-from agents_app.views.access import missing_role_message, visible_agents
+from agents_app.views.access import archived_message, missing_role_message, visible_agents
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -61,7 +61,7 @@ def confirmation_context(
         "version": version,
         "form": form,
         "notice": notice,
-        "why_not": missing_role_message(request, agent, role),
+        "why_not": archived_message(agent) or missing_role_message(request, agent, role),
     }
 
 

@@ -167,10 +167,15 @@ def test_changing_the_owner_creates_no_version(client, staff):
 def test_deleting_an_agent_deletes_its_history(client, staff):
     other, agent = AgentFactory(), AgentFactory()
 
-    client.post(reverse("admin:agents_app_agent_delete", args=[agent.pk]), {"post": "yes"})
+    client.post(reverse("admin:agents_app_agent_delete", args=[agent.pk]), {"typed": agent.name})
     client.post(
         reverse("admin:agents_app_agent_changelist"),
-        {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"},
+        {
+            "action": "delete_agents",
+            "_selected_action": [other.pk],
+            "confirmed": "Delete",
+            "typed": "delete 1 agent",
+        },
     )
 
     assert Agent.objects.count() == 0

@@ -102,9 +102,7 @@ def test_dependents_are_named_before_archiving(api):
     archived = api.post(f"{ARCHIVE}?force=true")
 
     assert (refused.status_code, refused.body["code"]) == (409, "in_use")
-    assert refused.body["error"] == (
-        "Agent concierge is a sub-agent of 'desk'. Send force=true to archive it anyway."
-    )
+    assert refused.body["error"] == ("Agent concierge is a sub-agent of 'desk'. Send force=true to archive it anyway.")
     assert archived.status_code == 200
     warnings = api.get(agent_path("desk")).body["warnings"]
     assert [(warning["field"], warning["key"]) for warning in warnings] == [("agents", "concierge")]

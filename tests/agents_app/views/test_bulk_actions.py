@@ -25,12 +25,12 @@ def test_each_row_has_its_result():
     person = member(Role.PUBLISHER, "support")
     MembershipFactory(user=person, owner_id="newsroom", role=Role.VIEWER)
     mine, theirs, hidden = AgentFactory(owner_id="support"), AgentFactory(owner_id="newsroom"), AgentFactory()
-    sent = {"act": "delete", "sure": "yes", "agent": [mine.pk, theirs.pk, hidden.pk]}
+    sent = {"act": "delete", "sure": "yes", "typed": "delete 1 agent", "agent": [mine.pk, theirs.pk, hidden.pk]}
 
     answer = browser(person).post(SELECTED, sent)
 
     assert [(result.done, result.sentence) for result in answer.context["results"]] == [
-        (True, "Deleted with its history."),
+        (True, "Moved to the trash."),
         (False, "This needs the Publisher role in newsroom."),
         (False, "It is no longer there."),
     ]
