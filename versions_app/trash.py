@@ -42,11 +42,14 @@ class ExactEncoder(DjangoJSONEncoder):
         return value.isoformat() if isinstance(value, datetime) else super().default(value)
 
 
-def keep_record(agent: Agent) -> DeletedAgent:
+def keep_record(agent: Agent) -> None:
     """Store the record of an agent that is about to be deleted. The caller holds its lock."""
     actor = current_change().actor
-    row = Agent.objects.select_related("active_version").defer("active_version__snapshot_text").get(pk=agent.pk)
-    deleted = DeletedAgent.objects.create(
+    agents = Agent.objects.select_related("active_version").defer("active_version__snapshot_text")
+    row = agents.filter(pk=agent.pk).first()
+    if row is None:  # deleted before
+        return
+    DeletedAgent.objects.create(
         agent_key=row.pk,
         name=row.name,
         owner_id=row.owner_id,
@@ -57,7 +60,6 @@ def keep_record(agent: Agent) -> DeletedAgent:
         record=build_record(row.pk),
     )
     log_agent_action(row.pk, row.name, "Deleted", DELETION)
-    return deleted
 
 
 def build_record(agent_id: str) -> bytes:

@@ -25,7 +25,7 @@ from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
-from versions_app.api.schemas import Description, Undo
+from versions_app.api.schemas import Description, RestoreOptions, Undo
 
 # Media types of bodies and responses that are not JSON.
 MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
@@ -55,6 +55,11 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     },
     "metadata": {"content": {"application/json": {"schema": {"type": "object"}}}},
     "status": {"schema": {"enum": ["published", "draft"], "default": "published"}},
+    "agentStatus": {
+        "name": "status",
+        "schema": {"enum": ["published", "draft", "archived"], "default": "published"},
+        "description": "Archived agents are listed by archived only, as they were live.",
+    },
     "cursor": {"schema": STRING, "description": "Empty for the first page, then nextCursor; replaces page."},
     "versionNumber": {"schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}},
     "at": {"schema": DATE_TIME},
@@ -153,6 +158,7 @@ def component_schemas() -> dict[str, JSON]:
     add_model_schema(schemas, "Duplicate", Identity, DuplicateOptions, Ownership)
     add_model_schema(schemas, "ChangeOptions", ChangeOptions)
     add_model_schema(schemas, "Undo", Undo, ChangeOptions)
+    add_model_schema(schemas, "RestoreOptions", RestoreOptions)
     add_model_schema(schemas, "VersionDescription", Description)
     add_model_schema(schemas, "Configuration", AgentConfig)
     schemas["Agent"] = agent_schema(schemas["Configuration"])
@@ -175,6 +181,7 @@ def response_schemas() -> dict[str, JSON]:
         "Dependents": object_of(
             dependents=array_of(object_of(id=STRING, name=STRING, ownerId=STRING)), total=INTEGER, hidden=INTEGER
         ),
+        "DeletedAgent": deleted_agent_schema(),
         "Job": job_schema(),
     }
 
@@ -189,6 +196,7 @@ def page_schemas() -> dict[str, JSON]:
     return {
         "AgentPage": {"anyOf": [page_of("agents", "Agent"), cursor_page]},
         "VersionPage": page_of("versions", "Version"),
+        "DeletedAgentPage": page_of("deletedAgents", "DeletedAgent"),
         "Activations": {"anyOf": [page_of("activations", "Activation"), live_at_time]},
     }
 
@@ -201,6 +209,20 @@ def comparison_schema() -> JSON:
         details=array_of(object_of(path=STRING, kind=kind, previousValue=ANY, currentValue=ANY)),
         fromVersion=ref("Version"),
         toVersion=ref("Version"),
+    )
+
+
+def deleted_agent_schema() -> JSON:
+    return object_of(
+        id=UUID_STRING,
+        agentId=STRING,
+        name=STRING,
+        ownerId=STRING,
+        liveVersionNumber=nullable(INTEGER),
+        versionCount=INTEGER,
+        deletedAt=DATE_TIME,
+        deletedBy=nullable(STRING),
+        removedAt=DATE_TIME,
     )
 
 
@@ -249,6 +271,7 @@ def agent_schema(configuration: JSON) -> JSON:
         revision=INTEGER,
         createdAt=DATE_TIME,
         updatedAt=DATE_TIME,
+        archivedAt=nullable(DATE_TIME),
         warnings=array_of(ref("Warning")),
     )
 

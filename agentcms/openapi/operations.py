@@ -20,6 +20,7 @@ class Operation(NamedTuple):
 
 
 AGENT = "/api/stored/agents/{agentId}"
+DELETED_AGENT = "/api/stored/deleted-agents/{deletedId}"
 VERSION = f"{AGENT}/versions/{{versionId}}"
 RUNNABLE_AGENT = "/api/agents/{agentId}"
 RUN = "/api/runs/{runId}"
@@ -33,7 +34,7 @@ OPERATIONS = (
         "listAgents",
         "List agents",
         "AgentPage",
-        query=(*PAGING, "agentOrder", "metadata", "status", "ownerId", "authorId", "search", "cursor"),
+        query=(*PAGING, "agentOrder", "metadata", "agentStatus", "ownerId", "authorId", "search", "cursor"),
     ),
     Operation(
         "post",
@@ -46,7 +47,7 @@ OPERATIONS = (
         201,
         (409,),
     ),
-    Operation("get", AGENT, "getAgent", "Get an agent", "Agent", query=VERSION_PARAMETERS),
+    Operation("get", AGENT, "getAgent", "Get an agent", "Agent", query=("agentStatus", "versionId", "versionNumber")),
     Operation(
         "patch", AGENT, "updateAgent", "Change the given fields", "Agent", "AgentChange", ("strict",), errors=(412,)
     ),
@@ -54,10 +55,41 @@ OPERATIONS = (
         "delete",
         AGENT,
         "deleteAgent",
-        "Delete an agent with all versions",
+        "Move an agent with all versions to the trash",
         "Done",
         query=("force",),
         errors=(409, 412),
+    ),
+    Operation(
+        "post",
+        f"{AGENT}/archive",
+        "archiveAgent",
+        "Archive an agent: leave it out of lists and do not run it",
+        "Agent",
+        query=("force",),
+        errors=(409, 412),
+    ),
+    Operation("post", f"{AGENT}/unarchive", "unarchiveAgent", "Unarchive an agent", "Agent", errors=(412,)),
+    Operation(
+        "get",
+        "/api/stored/deleted-agents",
+        "listDeletedAgents",
+        "List the agents in the trash",
+        "DeletedAgentPage",
+        query=(*PAGING, "ownerId", "agentId"),
+    ),
+    Operation("get", DELETED_AGENT, "getDeletedAgent", "Get an agent in the trash", "DeletedAgent"),
+    Operation("delete", DELETED_AGENT, "purgeDeletedAgent", "Delete an agent in the trash for good", "Done"),
+    Operation(
+        "post",
+        f"{DELETED_AGENT}/restore",
+        "restoreDeletedAgent",
+        "Restore an agent from the trash with the same versions",
+        "Agent",
+        "RestoreOptions",
+        (),
+        201,
+        (409,),
     ),
     Operation(
         "post",

@@ -24,7 +24,11 @@ from agents_app.models.version_protocol import Version
 log = logging.getLogger(__name__)
 
 EDITABLE_FIELDS = (*schema.FIELDS, "owner_id")
-TIMESTAMP_FIELDS = ("created_at", "updated_at")  # update_or_create() names them; the history writes them
+TIMESTAMP_FIELDS = (
+    "created_at",
+    "updated_at",
+    "archived_at",
+)  # update_or_create() names them; save() does not write them
 HISTORY_FIELDS = ("active_version", "head_version", "last_version_number", "revision", "updated_at")
 
 

@@ -139,6 +139,18 @@ const before = (await agent.listVersions()).total;
 await patient.getStoredAgent(id).update({ description: "Repeated" });
 assert.equal((await agent.listVersions()).total, before + 1);
 
+// --- Archived agents
+
+const post = (path) => fetch(`${baseUrl}/api/stored/${path}`, { method: "POST", headers: { Authorization: `Bearer ${key}` } });
+assert.equal((await post(`agents/${encodeURIComponent(id)}/archive`)).status, 200);
+assert.deepEqual((await client.listStoredAgents()).agents.filter((each) => each.id === id), []);
+if (newest) {
+  assert.deepEqual((await client.listStoredAgents({ status: "archived" })).agents.map((each) => each.id), [id]);
+  assert.equal((await agent.details(undefined, { status: "archived" })).id, id);
+}
+await refused(agent.update({ name: "New" }), 409, "is archived. Unarchive it first.");
+assert.equal((await post(`agents/${encodeURIComponent(id)}/unarchive`)).status, 200);
+
 assert.deepEqual(await agent.delete(context), { success: true, message: `Agent ${id} was deleted` });
 await refused(agent.details(), 404, "not found");
 console.log(`${requests} requests`);

@@ -22,12 +22,12 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
 
     assert done.returncode == 0, done.stderr
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
     assert '"error":"' not in done.stdout, done.stdout
     assert "Welcomes guests at the door." in done.stdout
-    assert (state, result["same"], result["refuse"]) == ("done", 1, 0)
+    assert (state, result["same"], result["refuse"]) == ("done", 2, 0)
     with own_served.client(key) as client:
-        assert client.get("/api/stored/agents").json()["total"] == 2
+        assert client.get("/api/stored/agents").json()["total"] == 3
 
 
 @pytest.mark.django_db

@@ -7,9 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from access_app.role import Role
+from agents_app.editing.archived import AgentArchived
+from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
+from runs_app.engine.start import start_run
 from runs_app.models import ModelProvider
 from runs_app.resolution import ResolvedAgent, stored_agents
 from tests.factories import AgentFactory, member
@@ -199,3 +202,26 @@ def test_a_cached_agent_takes_no_query(agent):
         stored.build()
 
     assert len(queries) == 0
+
+
+def test_an_archived_agent_is_neither_listed_nor_resolved(agent):
+    archive_locked(agent)
+
+    assert "concierge" not in [resolved.id for resolved in stored_agents.list()]
+    for selection in ({}, {"status": "draft"}, {"version_number": 1}, {"raw": True}):
+        with pytest.raises(AgentArchived, match="Agent concierge is archived"):
+            stored_agents.get("concierge", **selection)
+
+
+def test_an_archived_agent_hides_the_one_in_code_with_its_id():
+    archive_locked(AgentFactory(id="proofreader"))
+
+    assert "proofreader" not in [resolved.id for resolved in stored_agents.list()]
+
+
+def test_an_agent_that_is_archived_meanwhile_starts_no_run(agent):
+    editor, resolved = member(Role.EDITOR), stored_agents.get("concierge")
+    archive_locked(agent)
+
+    with pytest.raises(AgentArchived):
+        start_run(resolved, user=editor, messages="Hi")

@@ -3,6 +3,18 @@
 from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
 from agentcms_client.responses import ApiError, Stale
-from agentcms_client.schemas import Agent, Comparison, Job, Page, Version
+from agentcms_client.schemas import Agent, Comparison, DeletedAgent, Job, Page, Version
 
-__all__ = ["CALLS", "Agent", "ApiError", "AsyncClient", "Client", "Comparison", "Job", "Page", "Stale", "Version"]
+__all__ = [
+    "CALLS",
+    "Agent",
+    "ApiError",
+    "AsyncClient",
+    "Client",
+    "Comparison",
+    "DeletedAgent",
+    "Job",
+    "Page",
+    "Stale",
+    "Version",
+]

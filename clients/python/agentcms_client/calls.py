@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+DELETED_AGENTS = "/api/stored/deleted-agents"
+
 
 @dataclass
 class Call:
@@ -67,6 +69,23 @@ class Calls:
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> Call:
         return Call("DELETE", agent_path(agent_id), {"force": force})
+
+    def archive_agent(self, agent_id: str, *, force: bool = False) -> Call:
+        return Call("POST", agent_path(agent_id, "archive"), {"force": force})
+
+    def unarchive_agent(self, agent_id: str) -> Call:
+        return Call("POST", agent_path(agent_id, "unarchive"))
+
+    def list_deleted_agents(self, **query: Any) -> Call:
+        return Call("GET", DELETED_AGENTS, query)
+
+    def restore_deleted_agent(self, deleted_id: str, new_id: str = "") -> Call:
+        """Restore an agent from the trash, by the id of its entry. `new_id` is needed if its own id is taken."""
+        return Call("POST", f"{DELETED_AGENTS}/{deleted_id}/restore", body={"id": new_id} if new_id else {})
+
+    def purge_deleted_agent(self, deleted_id: str) -> Call:
+        """Delete an agent in the trash for good."""
+        return Call("DELETE", f"{DELETED_AGENTS}/{deleted_id}")
 
     def duplicate_agent(self, agent_id: str, new_id: str, **fields: Any) -> Call:
         return Call("POST", agent_path(agent_id, "duplicate"), body={"id": new_id, **fields})

@@ -41,6 +41,7 @@ class Agent(TypedDict):
     revision: int
     createdAt: str
     updatedAt: str
+    archivedAt: str | None
     warnings: list[AgentWarning]
 
 
@@ -71,6 +72,20 @@ class Comparison(TypedDict):
     details: list[dict[str, Any]]
     fromVersion: Version
     toVersion: Version
+
+
+class DeletedAgent(TypedDict):
+    """An agent in the trash. `id` is that of its entry."""
+
+    id: str
+    agentId: str
+    name: str
+    ownerId: str
+    liveVersionNumber: int | None
+    versionCount: int
+    deletedAt: str
+    deletedBy: str | None
+    removedAt: str
 
 
 class Job(TypedDict):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents_app.editing.archiving import archive_locked
 from runs_app.engine import start, sub_runs
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
@@ -106,6 +107,27 @@ def test_a_sub_agent_of_another_owner_is_not_found(editor):
 
     assert (run.status, run.children.count()) == ("succeeded", 0)
     assert [warning["key"] for warning in run.warnings] == ["theirs"]
+
+
+def test_an_archived_sub_agent_is_not_called(editor):
+    helper = AgentFactory(id="helper", model=DEMO)
+    agent = AgentFactory(model=DEMO, agents=["helper"])
+    archive_locked(helper)
+
+    run = wait_for_end(start_run(agent, editor, "Use agent-helper for this"))
+
+    assert (run.status, run.children.count()) == ("succeeded", 0)
+    assert [(warning["field"], warning["key"]) for warning in run.warnings] == [("agents", "helper")]
+
+
+def test_a_sub_agent_that_is_archived_meanwhile_is_not_found(editor):
+    helper = AgentFactory(id="helper", model=DEMO)
+    run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Hi")
+    archive_locked(helper)
+
+    with pytest.raises(sub_runs.SubAgentError, match="helper"):
+        sub_runs.create_child(run, "helper", "Hi", "call")
+    wait_for_end(run)
 
 
 def test_cancelling_a_run_cancels_its_sub_runs(editor):

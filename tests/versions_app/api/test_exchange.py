@@ -397,3 +397,36 @@ def dying(act):
         raise Killed
 
     return wrapper
+
+
+# --- Archived agents
+
+
+def test_an_archived_agent_is_exported_and_imported_as_archived(api, root):
+    api.create()
+    api.post(agent_path("concierge", "archive"))
+    content, _ = export(api)
+    assert json.loads(content)["archived"] is True
+    assert import_file(root, content)["same"] == 1
+    Agent.objects.get().delete()
+
+    result = import_file(root, content)
+
+    assert (result["create"], result["refuse"]) == (1, 0)
+    assert Agent.objects.archived().get().pk == "concierge"
+
+
+def test_a_change_of_an_archived_agent_is_refused(api, root):
+    api.create()
+    api.post(agent_path("concierge", "archive"))
+
+    [outcome] = import_file(root, [record("concierge", name="New")])["records"]
+
+    assert outcome["reason"] == "Agent concierge is archived. Unarchive it first."
+
+
+@pytest.mark.parametrize("value", ["true", 1, {}, []])
+def test_archived_must_be_a_boolean(root, value):
+    [outcome] = import_file(root, [{**record("new"), "archived": value}])["records"]
+
+    assert outcome["reason"] == "archived: This must be true or false."
