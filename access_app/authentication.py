@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.wsgi import WSGIRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
@@ -45,3 +50,22 @@ class ApiKeyAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="agentcms"'
+
+
+def is_known_sender(environ: dict[str, Any]) -> bool:
+    """Return True if a request may send a slow body: its host is ours and, for the API, its key or session is valid.
+
+    The application itself refuses the others.
+    """
+    request = WSGIRequest(environ)
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return False
+    if not request.path_info.startswith("/api/"):
+        return True
+    words = request.META.get("HTTP_AUTHORIZATION", "").split()
+    if len(words) == 2 and words[0].lower() == "bearer":
+        return ApiKey.objects.find(words[1]) is not None
+    request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    return bool(get_user(request).is_authenticated)

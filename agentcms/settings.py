@@ -194,6 +194,15 @@ STORAGES = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
 FILE_UPLOAD_HANDLERS: list[str] = []  # only views with `accepts_upload` receive files
 
+# --- Web server
+
+WEB_THREADS = environment.read_int("WEB_THREADS", 16, minimum=1)
+# A body must arrive within this many seconds, plus one for each REQUEST_BODY_MIN_RATE bytes.
+REQUEST_BODY_TIMEOUT = environment.read_int("REQUEST_BODY_TIMEOUT", 10, minimum=1)
+REQUEST_BODY_MIN_RATE = environment.read_int("REQUEST_BODY_MIN_RATE", 4096, minimum=1)
+# A web process that does not react for this many seconds is replaced. 0 switches this off.
+WEB_STALL_TIMEOUT = environment.read_int("WEB_STALL_TIMEOUT", 20)
+
 # --- Logs and metrics
 
 LOG_REQUESTS = environment.read_bool("LOG_REQUESTS", default=False)
@@ -245,6 +254,9 @@ REST_FRAMEWORK: dict[str, Any] = {
 API_THROTTLE = environment.read_rate("API_THROTTLE", "5000/s")
 API_WRONG_KEYS = environment.read_rate("API_WRONG_KEYS", "60/min")
 IMPORT_MAX_BYTES = environment.read_int("IMPORT_MAX_MB", 200, minimum=1) * 1024 * 1024
+# Only these URLs receive a body above DATA_UPLOAD_MAX_MEMORY_SIZE. A form adds its other fields to the file.
+UPLOAD_PATHS = {"/api/stored/agent-import", "/exchange/import"}
+UPLOAD_MAX_BYTES = IMPORT_MAX_BYTES + DATA_UPLOAD_MAX_MEMORY_SIZE
 CORS_ORIGINS = environment.read_list("CORS_ORIGINS")
 
 # --- Agents

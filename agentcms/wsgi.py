@@ -12,13 +12,9 @@ from django.db import connection
 from django.urls import get_resolver
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
-from agentcms import shutdown
 from agentcms.middleware.wsgi_charset import require_utf8
-from agentcms.middleware.wsgi_chunked import with_content_length
 
-application = require_utf8(with_content_length(get_wsgi_application()))
-
-from agentcms.observability import metrics  # noqa: E402  the models are loaded now
+application = require_utf8(get_wsgi_application())
 
 if settings.TRUSTED_PROXIES:
     # Otherwise all users behind a proxy share one address, and one of them could use up the sign-in attempts of all.
@@ -33,6 +29,3 @@ if connection.vendor == "postgresql":
 gc.collect()
 gc.freeze()
 gc.set_threshold(10_000, 20, 20)
-
-metrics.reserve_files()
-shutdown.install_signal_listener()

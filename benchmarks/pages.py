@@ -70,7 +70,7 @@ def request_ms(client: httpx.Client, path: str) -> float:
 
 def server_cpu_ms(copy: Served) -> float:
     """Return the CPU milliseconds that the processes of the web server have used so far."""
-    return sum(sum(process.cpu_times()[:2]) for process in copy.processes_matching("granian")) * 1000
+    return sum(sum(process.cpu_times()[:2]) for process in copy.processes_matching("agentcms.server.web")) * 1000
 
 
 def measure_over_http(copy: Served, client: httpx.Client, times: int) -> list[Figure]:

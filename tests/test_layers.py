@@ -12,7 +12,20 @@ PROJECT = Path(__file__).parent.parent
 APPS = ["access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
 LEVELS = ["agentcms floor", *APPS, "agentcms top"]
 # Modules that connect or run everything. The rest of `agentcms` is the floor, which imports no app.
-TOP = {"__init__", "apps", "celery", "checks", "observability", "openapi", "server", "settings", "urls", "wsgi"}
+TOP = {
+    "__init__",
+    "apps",
+    "celery",
+    "checks",
+    "gateway",
+    "observability",
+    "openapi",
+    "rsgi",
+    "server",
+    "settings",
+    "urls",
+    "wsgi",
+}
 
 # Names of packages and modules. Every other module of an app belongs to its domain.
 WEB = {"admin", "admin_access", "api", "authentication", "forms", "middleware", "views"}

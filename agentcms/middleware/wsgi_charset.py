@@ -7,7 +7,8 @@ from typing import Any
 
 from django.utils.http import parse_header_parameters
 
-from agentcms.middleware.wsgi_chunked import Application, Environ
+Environ = dict[str, Any]
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 NOT_UTF8_MESSAGE = b"Send forms in UTF-8.\n"

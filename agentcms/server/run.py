@@ -1,7 +1,7 @@
 """The command that starts Agent CMS with all its processes, in order, and stops them completely.
 
-`make run` calls this. DATA_DIR, HOST, PORT, DATABASE_URL, REDIS_URL, CELERY_BROKER_URL, WEB_WORKERS, WEB_THREADS,
-RUN_STREAMS and DEMO_DATA are read from the environment.
+`make run` calls this. DATA_DIR, HOST, PORT, DATABASE_URL, REDIS_URL, CELERY_BROKER_URL, WEB_WORKERS and DEMO_DATA are
+read from the environment.
 """
 
 import contextlib
@@ -39,8 +39,6 @@ class ServerConfig:
     host: str
     port: int
     workers: int
-    threads: int
-    streams: int
 
     @classmethod
     def from_environment(cls) -> "ServerConfig":
@@ -50,8 +48,6 @@ class ServerConfig:
             host=environment.read_text("HOST", "127.0.0.1"),
             port=environment.read_int("PORT", 8000, minimum=1),
             workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
-            threads=environment.read_int("WEB_THREADS", 16, minimum=1),
-            streams=environment.read_int("RUN_STREAMS", 48, minimum=1),
         )
 
     @property
@@ -204,19 +200,8 @@ def python(*arguments: str) -> list[str]:
 
 def web_process(config: ServerConfig, variables: Mapping[str, str]) -> Child:
     """Return the process of the web server."""
-    options = {
-        "--interface": "wsgi",
-        "--host": config.host,
-        "--port": str(config.port),
-        "--workers": str(config.workers),
-        "--blocking-threads": str(config.threads + config.streams),
-        "--respawn-interval": "0.5",
-        "--workers-kill-timeout": "5",
-        "--log-level": "error",
-    }
-    arguments = [word for pair in options.items() for word in pair]
-    command = python("-m", "granian", *arguments, "--respawn-failed-workers", "--no-ws", "agentcms.wsgi:application")
-    return Child("web", command, variables)
+    variables = {**variables, "HOST": config.host, "PORT": str(config.port), "WEB_WORKERS": str(config.workers)}
+    return Child("web", python("-m", "agentcms.server.web"), {"WEB_STOP_TIMEOUT": "5", **variables})
 
 
 def worker_process(variables: Mapping[str, str]) -> Child:

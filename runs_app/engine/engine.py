@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 from uuid import UUID
 
-from agentcms.shutdown import on_shutdown
+from agentcms.process.shutdown import on_shutdown
+from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine.leases import new_holder_name
 from runs_app.engine.threads import run_blocking
 from runs_app.events import streams
@@ -38,6 +39,7 @@ class Engine:
         notifier.start_listening()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
+        watch_loop(self.loop)
 
     def submit(self, run_id: UUID) -> None:
         """Execute a queued run in this process."""

@@ -73,7 +73,7 @@ def test_a_port_in_use_is_reported_in_one_sentence(running, tmp_path):
     assert "Traceback" not in second_start.stderr
 
 
-@pytest.mark.parametrize("part", ["granian", "agentcms.server.worker", "valkey-server"])
+@pytest.mark.parametrize("part", ["agentcms.server.web", "agentcms.server.worker", "valkey-server"])
 def test_a_dead_child_process_is_restarted(running, part):
     before = {process.pid for process in running.processes_matching(part)}
 
@@ -85,7 +85,9 @@ def test_a_dead_child_process_is_restarted(running, part):
 
 
 def test_a_dead_web_process_is_replaced(running):
-    main, *workers = sorted(running.processes_matching("granian"), key=lambda process: process.create_time())
+    main, *workers = sorted(
+        running.processes_matching("agentcms.server.web"), key=lambda process: process.create_time()
+    )
 
     workers[0].kill()
 

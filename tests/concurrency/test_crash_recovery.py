@@ -38,11 +38,11 @@ def copy(tmp_path) -> Iterator[Served]:
 @contextmanager
 def web_server(copy):
     """Run the web server in its own process group and kill it after the block."""
-    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(copy.port)]
-    command += ["--blocking-threads", "8", "--log-level", "error", "--no-ws", "agentcms.wsgi:application"]
+    command = [sys.executable, "-m", "agentcms.server.web"]
+    environment = {**copy.environment, "WEB_WORKERS": "1"}
     with copy.log.open("ab") as log:
         process = subprocess.Popen(
-            command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
+            command, env=environment, cwd=PROJECT, stdout=log, stderr=log, start_new_session=True
         )
     try:
         wait_until(copy.responds, 60, f"the first page; see {copy.log}")

@@ -32,21 +32,10 @@ def copy(tmp_path_factory) -> Iterator[Served]:
 def another_web_process(copy: Served) -> Iterator[tuple[httpx.Client, subprocess.Popen]]:
     """Start another web process on the same data."""
     port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "granian",
-        "--interface",
-        "wsgi",
-        "--no-ws",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
-    command += ["--blocking-threads", "32", "--log-level", "error", "agentcms.wsgi:application"]
+    command = [sys.executable, "-m", "agentcms.server.web"]
+    environment = {**copy.environment, "PORT": str(port), "WEB_WORKERS": "1", "WEB_THREADS": "4"}
     with copy.log.open("ab") as log:
-        process = subprocess.Popen(command, env=copy.environment, cwd=PROJECT, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=log, stderr=log)
     headers = {"Authorization": f"Bearer {copy.keys['publisher']}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:

@@ -122,12 +122,18 @@ def test_killing_valkey_fails_no_edit(copy, is_drill):
     assert_consistent(copy)
 
 
+def web_processes(copy):
+    return copy.processes_matching("agentcms.server.web")
+
+
 def test_killing_web_processes_loses_no_acknowledged_edit(copy, is_drill):
     with ConcurrentEditors(copy) as editors:
         # test_crash_recovery kills a hundred times. Here each kill lengthens the pause before the next start.
         for _ in range(12 if is_drill else 3):
-            wait_until(lambda: len(copy.processes_matching("granian")) > 1, MAX_RESTART_DELAY * 2, "a web process")
-            max(copy.processes_matching("granian"), key=lambda process: process.create_time()).kill()
+            wait_until(
+                lambda: len(copy.processes_matching("agentcms.server.web")) > 1, MAX_RESTART_DELAY * 2, "a web process"
+            )
+            max(copy.processes_matching("agentcms.server.web"), key=lambda process: process.create_time()).kill()
             editors.wait_for_more(8)
 
     editors.assert_nothing_lost()

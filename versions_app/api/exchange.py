@@ -20,7 +20,6 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
 from agentcms.ids import random_key
-from agentcms.middleware.wsgi_chunked import LENGTH_IS_UPPER_BOUND
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
 from jobs_app.api.lookups import get_job
@@ -88,6 +87,9 @@ def reject_other_media_types(request: Request) -> None:
 
 def store_body(request: Request) -> tuple[Path, str]:
     """Stream the body to disk. Return its path and its SHA-256."""
+    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if declared > settings.IMPORT_MAX_BYTES:
+        raise TooLarge
     path, digest, size = exchange_folder() / f"{random_key()}.part", hashlib.sha256(), 0
     source: Any = request._request
     try:
@@ -100,7 +102,7 @@ def store_body(request: Request) -> tuple[Path, str]:
                 file.write(chunk)
         if not size:
             raise ApiError(400, "Send at least one record.", "invalid_body")
-        if size < int(request.META.get("CONTENT_LENGTH") or 0) and LENGTH_IS_UPPER_BOUND not in request.META:
+        if size < declared:
             raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
     except BaseException:
         path.unlink(missing_ok=True)

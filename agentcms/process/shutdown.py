@@ -7,6 +7,7 @@ that ends them.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -26,23 +27,32 @@ def on_shutdown(callback: Callable[[], None]) -> Callable[[], None]:
 
 
 def install_signal_listener() -> None:
-    """Start a thread that runs the callbacks at a stop signal. Signal handlers of the server keep working."""
-    if threading.current_thread() is not threading.main_thread():
-        return  # only the main thread may set a wakeup file descriptor
+    """Start a thread that runs the callbacks at a stop signal. The server's handlers of signals keep working.
+
+    Call this after the event loop of the server has installed its handlers.
+    """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=run_callbacks_on_signal, args=(receiver, sender), name="shutdown", daemon=True).start()
+    # Python writes the number of each signal to one file descriptor. The event loop waits for it too.
+    server = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    arguments = (receiver, sender, server)
+    threading.Thread(target=run_callbacks_on_signal, args=arguments, name="shutdown", daemon=True).start()
 
 
-def run_callbacks_on_signal(receiver: socket.socket, sender: socket.socket) -> None:
-    """Wait for a stop signal and run the callbacks."""
+def run_callbacks_on_signal(receiver: socket.socket, sender: socket.socket, server: int) -> None:
+    """Pass signals on to the file descriptor of the server, and run the callbacks at the first stop signal."""
     # The thread refers to `sender`: a closed socket would free its file descriptor for another file, and Python
     # would write the signals to that file.
-    while not SHUTDOWN_SIGNALS & set(receiver.recv(64)):
-        pass
+    while True:
+        signals = receiver.recv(64)
+        if server != -1:
+            os.write(server, signals)
+        if SHUTDOWN_SIGNALS & set(signals):
+            break
     for callback in _callbacks:
         try:
             callback()
         except Exception:
             log.exception("A shutdown callback failed.")
+    while server != -1:
+        os.write(server, receiver.recv(64))

@@ -1,0 +1,83 @@
+"""Reading a request body under a deadline, on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from tempfile import SpooledTemporaryFile
+from typing import IO
+
+from granian.rsgi import HTTPProtocol
+
+MEMORY_LIMIT = 1024**2  # bytes of a body before it moves to a temporary file
+PROMPT_SECONDS = 0.2  # a body that takes longer is slow: its sender is checked before the rest is read
+
+
+class BodyTimeout(Exception):
+    """The body did not arrive in time."""
+
+
+class RequestBody:
+    """A body while it is read.
+
+    Args:
+        protocol: The connection.
+        declared: The value of `Content-Length`, or None.
+        limit: The number of bytes after which reading stops.
+        timeout: Seconds for the body, to which each `min_rate` received bytes add one.
+        min_rate: Bytes per second.
+    """
+
+    def __init__(
+        self, protocol: HTTPProtocol, declared: int | None, limit: int, timeout: float, min_rate: int
+    ) -> None:
+        self.chunks = aiter(protocol)
+        self.declared = declared
+        self.limit = limit
+        self.timeout = timeout
+        self.min_rate = min_rate
+        self.file: IO[bytes] = SpooledTemporaryFile(MEMORY_LIMIT)  # noqa: SIM115  the request closes it
+        self.received = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the declared length or more than the limit was read."""
+        return self.received > self.limit or self.received == self.declared
+
+    @property
+    def length(self) -> int:
+        """The number of bytes read, or the declared length if that is more."""
+        return max(self.received, self.declared or 0)
+
+    async def read(self, may_continue: Callable[[], Awaitable[bool]]) -> None:
+        """Read until the end, the declared length or the limit, and rewind the file.
+
+        `may_continue` is asked once about a body that does not arrive at once. If it returns False, nothing more is
+        read. Raises BodyTimeout.
+        """
+        loop = asyncio.get_running_loop()
+        started_at = loop.time()
+        is_checked = False
+        while not self.is_complete:
+            pending = asyncio.ensure_future(anext(self.chunks))
+            if not is_checked and not await is_done_after(pending, started_at + PROMPT_SECONDS - loop.time()):
+                is_checked = True
+                if not await may_continue():
+                    pending.cancel()
+                    break
+            deadline = started_at + self.timeout + self.received / self.min_rate
+            if not await is_done_after(pending, deadline - loop.time()):
+                pending.cancel()
+                raise BodyTimeout
+            if not (chunk := pending.result()):
+                break
+            self.file.write(chunk)
+            self.received += len(chunk)
+        self.file.seek(0)
+
+
+async def is_done_after(future: asyncio.Future[bytes], seconds: float) -> bool:
+    """Wait for the future at most this long; return True if it is done."""
+    if not future.done():
+        await asyncio.wait([future], timeout=max(seconds, 0))
+    return future.done()

@@ -1,0 +1,33 @@
+"""A limit of the requests that Django handles at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+Job = Callable[[], None]
+
+
+class RequestQueue:
+    """Runs jobs in the threads that bring them, at most so many at once; the others wait without a thread."""
+
+    def __init__(self, limit: int) -> None:
+        self.free = limit
+        self.waiting: deque[Job] = deque()
+        self.lock = threading.Lock()
+
+    def run(self, job: Job) -> None:
+        """Run a job in this thread, and then those that wait. If none is free, let another thread run it."""
+        with self.lock:
+            if not self.free:
+                self.waiting.append(job)
+                return
+            self.free -= 1
+        while True:
+            job()
+            with self.lock:
+                if not self.waiting:
+                    self.free += 1
+                    return
+                job = self.waiting.popleft()

@@ -1,0 +1,67 @@
+"""Responses of a WSGI application, sent over RSGI from a thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from io import BufferedReader
+from typing import Any
+from wsgiref.util import FileWrapper
+
+from granian.rsgi import HTTPProtocol, ProtocolClosed, ProtocolError
+
+from agentcms.middleware.wsgi_charset import Application, Environ
+
+log = logging.getLogger(__name__)
+
+Headers = list[tuple[str, str]]
+
+
+class StartResponse:
+    """The callable that receives the status and the headers of a response (PEP 3333)."""
+
+    def __init__(self) -> None:
+        self.status = 500
+        self.headers: Headers = []
+
+    def __call__(self, status: str, headers: Headers, exc_info: Any = None) -> None:
+        self.status, self.headers = int(status[:3]), headers
+
+
+def respond(application: Application, environ: Environ, protocol: HTTPProtocol) -> None:
+    """Call the application and send its response. An exception of the application becomes a 500."""
+    start = StartResponse()
+    with ExitStack() as stack:
+        stack.callback(environ["wsgi.input"].close)
+        try:
+            response = application(environ, start)
+            if (close := getattr(response, "close", None)) is not None:
+                stack.callback(close)
+            send(response, start, protocol)
+        except (ProtocolClosed, ProtocolError):
+            pass  # the client is gone
+        except Exception:
+            log.exception("A request failed outside of Django.")
+            protocol.response_empty(500, [])
+
+
+def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol) -> None:
+    """Send a response: at once, or in the pieces of a stream. The server itself sends a file."""
+    if (path := path_of_file(response)) is not None:
+        protocol.response_file(start.status, start.headers, path)
+    elif getattr(response, "streaming", False) or isinstance(response, FileWrapper):
+        transport = protocol.response_stream(start.status, start.headers)
+        for piece in response:
+            # The call has sent the piece. Its awaitable only holds the error of a closed connection.
+            for _ in transport.send_bytes(piece).__await__():
+                pass
+    else:
+        protocol.response_bytes(start.status, start.headers, b"".join(response))
+
+
+def path_of_file(response: Iterable[bytes]) -> str | None:
+    """Return the path of the file that a response consists of, or None."""
+    file = getattr(response, "filelike", None) if isinstance(response, FileWrapper) else None
+    is_whole_file = isinstance(file, BufferedReader) and isinstance(file.name, str) and file.tell() == 0
+    return str(file.name) if is_whole_file and file is not None else None

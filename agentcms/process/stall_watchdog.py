@@ -1,0 +1,55 @@
+"""A watchdog that ends a web process which no longer reacts.
+
+Code that holds Python's interpreter lock, such as a slow regular expression, stops all threads of a process. The
+watchdog is the timer of `faulthandler`, which does not need the lock: it writes the tracebacks of all threads to
+standard error and ends the process. The server then starts a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+from concurrent.futures import Executor
+
+REWIND_SECONDS = 2.0
+
+_watched_loops: list[asyncio.AbstractEventLoop] = []
+
+
+def watch_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Watch a further event loop of this process."""
+    _watched_loops.append(loop)
+
+
+class StallWatchdog:
+    """A timer that ends the process unless the event loops and the probe thread keep rewinding it."""
+
+    def __init__(self, timeout: float, probes: Executor) -> None:
+        """Set up the watchdog. `timeout` is in seconds; 0 switches the watchdog off."""
+        self.timeout = timeout
+        self.probes = probes
+        self.task: asyncio.Task[None] | None = None  # the loop has only a weak reference
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch this event loop, the loops of `watch_loop` and the probe thread."""
+        if self.timeout:
+            self.rewind()
+            self.task = loop.create_task(self.watch(loop))
+
+    async def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Rewind the timer again and again, while every watched loop and the probe thread react."""
+        while True:
+            await asyncio.sleep(REWIND_SECONDS)
+            for watched in _watched_loops:
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), watched))
+            await loop.run_in_executor(self.probes, self.rewind)
+
+    def rewind(self) -> None:
+        """Give the process another `timeout`."""
+        faulthandler.dump_traceback_later(self.timeout, exit=True)
+
+    def stop(self) -> None:
+        """Stop watching, because the process ends."""
+        if self.task is not None:
+            self.task.cancel()
+        faulthandler.cancel_dump_traceback_later()

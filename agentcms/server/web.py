@@ -1,0 +1,108 @@
+"""The web server: granian with one or more processes that share the loaded application.
+
+`make run` and `deploy/start web` call this. HOST, PORT, WEB_WORKERS and WEB_STOP_TIMEOUT are read from the
+environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from granian import _granian
+from granian._signals import set_loop_signals
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.common import WORKERS_METHODS
+from granian.server.mp import MPServer, WorkerProcess
+
+from agentcms import environment
+
+if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
+    from agentcms.gateway.application import WebApplication
+
+APPLICATION = "agentcms.rsgi"
+MAX_CONNECTIONS = 4096  # of one process; an idle or slow connection costs a file descriptor and no thread
+RESPAWN_SECONDS = 0.5
+
+# The type stubs of granian lack arguments of these classes.
+RSGIWorker: Any = _granian.RSGIWorker
+
+
+class Scheduler(_granian.CallbackScheduler):
+    """The object that granian calls for each request, in a thread of its pool."""
+
+    _schedule_fn: Any
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *arguments: Any) -> None: ...
+
+
+class WebServer(MPServer):
+    """granian with its interface RSGI, and with a pool of threads that receive the requests, as for WSGI.
+
+    granian itself would pass each request to the event loop, which would pass it to a thread. That takes 1 ms of CPU.
+    """
+
+    @staticmethod
+    @WorkerProcess.wrap_target
+    def _spawn_rsgi_worker(
+        number: int,
+        application: WebApplication,
+        sock: Any,
+        pipe: Any,
+        loop: asyncio.AbstractEventLoop,
+        runtime_mode: Any,
+        *options: Any,
+    ) -> None:
+        """Serve in this process, as `MPServer` does, until a stop signal. The arguments are those of granian."""
+        runtime_threads, blocking_threads, _, *connections, _, http, http1, http2, websockets, static = options[:-4]
+        _, ssl, _, metrics = options[-4:]
+        stop_signal = set_loop_signals(loop)
+        stopped = asyncio.Event()
+        stop_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
+        threads = application.start(loop)
+        protocol = (http, http1, http2, websockets, static, *ssl, metrics)
+        worker = RSGIWorker(number, sock, pipe, runtime_threads, blocking_threads, threads, *connections, *protocol)
+        scheduler = Scheduler(loop, None, None, None, None)
+        scheduler._schedule_fn = application.receive
+        getattr(worker, WORKERS_METHODS[runtime_mode][False])(scheduler, loop, stop_signal)
+        loop.run_until_complete(stopped.wait())
+        application.stop()
+
+
+def main() -> int:
+    """Serve until a stop signal; return the exit code."""
+    allow_open_files(2 * MAX_CONNECTIONS)
+    # The processes are forks of this one. What is loaded here is ready in a new process at once, and uses its memory
+    # only once.
+    import_module(APPLICATION)
+    WebServer(
+        f"{APPLICATION}:web_application",
+        address=environment.read_text("HOST", "127.0.0.1"),
+        port=environment.read_int("PORT", 8000, minimum=1),
+        interface=Interfaces.RSGI,
+        workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
+        backpressure=MAX_CONNECTIONS,
+        websockets=False,
+        log_level=LogLevels.error,
+        respawn_failed_workers=True,
+        respawn_interval=RESPAWN_SECONDS,
+        workers_kill_timeout=environment.read_int("WEB_STOP_TIMEOUT", 30, minimum=1),
+    ).serve()
+    return 0
+
+
+def allow_open_files(number: int) -> None:
+    """Raise the limit of open files of this process and its children, as far as the system allows."""
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = number if maximum == resource.RLIM_INFINITY else min(number, maximum)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, maximum))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Reading a request body under a deadline."""
+
+import asyncio
+
+import pytest
+
+from agentcms.gateway.body import BodyTimeout, RequestBody
+
+
+class Connection:
+    """A connection that sends pieces, each after so many seconds. The end is an empty piece, as in granian."""
+
+    def __init__(self, *pieces: tuple[float, bytes]) -> None:
+        self.pieces = list(pieces)
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        return asyncio.ensure_future(self.next_piece())
+
+    async def next_piece(self):
+        seconds, piece = self.pieces.pop(0) if self.pieces else (0, b"")
+        await asyncio.sleep(seconds)
+        return piece
+
+
+def read(*pieces, declared=None, limit=100, timeout=0.5, min_rate=1000, may_continue=True):
+    """Read a body. Return it, its length, and how often the sender was checked."""
+    checks = []
+
+    async def check():
+        checks.append(True)
+        return may_continue
+
+    async def run():
+        body = RequestBody(Connection(*pieces), declared, limit, timeout, min_rate)
+        await body.read(check)
+        return body.file.read(), body.length, len(checks)
+
+    return asyncio.run(run())
+
+
+def test_a_body_is_joined():
+    assert read((0, b"ab"), (0, b"cd")) == (b"abcd", 4, 0)
+
+
+def test_nothing_is_read_after_the_declared_length():
+    assert read((0, b"ab"), (60, b"more"), declared=2) == (b"ab", 2, 0)
+
+
+def test_a_body_that_ends_early_has_its_declared_length():
+    assert read((0, b"ab"), declared=9) == (b"ab", 9, 0)
+
+
+def test_reading_stops_above_the_limit():
+    content, length, _ = read((0, b"x" * 60), (0, b"x" * 60), (60, b"x"), limit=100)
+
+    assert (len(content), length) == (120, 120)
+
+
+def test_a_slow_sender_is_checked_once():
+    assert read((0.3, b"a"), (0.3, b"b"), timeout=5) == (b"ab", 2, 1)
+
+
+def test_the_slow_body_of_an_unknown_sender_is_not_read():
+    assert read((0.3, b"a"), declared=5, may_continue=False) == (b"", 5, 1)
+
+
+def test_a_body_that_does_not_arrive_in_time_is_refused():
+    with pytest.raises(BodyTimeout):
+        read((0, b"a"), (60, b"b"))
+
+
+def test_received_bytes_extend_the_deadline():
+    pieces = [(0.2, b"x" * 20)] * 6
+
+    assert read(*pieces, limit=1000, timeout=0.5, min_rate=20)[1] == 120
