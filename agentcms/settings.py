@@ -293,6 +293,8 @@ MODEL_URLS = {
     "google": environment.read_url("GOOGLE_BASE_URL", "http", "https"),
     "mistral": environment.read_url("MISTRAL_BASE_URL", "http", "https"),
 }
+# The largest answer of a model provider to one request, in bytes.
+MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
 # Model providers at private addresses are rejected unless their network is listed here.
 MODEL_NETWORKS = environment.read_networks("MODEL_NETWORKS")
 # Encrypts the stored API keys of model providers. Changing it makes them unreadable.

@@ -68,7 +68,8 @@ def takes_pattern(function: ast.expr) -> bool:
 def pattern_text(call: ast.Call) -> str | None:
     named = [keyword.value for keyword in call.keywords if keyword.arg in {"pattern", "regex"}]
     value = (named or call.args)[0] if named or call.args else None
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    text = value.value if isinstance(value, ast.Constant) else None
+    return text.decode() if isinstance(text, bytes) else text
 
 
 def reject_other_names(tree: ast.Module, path: str) -> None:

@@ -1,4 +1,4 @@
-"""HTTP transport for models, which checks the address of each connection.
+"""HTTP transport for models, which checks the address of each connection and limits each answer.
 
 Imports the HTTP client, which is heavy. Import this module only where an agent is built.
 """
@@ -16,6 +16,7 @@ import httpx2
 
 from runs_app.exceptions import RunError
 from runs_app.providers.address_policy import Address, is_allowed_address, private_address_message
+from runs_app.providers.response_limit import limit_response
 
 
 class CheckedBackend(httpcore2.AnyIOBackend):
@@ -58,7 +59,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             for closed_loop in [other for other in self._pools if other.is_closed()]:
                 del self._pools[closed_loop]
             self._pools[loop] = build_pool()
-        return await self._pools[loop].handle_async_request(request)
+        request.headers["Accept-Encoding"] = "identity"  # the size of a compressed answer cannot be limited
+        return await limit_response(await self._pools[loop].handle_async_request(request))
 
 
 def build_pool() -> httpx2.AsyncHTTPTransport:
