@@ -5,14 +5,16 @@ Superusers may do everything. Other staff manage the members of their teams and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
-from django.core.exceptions import PermissionDenied
-from django.db import models
+from django.contrib.auth.forms import UserChangeForm
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import models, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
@@ -22,6 +24,7 @@ from access_app.forms import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
+from access_app.teams import reject_loss_of_managers
 
 User = get_user_model()
 
@@ -43,6 +46,58 @@ class MembershipForm(forms.ModelForm):
         if not has_role(self.user, Role.MANAGER, owner_id):
             self.add_error("owner_id", "You can only add members to teams that you manage.")
         return owner_id
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a change that takes the last manager from a team."""
+        cleaned = super().clean() or {}
+        before = Membership.objects.filter(pk=self.instance.pk).first()
+        stays = before and (cleaned.get("owner_id"), cleaned.get("role")) == (before.owner_id, Role.MANAGER)
+        if before and not stays:
+            reject_loss_of_managers([before])
+        return cleaned
+
+
+class MembershipFormSet(forms.BaseInlineFormSet):
+    """The memberships of a user, of which the last manager of a team cannot be deleted."""
+
+    def clean(self) -> None:
+        super().clean()
+        reject_loss_of_managers(form.instance for form in self.deleted_forms)
+
+
+class AccountForm(UserChangeForm):
+    """The form of a user, who cannot be deactivated as the last manager of a team."""
+
+    def clean_is_active(self) -> bool:
+        is_active: bool = self.cleaned_data["is_active"]
+        if not is_active:
+            reject_loss_of_managers(self.instance.memberships.all())
+        return is_active
+
+
+class TeamManagersMixin:
+    """A mixin that deletes no last manager of a team, neither on the page of a row nor on the list."""
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        """Return the memberships that are deleted with rows."""
+        raise NotImplementedError
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return the last managers as protected objects, so that nothing is deleted."""
+        rows = list(objs)
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)  # type: ignore[misc]
+        try:
+            reject_loss_of_managers(self.memberships_of(rows))
+        except ValidationError as error:
+            protected = [*protected, *error.messages]
+        return deleted, counts, lacking, protected
+
+    @transaction.atomic
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Display the list or run an action, in one transaction with its checks."""
+        response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
+        return response
 
 
 class MembershipAccessMixin(StaffAccessMixin):
@@ -71,8 +126,12 @@ def membership_form_for(user: Caller) -> type[MembershipForm]:
 
 
 @admin.register(Membership)
-class MembershipAdmin(MembershipAccessMixin, admin.ModelAdmin):
+class MembershipAdmin(MembershipAccessMixin, TeamManagersMixin, admin.ModelAdmin):
     """The page of memberships."""
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        return objs
 
     list_display = ("user", "owner", "role")
     list_filter = ("role",)
@@ -103,6 +162,7 @@ class MembershipInline(MembershipAccessMixin, admin.StackedInline):
     """The memberships on the page of a user."""
 
     model = Membership
+    formset = MembershipFormSet
     extra = 0
     fields = (("owner_id", "role"),)
 
@@ -114,13 +174,18 @@ admin.site.unregister(User)
 
 
 @admin.register(User)
-class UserAccountAdmin(StaffAccessMixin, UserAdmin):
+class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
     """The page of users. Superusers change users; other staff only the memberships that they manage."""
 
+    form = AccountForm
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     readonly_fields = ("last_login", "date_joined")
     filter_horizontal = ()  # the two lists of this widget have no names for screen readers
+
+    @staticmethod
+    def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
+        return Membership.objects.filter(user__in=objs)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)

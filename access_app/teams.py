@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.core.exceptions import ValidationError
+from django.db import transaction
 
 from access_app.caller import Caller
 from access_app.models import Membership
 from access_app.permissions import SHARED_OWNER, effective_role, has_role_everywhere, owner_ids_for
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
+from agentcms.db.locks import lock_name
+
+LAST_MANAGER_MESSAGE = "The team {team} needs at least one manager. Add another manager first."
 
 
 def known_owners(user: Caller, role: Role) -> list[str]:
@@ -45,9 +51,42 @@ def can_be_owner(owner_id: str) -> bool:
     return True
 
 
-def leaves_team_without_manager(membership: Membership, role: str) -> bool:
-    """Return True if the team has no manager after this membership changes to the role, or is deleted for ""."""
-    if membership.role != Role.MANAGER or role == Role.MANAGER:
-        return False
-    others = Membership.objects.filter(owner_id=membership.owner_id, role=Role.MANAGER).exclude(pk=membership.pk)
-    return not others.exists()
+def change_role(membership: Membership, role: Role) -> None:
+    """Give a member another role. Raise ValidationError for the last manager of a team."""
+    with transaction.atomic():
+        if role != Role.MANAGER:
+            reject_loss_of_managers([membership])
+        membership.role = role
+        Membership.objects.filter(pk=membership.pk).update(role=role)  # the row may have been deleted meanwhile
+
+
+def remove_member(membership: Membership) -> None:
+    """Remove a member from a team. Raise ValidationError for the last manager."""
+    with transaction.atomic():
+        reject_loss_of_managers([membership])
+        membership.delete()
+
+
+def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
+    """Raise ValidationError if a team would have no active manager without these memberships.
+
+    Call this in the transaction that ends them. Other callers for the same team wait until it ends, so that two
+    managers cannot remove each other.
+    """
+    leaving: dict[str, set[int]] = {}
+    for membership in memberships:
+        leaving.setdefault(membership.owner_id, set()).add(membership.pk)
+    messages = []
+    for owner_id in sorted(leaving):  # in one order, or two callers could wait for each other
+        managers = lock_managers(owner_id)
+        if managers and managers <= leaving[owner_id]:
+            messages.append(LAST_MANAGER_MESSAGE.format(team=owner_id or SHARED_LABEL))
+    if messages:
+        raise ValidationError(messages, code="last_manager")
+
+
+def lock_managers(owner_id: str) -> set[int]:
+    """Lock the managers of a team. Return the keys of the memberships of those that are active."""
+    lock_name(f"managers of {owner_id}")
+    managers = Membership.objects.filter(owner_id=owner_id, role=Role.MANAGER, user__is_active=True)
+    return set(managers.values_list("pk", flat=True))

@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -21,7 +22,7 @@ from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
 from access_app.role import Role
-from access_app.teams import can_be_owner, leaves_team_without_manager, managed_owners
+from access_app.teams import can_be_owner, change_role, managed_owners, remove_member
 
 
 class SignInView(LoginView):
@@ -133,17 +134,18 @@ def member(request: HttpRequest, membership_id: int) -> HttpResponse:
     """Change the role of a member, or remove the member."""
     memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
     membership = get_object_or_404(memberships, pk=membership_id)
-    form = RoleForm(request.POST, instance=membership)
-    role = "" if "remove" in request.POST else request.POST.get("role", "")
+    form = RoleForm(request.POST)
+    is_removal = "remove" in request.POST or not request.POST.get("role")
 
-    if not has_role_everywhere(request.user, Role.MANAGER) and leaves_team_without_manager(membership, role):
-        messages.error(request, "A team needs at least one manager. Add another manager first.")
-    elif not role:
-        membership.delete()
-        messages.success(request, f"{membership.user} is no longer a member.")
-    elif form.is_valid():
-        form.save()
-        messages.success(request, f"{membership.user} is now {membership.get_role_display().lower()}.")
+    try:
+        if is_removal:
+            remove_member(membership)
+            messages.success(request, f"{membership.user} is no longer a member.")
+        elif form.is_valid():
+            change_role(membership, Role(form.cleaned_data["role"]))
+            messages.success(request, f"{membership.user} is now {membership.get_role_display().lower()}.")
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
     return redirect(team_url(membership.owner_id))
 
 

@@ -109,17 +109,6 @@ def test_a_manager_cannot_change_another_team(manager):
     assert client.post(reverse("account:member", args=[other.pk]), {"remove": "yes"}).status_code == 404
 
 
-def test_the_last_manager_cannot_be_removed(manager):
-    membership = manager.memberships.get()
-    client = browser(manager)
-
-    for sent in ({"role": "viewer"}, {"remove": "yes"}):
-        client.post(reverse("account:member", args=[membership.pk]), sent)
-
-    membership.refresh_from_db()
-    assert membership.role == "manager"
-
-
 def test_adding_an_unknown_user_is_an_error(manager):
     answer = browser(manager).post(team(), {"username": "nobody", "role": "editor"})
 

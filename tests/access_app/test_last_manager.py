@@ -1,0 +1,188 @@
+"""The last manager of a team, who cannot be removed, demoted, moved, deactivated or deleted."""
+
+from functools import partial
+
+import pytest
+from django.urls import reverse
+
+from access_app.models import Membership
+from access_app.role import Role
+from tests.concurrently import run_concurrently
+from tests.factories import MembershipFactory, UserFactory, member
+from tests.page_client import browser
+
+MESSAGE = "The team support needs at least one manager. Add another manager first."
+
+
+@pytest.fixture
+def manager(db):
+    return member(Role.MANAGER, "support", username="mo")
+
+
+@pytest.fixture
+def root(db):
+    return UserFactory(is_superuser=True, is_staff=True)
+
+
+def managers():
+    return list(Membership.objects.filter(owner_id="support", role="manager").values_list("user__username", flat=True))
+
+
+def text(answer):
+    return answer.content.decode()
+
+
+# --- The page of the team
+
+
+@pytest.mark.parametrize("sent", [{"role": "viewer"}, {"remove": "yes"}, {"role": ""}])
+@pytest.mark.parametrize("is_superuser", [False, True])
+def test_the_page_keeps_the_last_manager(manager, root, sent, is_superuser):
+    client = browser(root if is_superuser else manager)
+
+    answer = client.post(reverse("account:member", args=[manager.memberships.get().pk]), sent, follow=True)
+
+    assert MESSAGE in text(answer)
+    assert managers() == ["mo"]
+
+
+def test_an_inactive_manager_does_not_count(manager):
+    other = MembershipFactory(user=UserFactory(is_active=False), owner_id="support", role=Role.MANAGER)
+    client = browser(manager)
+
+    client.post(reverse("account:member", args=[manager.memberships.get().pk]), {"remove": "yes"})
+    client.post(reverse("account:member", args=[other.pk]), {"remove": "yes"})
+
+    assert managers() == ["mo"]
+
+
+def test_one_of_two_managers_can_leave(manager):
+    MembershipFactory(user=UserFactory(username="ann"), owner_id="support", role=Role.MANAGER)
+
+    browser(manager).post(reverse("account:member", args=[manager.memberships.get().pk]), {"remove": "yes"})
+
+    assert managers() == ["ann"]
+
+
+# --- The admin
+
+
+@pytest.mark.parametrize(
+    "sent", [{"owner_id": "support", "role": "editor"}, {"owner_id": "newsroom", "role": "manager"}]
+)
+def test_the_admin_keeps_the_last_manager(manager, root, sent):
+    address = reverse("admin:access_app_membership_change", args=[manager.memberships.get().pk])
+
+    answer = browser(root).post(address, sent)
+
+    assert MESSAGE in text(answer)
+    assert managers() == ["mo"]
+
+
+def test_staff_cannot_delete_the_last_manager(manager, root):
+    membership = manager.memberships.get()
+    manager.is_staff = True
+    manager.save()
+    address = reverse("admin:access_app_membership_delete", args=[membership.pk])
+    action = {"action": "delete_selected", "_selected_action": [membership.pk], "post": "yes"}
+
+    for user in (manager, root):
+        client = browser(user)
+        answers = [
+            client.get(address),
+            client.post(address, {"post": "yes"}),
+            client.post(reverse("admin:access_app_membership_changelist"), action),
+        ]
+        assert all(MESSAGE in text(answer) for answer in answers)
+    assert managers() == ["mo"]
+
+
+def test_all_managers_cannot_be_deleted_together(manager, root):
+    MembershipFactory(owner_id="support", role=Role.MANAGER)
+    ids = list(Membership.objects.values_list("pk", flat=True))
+    action = {"action": "delete_selected", "_selected_action": ids, "post": "yes"}
+
+    browser(root).post(reverse("admin:access_app_membership_changelist"), action)
+
+    assert len(managers()) == 2
+
+
+def account(user, **changed):
+    """Return the form data of the page of a user with one membership."""
+    row = user.memberships.get()
+    fields = {"username": user.username, "is_active": "on", "date_joined_0": "2030-01-01", "date_joined_1": "00:00"}
+    inline = {"TOTAL_FORMS": 1, "INITIAL_FORMS": 1, "0-id": row.pk, "0-user": user.pk, "0-owner_id": row.owner_id}
+    inline["0-role"] = row.role
+    sent = {**fields, **{f"memberships-{name}": value for name, value in inline.items()}, **changed}
+    return {name: value for name, value in sent.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"memberships-0-role": "viewer"},
+        {"memberships-0-owner_id": "newsroom"},
+        {"memberships-0-DELETE": "on"},
+        {"is_active": None},
+    ],
+    ids=str,
+)
+def test_the_page_of_a_user_keeps_the_last_manager(manager, root, changed):
+    address = reverse("admin:auth_user_change", args=[manager.pk])
+    client = browser(root)
+
+    refused = client.post(address, account(manager, **changed))
+
+    assert MESSAGE in text(refused)
+    assert managers() == ["mo"]
+    manager.refresh_from_db()
+    assert manager.is_active
+    MembershipFactory(owner_id="support", role=Role.MANAGER)
+    assert client.post(address, account(manager, **changed)).status_code == 302
+
+
+def test_a_user_who_is_the_last_manager_cannot_be_deleted(manager, root):
+    client = browser(root)
+    action = {"action": "delete_selected", "_selected_action": [manager.pk], "post": "yes"}
+
+    answers = [
+        client.post(reverse("admin:auth_user_delete", args=[manager.pk]), {"post": "yes"}),
+        client.post(reverse("admin:auth_user_changelist"), action),
+    ]
+
+    assert all(MESSAGE in text(answer) for answer in answers)
+    assert managers() == ["mo"]
+
+
+# --- Two at once
+
+
+def remove_on_page(user, membership):
+    browser(user).post(reverse("account:member", args=[membership.pk]), {"remove": "yes"})
+
+
+def demote_on_page(user, membership):
+    browser(user).post(reverse("account:member", args=[membership.pk]), {"role": "viewer"})
+
+
+def delete_in_admin(user, membership):
+    browser(user).post(reverse("admin:access_app_membership_delete", args=[membership.pk]), {"post": "yes"})
+
+
+def delete_in_admin_list(user, membership):
+    action = {"action": "delete_selected", "_selected_action": [membership.pk], "post": "yes"}
+    browser(user).post(reverse("admin:access_app_membership_changelist"), action)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("second", [remove_on_page, demote_on_page, delete_in_admin, delete_in_admin_list])
+def test_two_managers_who_remove_each_other_leave_one(second):
+    for _ in range(4):
+        Membership.objects.all().delete()
+        one, other = (
+            MembershipFactory(user=UserFactory(is_staff=True), owner_id="support", role=Role.MANAGER) for _ in range(2)
+        )
+
+        run_concurrently([partial(remove_on_page, one.user, other), partial(second, other.user, one)])
+
+        assert len(managers()) == 1
