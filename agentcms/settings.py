@@ -3,6 +3,7 @@
 The defaults suit one machine: SQLite and an embedded Valkey in a data folder. README.md lists the variables.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from agentcms.schedule import beat_schedule
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+# Every process loads the settings before it creates a file: the database, exports and logs are for this user only.
+os.umask(0o077)
 MAX_DAYS = 36_500  # 100 years: dates before the year 1 are an error, so longer periods cannot be subtracted
 
 # --- Security
@@ -172,6 +175,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+SESSION_ENGINE = "access_app.sessions"
 # Browsers limit cookies to 400 days.
 SESSION_COOKIE_AGE = environment.read_int("SESSION_DAYS", 14, minimum=1, maximum=400) * 86_400
 LOGIN_URL = "login"

@@ -4,6 +4,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,8 +28,18 @@ def main() -> None:
 
 def migrate() -> bool:
     """Apply all migrations."""
+    restrict_database_files()
     call_command("migrate", interactive=False, verbosity=0)
     return True
+
+
+def restrict_database_files() -> None:
+    """Let only this user read the files of SQLite. Earlier releases created them with the umask of the caller."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        for suffix in ("", "-wal", "-shm", "-queue"):
+            with suppress(FileNotFoundError, PermissionError):
+                os.chmod(f"{database['NAME']}{suffix}", 0o600)
 
 
 def collect_static_files() -> bool:

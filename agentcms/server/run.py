@@ -63,6 +63,7 @@ class ServerConfig:
 
 
 def main() -> int:
+    os.umask(0o077)  # the data of Valkey is for this user only, as that of all processes
     if "--stop-with-parent" in sys.argv[1:]:
         stop_with_parent(os.getppid())()
     try:

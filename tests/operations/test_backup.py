@@ -58,6 +58,30 @@ def dump_tables(copy):
         ).fetchall()
 
 
+CREATE_SESSION = """
+from importlib import import_module
+from django.conf import settings
+session = import_module(settings.SESSION_ENGINE).SessionStore()
+session["_auth_user_id"] = "1"
+session.create()
+print(session.session_key)
+"""
+
+
+def test_a_backup_contains_no_key_of_a_session(tmp_path, programs, original):
+    key = original.manage("shell", "-v", "0", "--no-imports", "-c", CREATE_SESSION)
+    file = tmp_path / "file.backup"
+    with own_database() as database:
+        second = Served(tmp_path / "second", **database)
+
+        backup(original, programs, "save", file)
+        backup(second, programs, "restore", file)
+
+        assert len(dump_tables(second)[0]["django_session"]) > 0
+        assert key not in str(dump_tables(second))
+        assert key.encode() not in file.read_bytes()
+
+
 def export_digest(copy):
     return run_inside(copy, "print_export_digest()")
 
