@@ -16,7 +16,11 @@ from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
+from runs_app.exceptions import AgentBuildError
+from runs_app.providers.address_policy import validate_url
 
+MIN_SECRET_LENGTH = 32
+MIN_DISTINCT_CHARACTERS = 10
 is_origin = re.compile(r"https?://[^/\s]+").fullmatch
 
 # Variables that the server commands read and the settings do not.
@@ -80,6 +84,55 @@ def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[
     return [Error(f"DATA_DIR is {settings.DATA_DIR}, which this user cannot write to.", id="agentcms.E003")]
 
 
+@register("environment")
+def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each base URL of a model provider that the HTTP client does not accept."""
+    errors: list[CheckMessage] = []
+    for provider, url in settings.MODEL_URLS.items():
+        try:
+            if url:
+                validate_url(url)
+        except AgentBuildError as error:
+            if error.code != "private_address":  # runs report it; MODEL_NETWORKS may follow
+                errors.append(Error(f"{provider.upper()}_BASE_URL: {error.message}", id="agentcms.E005"))
+    return errors
+
+
+@register("environment", deploy=True)
+def check_production(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each setting with which anybody could read secrets or act as another user."""
+    return list(production_errors())
+
+
+def production_errors() -> Iterator[CheckMessage]:
+    """Yield an error for each setting that production refuses."""
+    if settings.DEBUG:
+        yield Error(
+            "DEBUG is on, so error pages show code and settings to everybody.",
+            hint="Remove DEBUG, or set DEBUG=no.",
+            id="agentcms.E006",
+        )
+    if is_weak_secret(settings.SECRET_KEY):
+        yield Error(
+            f"SECRET_KEY is weak, so sessions can be forged. It needs {MIN_SECRET_LENGTH} random characters.",
+            hint="Create one: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'. Unless you have set "
+            "PROVIDER_KEY_SECRET, set it to the old SECRET_KEY: it decrypts the stored keys of model providers.",
+            id="agentcms.E007",
+        )
+    if "*" in settings.ALLOWED_HOSTS:
+        yield Error(
+            "ALLOWED_HOSTS contains '*', so requests for any host are answered.",
+            hint="List your own host names: cms.example.org",
+            id="agentcms.E008",
+        )
+
+
+def is_weak_secret(secret: str) -> bool:
+    """Return True if a secret is too short or too uniform to be random, or is an example."""
+    is_random = len(secret) >= MIN_SECRET_LENGTH and len({*secret}) >= MIN_DISTINCT_CHARACTERS
+    return not is_random or secret.startswith("django-insecure-")
+
+
 @register(Tags.database, deploy=True)
 def check_deployment(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """Return warnings for settings that do not suit production."""
@@ -100,5 +153,3 @@ def deployment_warnings() -> Iterator[CheckMessage]:
             "REDIS_URL is not set: each process counts throttled calls alone, and jobs have no broker.",
             id="agentcms.W002",
         )
-    if "*" in settings.ALLOWED_HOSTS:
-        yield CheckWarning("ALLOWED_HOSTS accepts any host.", hint="List your own host names.", id="agentcms.W003")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
@@ -12,6 +13,14 @@ from runs_app.exceptions import AgentBuildError
 Address = IPv4Address | IPv6Address
 
 NAT64 = IPv6Network("64:ff9b::/96")
+MAX_HOST_LENGTH = 253
+INVALID_HOST_MESSAGE = (
+    "'{host}' is not a host of a base URL. Enter a host name, such as models.example.org, or a whole IP address, such "
+    "as 192.0.2.1."
+)
+is_label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)").fullmatch
+is_number = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
+
 METADATA_ADDRESSES = {IPv4Address("168.63.129.16")}  # metadata service of a cloud at a public address
 
 
@@ -30,12 +39,35 @@ def validate_url(url: str) -> None:
     if parts.username or parts.password:
         message = "Remove the user name and password from the base URL. Use the API key field instead."
         raise AgentBuildError(message, "base_url")
+    host = ascii_host(url, host)
     try:
         address = ip_address(host)
     except ValueError:
+        validate_host_name(host)
         return
     if not is_allowed_address(address):
         raise AgentBuildError(private_address_message(host, address), "private_address")
+
+
+def ascii_host(url: str, host: str) -> str:
+    """Return the host of a URL as the HTTP client sends it. Raise AgentBuildError if the client rejects the URL."""
+    from httpx2 import URL, InvalidURL  # heavy
+
+    try:
+        return URL(url).raw_host.decode()
+    except (InvalidURL, UnicodeError):
+        raise AgentBuildError(INVALID_HOST_MESSAGE.format(host=host), "base_url") from None
+
+
+def validate_host_name(host: str) -> None:
+    """Raise AgentBuildError unless the text is a host name.
+
+    Names that end in a number are other notations of IP addresses: 127.1, 0x7f.1, 2130706433.
+    """
+    labels = host.removesuffix(".").split(".")
+    is_name = len(host) <= MAX_HOST_LENGTH and all(map(is_label, labels))
+    if not is_name or is_number(labels[-1]):
+        raise AgentBuildError(INVALID_HOST_MESSAGE.format(host=host), "base_url")
 
 
 def private_address_message(host: str, address: Address) -> str:
@@ -47,6 +79,8 @@ def is_allowed_address(address: Address) -> bool:
     address = embedded_ipv4(address)
     if any(address in network for network in settings.MODEL_NETWORKS if network.version == address.version):
         return True
+    if isinstance(address, IPv6Address) and address.is_site_local:  # `is_global` does not know fec0::/10
+        return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address in METADATA_ADDRESSES)
 
 

@@ -40,6 +40,8 @@ def manage(tmp_path, *arguments, **variables):
         ("ALLOWED_HOSTS", "https://cms.example.org"),
         ("CSRF_TRUSTED_ORIGINS", "cms.example.org"),
         ("CORS_ORIGINS", "https://app.example.org/"),
+        ("OPENAI_BASE_URL", "http://0177.0.0.2/v1"),
+        ("MISTRAL_BASE_URL", "http://１２７.0.0.1/v1"),
     ],
 )
 def test_an_invalid_value_prints_one_sentence_with_its_variable(tmp_path, name, value):

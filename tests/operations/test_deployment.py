@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from agentcms.checks import production_errors
 from agentcms.server.processes import PROJECT
 from tests.operations.running_copy import is_ready, ready, wait_for_jobs
 from tests.served import Served, own_database, wait_until
@@ -19,7 +20,7 @@ PARTS = set(re.findall(r"^    (\w+)\)$", START.read_text(), re.MULTILINE))
 NEEDED = {
     "DATABASE_URL": "postgres://cms@db/cms",
     "ALLOWED_HOSTS": "cms.example.org",
-    "SECRET_KEY": "x" * 50,
+    "SECRET_KEY": "x" * 50,  # only its absence is tested
     "REDIS_URL": "redis://broker",
 }
 SECRET_KEY = "a-secret-that-is-as-long-and-as-random-as-one-should-be"
@@ -62,6 +63,33 @@ def test_an_invalid_number_is_named(name):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"{name} must be a whole number, not 'many'.\n"
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_settings_that_are_not_safe_are_named_together(part, tmp_path):
+    unsafe = {**NEEDED, "DEBUG": "yes", "SECRET_KEY": "x", "ALLOWED_HOSTS": "cms.example.org,*"}
+    environment = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "DATA_DIR": str(tmp_path), **unsafe}
+
+    done = subprocess.run([START, part], env=environment, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 1
+    for sentence in ("DEBUG is on", "SECRET_KEY is weak", "ALLOWED_HOSTS contains '*'"):
+        assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("secret", ["x", "x" * 50, "change-me", "ab" * 20, f"django-insecure-{SECRET_KEY}"])
+def test_a_weak_secret_key_is_refused(secret, settings):
+    settings.SECRET_KEY = secret
+
+    assert [error.id for error in production_errors()] == ["agentcms.E007"]
+
+
+@pytest.mark.parametrize("secret", [SECRET_KEY, "d1f0a6c2b7e84935" * 2])
+def test_a_random_secret_key_is_accepted(secret, settings):
+    settings.SECRET_KEY = secret
+
+    assert list(production_errors()) == []
 
 
 def test_every_variable_is_documented():

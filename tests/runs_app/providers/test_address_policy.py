@@ -27,6 +27,8 @@ PRIVATE = [
     "::1",
     "::",
     "fe80::1",
+    "fec0::1",
+    "feff:ffff::1",
     "fd00::1",
     "ff02::1",
     "::ffff:127.0.0.1",
@@ -75,6 +77,38 @@ def test_a_url_with_a_password_is_refused():
 def test_a_private_ip_address_is_refused_when_stored(url):
     with pytest.raises(AgentBuildError, match="MODEL_NETWORKS"):
         validate_url(url)
+
+
+NO_HOSTS = [
+    "0177.0.0.2",
+    "１２７.0.0.1",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "a.example.0x1",
+    "1.2.3.4.",
+    "%31%32%37.0.0.1",
+    "a b.example",
+    "a..example",
+    "-a.example",
+    "*.example.org",
+    "ⓔxample.org",
+    f"{'a' * 64}.example",
+    ".".join(["a" * 60] * 5),
+]
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_a_host_that_the_client_does_not_accept_is_refused(host):
+    with pytest.raises(AgentBuildError, match="is not a host of a base URL"):
+        validate_url(f"http://{host}:8000/v1")
+
+
+@pytest.mark.parametrize(
+    "host", ["models.example.org", "models.example.org.", "model_server", "bücher.example", "xn--bcher-kva.example"]
+)
+def test_a_host_name_is_accepted(host):
+    validate_url(f"http://{host}:8000/v1")
 
 
 @pytest.fixture
