@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
+import sysconfig
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -59,7 +61,7 @@ def write_environment(runs: int, seconds: float, folder: Path = FOLDER) -> None:
     cpu = next((line.partition(": ")[2] for line in lines if "model name" in line), "")
     environment = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "python": platform.python_version(),
+        "python": describe_interpreter(),
         "cores": psutil.cpu_count(),
         "cpu": cpu,
         "memory_gb": psutil.virtual_memory().total >> 30,
@@ -67,6 +69,12 @@ def write_environment(runs: int, seconds: float, folder: Path = FOLDER) -> None:
         "seconds": seconds,
     }
     write_json("environment", environment, folder)
+
+
+def describe_interpreter() -> str:
+    """Return the version of this Python, and whether it was built with optimisations, as `scripts/environment` tells."""
+    is_optimised = "--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS") or sys.base_prefix == "/usr"
+    return f"{platform.python_version()} (built {'with' if is_optimised else 'without'} optimisations)"
 
 
 def write_measurements(part: str, measurements: Iterable[load.Measurement], folder: Path = FOLDER) -> None:
