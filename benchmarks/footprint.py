@@ -33,7 +33,13 @@ def measure_footprint() -> dict[str, float]:
             code = f"from benchmarks.sample_data import fill; fill({AGENTS}, {VERSIONS})"
             copy.manage("shell", "-v", "0", "-c", code)
             copy.stop()
-            return {"start, s": start_seconds(copy), **idle_memory(copy), **editor_page(copy)}
+            start = {"start, s": start_seconds(copy)}
+            return {
+                **start,
+                **idle_memory(copy),
+                **editor_page(copy),
+                "restart after a kill, s": restart_seconds(copy),
+            }
         finally:
             copy.stop()
 
@@ -42,6 +48,15 @@ def start_seconds(copy: Served) -> float:
     """Start a copy. Return the seconds until its first response."""
     started = time.perf_counter()
     copy.launch()
+    wait_until_serving(copy.port, "/sign-in")
+    return time.perf_counter() - started
+
+
+def restart_seconds(copy: Served) -> float:
+    """Kill all web processes with SIGKILL. Return the seconds until something responds again."""
+    for process in copy.processes_matching("agentcms.server.web"):
+        process.kill()
+    started = time.perf_counter()
     wait_until_serving(copy.port, "/sign-in")
     return time.perf_counter() - started
 

@@ -42,7 +42,7 @@ LOAD_TITLES = {
     "sqlite": "SQLite, 1,000 agents",
 }
 FIGURE_TITLES = {
-    "footprint": "The embedded stack with 1,000 agents (targets: start 8 s, memory 350 MB, editor page 60 ms)",
+    "footprint": "The embedded stack with 1,000 agents (targets: start 8 s, memory 350 MB, editor page 60 ms, restart 3 s)",
     "prune": "The retention job with 1,000,000 versions and concurrent activations",
     "exchange": "Import and export of 10,000 agents on PostgreSQL",
 }
@@ -72,7 +72,7 @@ def write_environment(runs: int, seconds: float, folder: Path = FOLDER) -> None:
 
 
 def describe_interpreter() -> str:
-    """Return the version of this Python, and whether it was built with optimisations, as `scripts/environment` tells."""
+    """Return the version of this Python, and whether it was built with optimisations (see `scripts/environment`)."""
     is_optimised = "--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS") or sys.base_prefix == "/usr"
     return f"{platform.python_version()} (built {'with' if is_optimised else 'without'} optimisations)"
 
