@@ -60,8 +60,9 @@ types: ## Check the types
 COMPILE := uv pip compile --python-version 3.11 --universal --constraint constraints.txt --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
-lock: ## Update requirements.txt and requirements-dev.txt (needs uv)
+lock: ## Update the requirements files (needs uv)
 	$(COMPILE) -o requirements.txt
+	$(COMPILE) --extra s3 -o requirements-s3.txt
 	$(COMPILE) --extra dev -o requirements-dev.txt
 
 clean: ## Remove .venv and caches, but not the data in var/

@@ -1,4 +1,7 @@
+from contextlib import suppress
+
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class AgentCMSConfig(AppConfig):
@@ -14,3 +17,5 @@ class AgentCMSConfig(AppConfig):
         from agentcms.observability import metrics
 
         metrics.connect_signals()
+        with suppress(OSError):  # `manage.py check` reports a folder that is not writable
+            settings.FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcms import environment
+from agentcms.backends.storage import storage_config
 from agentcms.db.configuration import database_config
 from agentcms.middleware.csp import NONCE, NONE, SELF
 from agentcms.schedule import beat_schedule
@@ -142,6 +143,9 @@ CACHES = {
 }
 
 JOB_LEASE = environment.read_int("JOB_LEASE", 120, minimum=1)
+# Unfinished exports and imports of a user, and the size of the user's files and reports.
+JOBS_PER_USER = environment.read_int("JOBS_PER_USER", 5, minimum=1)
+JOB_FILES_PER_USER = environment.read_int("JOB_FILES_PER_USER_MB", 1000, minimum=1) * 1024 * 1024
 JOB_DAYS = environment.read_int("JOB_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 NIGHTLY_HOUR = environment.read_int("NIGHTLY_HOUR", 3, maximum=23)
 IDEMPOTENCY_DAYS = environment.read_int("IDEMPOTENCY_DAYS", 1, minimum=1, maximum=MAX_DAYS)
@@ -191,10 +195,13 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGE_URL = environment.read_url("STORAGE_URL", "s3")
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": storage_config(STORAGE_URL, DATA_DIR, "files"),
+    "exchange": storage_config(STORAGE_URL, DATA_DIR, "exchange"),
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
+FILE_UPLOAD_TEMP_DIR = DATA_DIR / "tmp"  # beside local files, so that a finished file is moved and not copied
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_718_592  # 4.5 MB
 FILE_UPLOAD_HANDLERS: list[str] = []  # only views with `accepts_upload` receive files
 
