@@ -31,13 +31,15 @@ import django
 django.setup()
 
 from django.contrib.auth import get_user_model  # noqa: E402
+from django.core.files.base import File  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from agentcms.server.processes import PROJECT  # noqa: E402
 from jobs_app import runner  # noqa: E402
 from jobs_app.models import Job  # noqa: E402
-from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder  # noqa: E402
+from versions_app.exchange.export_job import EXPORT  # noqa: E402
+from versions_app.exchange.import_job import StoredUpload, start_import  # noqa: E402
 
 NO_JOB = "00000000-0000-0000-0000-000000000000"
 WORDS = (
@@ -101,9 +103,9 @@ def run_here(job_id: str) -> None:
 
 
 def import_file(file: Path, **options: Any) -> dict[str, Any]:
-    job = Job.objects.create(kind=IMPORT, requested_by=superuser(), parameters={"name": file.name, **options})
-    os.link(file, exchange_folder() / f"{job.pk}.upload")
-    return run_in_process(job)
+    with file.open("rb") as content:
+        upload = StoredUpload(File(content), file.stat().st_size)
+    return run_in_process(start_import(superuser(), {"name": file.name, **options}, upload))
 
 
 def export() -> dict[str, Any]:
@@ -141,7 +143,7 @@ def main() -> None:
     if options.job:
         return run_here(options.job)
     call_command("migrate", verbosity=0)
-    file = exchange_folder() / "benchmark.jsonl"
+    file = Path(os.environ["DATA_DIR"]) / "benchmark.jsonl"
     size = write_file(file, options.agents, options.bytes)
     print(f"{options.agents} agents, {size / 1e6:.1f} MB, {connection.vendor}", flush=True)
 

@@ -18,8 +18,11 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from access_app.admin_access import ReadOnlyAdmin
+from agentcms.errors import ApiError
 from jobs_app import runner
-from jobs_app.models import Job
+from jobs_app.limits import enqueue_for_user
+from jobs_app.models import Job, ReportRow
+from jobs_app.runner import StaffJob
 
 MAX_ROWS = 200
 
@@ -54,6 +57,7 @@ class JobAdmin(ReadOnlyAdmin):
         "requested_by",
         "parameters",
         "outcome",
+        "report",
         "error",
         "attempts",
         "created_at",
@@ -62,7 +66,14 @@ class JobAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
-        return Job.objects.for_user(request.user)
+        return Job.objects.for_user(request.user).without_large_columns()
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Job | None:
+        """Return a job with the columns that the list leaves out."""
+        job = super().get_object(request, object_id, from_field)
+        if job is not None:
+            job.refresh_from_db(fields=[name for name in Job.LARGE_COLUMNS if name != "cursor"])
+        return job
 
     def get_urls(self) -> list[Any]:
         start = self.admin_site.admin_view(method_decorator(require_POST)(JobAdmin.start).__get__(self))
@@ -74,7 +85,11 @@ class JobAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         if (staff_job := runner.staff_jobs.get(name)) is None:
             raise Http404
-        job = runner.enqueue(staff_job.kind, staff_job.parameters, requested_by=request.user)
+        try:
+            job = start_staff_job(staff_job, request.user)
+        except ApiError as error:  # too many jobs or files
+            messages.error(request, error.error)
+            return redirect("admin:jobs_app_job_changelist")
         messages.success(request, f"{staff_job.title}: started. This page shows the progress.")
         return redirect("admin:jobs_app_job_change", job.pk)
 
@@ -102,9 +117,32 @@ class JobAdmin(ReadOnlyAdmin):
     def outcome(self, job: Job) -> str:
         return render_result(job.result) if job.result is not None else "–"
 
+    @admin.display(description="Report")
+    def report(self, job: Job) -> str:
+        """The first rows of the report, and a link to all in the API."""
+        rows = list(job.report_rows.order_by("number")[: MAX_ROWS + 1])
+        if not rows:
+            return "–"
+        records = [{"line": row.number, "result": row.action, **readable_content(row)} for row in rows[:MAX_ROWS]]
+        link = '<p><a href="/api/jobs/{}/records">All records (JSON)</a></p>'
+        return render_table(records) + (format_html(link, job.pk) if len(rows) > MAX_ROWS else "")
+
     @admin.display(boolean=True, description="On schedule")
     def on_schedule(self, job: Job) -> bool:
         return not job.is_late
+
+
+def start_staff_job(staff_job: StaffJob, user: Any) -> Job:
+    """Start a job for a superuser. Raises TooManyJobs and FileQuotaExceeded."""
+    if staff_job.start is not None:
+        return staff_job.start(user)
+    return enqueue_for_user(staff_job.kind, staff_job.parameters, user)
+
+
+def readable_content(row: ReportRow) -> dict[str, str]:
+    """Return the texts of a report row."""
+    warnings = " ".join(warning["message"] for warning in row.content.get("warnings", ()))
+    return {"id": row.content.get("id", ""), "notes": row.content.get("reason", "") or warnings}
 
 
 def render_result(result: Any) -> SafeString:

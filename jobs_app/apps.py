@@ -6,3 +6,6 @@ class JobsConfig(AppConfig):
 
     name = "jobs_app"
     verbose_name = "Jobs"
+
+    def ready(self) -> None:
+        from jobs_app import signals  # noqa: F401  connects the receivers

@@ -16,7 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from jobs_app.models import Job
+from jobs_app.models import Job, ReportRow
 from jobs_app.runner import job_handler, offer_to_staff
 
 CLEAN_UP = "clean_up"
@@ -65,7 +65,8 @@ def delete_batch(rows: ExpiredRows) -> int:
     # Oldest first: in another order each batch would scan all rows that are not expired.
     keys = list(rows().order_by("pk").values_list("pk", flat=True)[:BATCH])
     # Filter again: a row may have changed since.
-    return rows().filter(pk__in=keys).delete()[0] if keys else 0
+    _, removed = rows().filter(pk__in=keys).delete() if keys else (0, {})
+    return removed.get(rows().model._meta.label, 0)  # without the rows that referred to them
 
 
 @expired_rows("sessions")
@@ -75,7 +76,14 @@ def expired_sessions() -> QuerySet[Any]:
 
 @expired_rows("jobs")
 def old_jobs() -> QuerySet[Any]:
-    return Job.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.JOB_DAYS))
+    """Return finished jobs after JOB_DAYS, unless their file was requested again since."""
+    limit = timezone.now() - timedelta(days=settings.JOB_DAYS)
+    return Job.objects.filter(finished_at__lt=limit).exclude(file__used_at__gte=limit).only("pk")
+
+
+@expired_rows("job reports")  # before the jobs, because a report may have thousands of rows
+def old_report_rows() -> QuerySet[Any]:
+    return ReportRow.objects.filter(job__in=old_jobs())
 
 
 @expired_rows("admin log")

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any, ClassVar, Self
 
 from django.conf import settings
+from django.core.files.base import File
+from django.core.files.storage import storages
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -44,6 +46,13 @@ class JobQuerySet(models.QuerySet["Job"]):
             return self.none()
         return self if user.is_superuser else self.filter(requested_by=user)
 
+    def without_large_columns(self) -> Self:
+        """Leave out what may be long. Lists use this."""
+        return self.defer(*Job.LARGE_COLUMNS)
+
+    def unfinished(self) -> Self:
+        return self.filter(state__in=(Job.State.QUEUED, Job.State.RUNNING))
+
     def claim(self, job_id: Any) -> Job | None:
         """Claim a due job for this worker. Return None if another worker has it.
 
@@ -77,6 +86,8 @@ class Job(models.Model):
         DONE = "done", "Done"
         FAILED = "failed", "Failed"
 
+    LARGE_COLUMNS: ClassVar = ("parameters", "cursor", "result", "error")
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=40, editable=False)
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED, editable=False)
@@ -89,6 +100,7 @@ class Job(models.Model):
     cursor = models.JSONField(null=True, editable=False, help_text="The position where the next attempt continues.")
     result = models.JSONField(null=True, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
+    report_size = models.PositiveBigIntegerField(default=0, db_default=0, editable=False, help_text="In bytes.")
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -111,14 +123,32 @@ class Job(models.Model):
             return timezone.now() - self.created_at > lease_duration()
         return self.state == self.State.RUNNING and self.lease_until is not None and self.lease_until < timezone.now()
 
+    @property
+    def is_finished(self) -> bool:
+        return self.state in (self.State.DONE, self.State.FAILED)
+
+    def discard(self) -> bool:
+        """Delete the job with its file and report. Return False if a worker is running it."""
+        is_running = Q(state=self.State.RUNNING, lease_until__gte=timezone.now())
+        # A worker that claims the job at the same time loses its lease, so it stops.
+        return Job.objects.exclude(is_running).filter(pk=self.pk).only("pk").delete()[0] > 0
+
     def requeue(self) -> None:
         """Queue a failed job again. It continues where it stopped."""
         failed = Job.objects.filter(pk=self.pk, state=Job.State.FAILED)
         failed.update(state=Job.State.QUEUED, attempts=0, error="", finished_at=None, created_at=timezone.now())
 
-    def report_progress(self, *, done: int, total: int | None = None, cursor: Any = None, result: Any = None) -> None:
+    def report_progress(
+        self,
+        *,
+        done: int,
+        total: int | None = None,
+        cursor: Any = None,
+        result: Any = None,
+        report_size: int | None = None,
+    ) -> None:
         """Store the progress and renew the lease. Raises LeaseLost if another worker took over."""
-        progress = {"done": done, "total": total, "cursor": cursor, "result": result}
+        progress = {"done": done, "total": total, "cursor": cursor, "result": result, "report_size": report_size}
         self._write(
             lease_until=timezone.now() + lease_duration(),
             **{key: value for key, value in progress.items() if value is not None},
@@ -140,6 +170,45 @@ class Job(models.Model):
             raise LeaseLost(f"Job {self.pk} was taken over by another worker.")
         for name, value in values.items():
             setattr(self, name, value)
+
+
+class JobFile(models.Model):
+    """The file of a job in the storage `exchange`, such as an export. The row is created after the file.
+
+    Deleting the row deletes the file.
+    """
+
+    job = models.OneToOneField(Job, models.CASCADE, related_name="file", editable=False)
+    name = models.CharField(max_length=200, editable=False)
+    size = models.PositiveBigIntegerField(editable=False, help_text="In bytes.")
+    fingerprint = models.CharField(
+        max_length=64, blank=True, default="", editable=False, help_text="Equal for files with the same content."
+    )
+    used_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self) -> File[bytes]:
+        """Open the file for reading. Raises FileNotFoundError, and Unavailable if the storage does not respond."""
+        return storages["exchange"].open(self.name)
+
+
+class ReportRow(models.Model):
+    """A row of the report of a job, such as the outcome of a line of an import."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="report_rows", editable=False, db_index=False)
+    number = models.PositiveIntegerField(editable=False)
+    action = models.CharField(max_length=16, editable=False)
+    content = models.JSONField(editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["job", "number"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["job", "number"], name="report_row_number")]
+        indexes: ClassVar = [models.Index(fields=["job", "action", "number"], name="report_row_action")]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.action}"
 
 
 class Heartbeat(models.Model):

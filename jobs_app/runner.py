@@ -22,6 +22,8 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
+from agentcms.errors import ApiError, Unavailable
+from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
@@ -34,6 +36,7 @@ SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids
 broker_circuit = CircuitBreaker(retry_after=10)
 
 Handler = Callable[[Job], Any]
+Starter = Callable[[Any], Job]  # of a user
 
 _handlers: dict[str, Handler] = {}
 
@@ -44,6 +47,7 @@ class StaffJob(NamedTuple):
     title: str
     kind: str
     parameters: dict[str, Any]
+    start: Starter | None  # instead of enqueueing it
 
 
 staff_jobs: dict[str, StaffJob] = {}
@@ -59,14 +63,22 @@ def job_handler(kind: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def offer_to_staff(name: str, title: str, kind: str, parameters: dict[str, Any] | None = None) -> None:
+def offer_to_staff(
+    name: str, title: str, kind: str, parameters: dict[str, Any] | None = None, start: Starter | None = None
+) -> None:
     """Let superusers start a job in the admin, by a button with this title."""
-    staff_jobs[name] = StaffJob(title, kind, parameters or {})
+    staff_jobs[name] = StaffJob(title, kind, parameters or {}, start)
 
 
-def enqueue(kind: str, parameters: dict[str, Any] | None = None, *, requested_by: Any = None) -> Job:
+def enqueue(
+    kind: str,
+    parameters: dict[str, Any] | None = None,
+    *,
+    requested_by: Any = None,
+    job_id: UUID | None = None,
+) -> Job:
     """Create a job and send it to a worker after the commit. Without a broker it starts later."""
-    job = Job.objects.create(kind=kind, parameters=parameters or {}, requested_by=requested_by)
+    job = Job.objects.create(pk=job_id or uuid7(), kind=kind, parameters=parameters or {}, requested_by=requested_by)
     transaction.on_commit(partial(send, job.pk), robust=True)
     return job
 
@@ -126,15 +138,20 @@ def _execute(job: Job) -> Job:
             log.exception("Job %s (%s) was interrupted.", job.pk, job.kind)
         else:
             log.exception("Job %s (%s) failed.", job.pk, job.kind)
-            job.fail(f"{type(error).__name__}: {error}"[:2000])
+            job.fail(failure_message(error))
     return job
 
 
 def is_transient(error: Exception) -> bool:
-    """Return True if another attempt may succeed: the database was unavailable or a disk is full."""
+    """Return True if another attempt may succeed: the database or the storage was unavailable, or a disk is full."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, OperationalError | InterfaceError)
+    return isinstance(error, OperationalError | InterfaceError | Unavailable)
+
+
+def failure_message(error: Exception) -> str:
+    """Return the error for the user of a job. Only errors for callers have a sentence of their own."""
+    return error.error if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"[:2000]
 
 
 def send_due() -> int:

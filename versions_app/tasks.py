@@ -13,10 +13,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from agents_app.models import Agent
-from jobs_app.cleanup import cleanup_step, expired_rows
+from jobs_app.cleanup import expired_rows
 from jobs_app.models import Job
 from jobs_app.runner import enqueue_once_per, job_handler, offer_to_staff
-from versions_app.exchange import jobs
+from versions_app.exchange import export_job, import_job  # noqa: F401  registers its handler
 from versions_app.integrity import check
 from versions_app.models import Activation, DeletedAgent
 from versions_app.retention import delete_aged, delete_surplus, explain_retention
@@ -41,14 +41,8 @@ def check_history() -> None:
 
 job_handler(check.CHECK_HISTORY)(check.run_check)
 offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
-offer_to_staff("export-agents", "Export all agents", jobs.EXPORT, {"role": ""})
+offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_export)
 offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
-
-
-@cleanup_step
-def delete_old_exchange_files() -> None:
-    """Delete exported and uploaded files as old as expired jobs."""
-    jobs.delete_old_files(settings.JOB_DAYS)
 
 
 @expired_rows("activations")

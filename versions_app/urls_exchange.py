@@ -15,5 +15,6 @@ urlpatterns = [
     path(JOB, exchange.view_job, name="job"),
     path(f"{JOB}/progress", exchange.progress, name="progress"),
     path(f"{JOB}/confirm", exchange.confirm, name="confirm"),
+    path(f"{JOB}/delete", exchange.delete_job, name="delete"),
     path(f"{JOB}/download", exchange.download_export, name="download"),
 ]

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Sum
 from django.http import HttpResponse
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from agentcms.observability.metrics import METRICS_DIR
-from jobs_app.models import Heartbeat, Job
+from jobs_app.models import Heartbeat, Job, JobFile
 from runs_app.models import AgentRun
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -33,11 +33,16 @@ class DatabaseCollector:
         yield self.oldest()
         yield self.runs()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
+        file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
+        yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)
+        report_bytes = Job.objects.aggregate(size=Sum("report_size"))["size"] or 0
+        yield gauge("agentcms_job_report_bytes", "Size of the reports of imports.", report_bytes)
         if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
             yield gauge("agentcms_beat_age_seconds", "Time since the last heartbeat of beat.", age.total_seconds())
-        last_check: Any = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at").first()
-        if last_check is not None:
-            unrepaired = last_check.result["found"] - last_check.result["repaired"]
+        checks = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at")
+        # Not the whole result, which may list a thousand faults.
+        if last_check := checks.values_list("result__found", "result__repaired").first():
+            unrepaired = last_check[0] - last_check[1]
             yield gauge("agentcms_history_faults", "Unrepaired faults of the last history check.", unrepaired)
 
     def jobs(self) -> Metric:

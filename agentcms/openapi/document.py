@@ -26,6 +26,7 @@ from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ow
 from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, RestoreOptions, Undo
+from versions_app.exchange.records import ACTIONS
 
 # Media types of bodies and responses that are not JSON.
 MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
@@ -67,6 +68,7 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "to": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
     **{name: {"schema": BOOLEAN} for name in ("strict", "force", "dryRun", "publish", "partial", "children")},
     "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATUSES], "default": "all"}},
+    "recordAction": {"name": "action", "schema": {"enum": ["all", *ACTIONS], "default": "all"}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
 
@@ -82,7 +84,7 @@ ERROR_DESCRIPTIONS = {
     415: "Send application/json.",
     422: "The Idempotency-Key was used for another request.",
     424: "The run failed; the message has the reason.",
-    429: "Too many requests; retry after the seconds in Retry-After.",
+    429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too large files: delete some.",
     503: "A lock was not available in time; retry after the seconds in Retry-After.",
 }
 
@@ -118,6 +120,8 @@ def operation_object(operation: Operation) -> JSON:
     }
     if operation.id == "getAgent":
         result["responses"]["304"] = {"description": "Not modified, according to If-None-Match."}
+    if operation.id == "exportAgents":  # nothing changed since the last export
+        result["responses"]["200"] = success_response(operation)
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
         is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
@@ -183,6 +187,8 @@ def response_schemas() -> dict[str, JSON]:
         ),
         "DeletedAgent": deleted_agent_schema(),
         "Job": job_schema(),
+        "ListedJob": listed_job_schema(),
+        "Record": record_schema(),
     }
 
 
@@ -197,6 +203,8 @@ def page_schemas() -> dict[str, JSON]:
         "AgentPage": {"anyOf": [page_of("agents", "Agent"), cursor_page]},
         "VersionPage": page_of("versions", "Version"),
         "DeletedAgentPage": page_of("deletedAgents", "DeletedAgent"),
+        "JobPage": page_of("jobs", "ListedJob"),
+        "RecordPage": page_of("records", "Record"),
         "Activations": {"anyOf": [page_of("activations", "Activation"), live_at_time]},
     }
 
@@ -239,6 +247,18 @@ def job_schema() -> JSON:
         startedAt=nullable(DATE_TIME),
         finishedAt=nullable(DATE_TIME),
     )
+
+
+def listed_job_schema() -> JSON:
+    fields = {name: field for name, field in job_schema()["properties"].items() if name not in ("result", "error")}
+    return object_of(**fields, fileBytes=INTEGER, reportBytes=INTEGER)
+
+
+def record_schema() -> JSON:
+    """Return the schema of the outcome of a record of an import."""
+    schema = object_of(line=INTEGER, action={"enum": [*ACTIONS]})
+    schema["properties"] |= {"id": STRING, "reason": STRING, "warnings": array_of(ref("Warning"))}
+    return schema
 
 
 def add_model_schema(schemas: dict[str, JSON], name: str, *models: type[BaseModel]) -> None:

@@ -24,6 +24,7 @@ DELETED_AGENT = "/api/stored/deleted-agents/{deletedId}"
 VERSION = f"{AGENT}/versions/{{versionId}}"
 RUNNABLE_AGENT = "/api/agents/{agentId}"
 RUN = "/api/runs/{runId}"
+JOB = "/api/jobs/{jobId}"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 
@@ -201,8 +202,25 @@ OPERATIONS = (
         (413,),
     ),
     Operation("get", "/api/stored/agent-schema", "getAgentSchema", "Get the JSON Schema of an agent", "Anything"),
-    Operation("get", "/api/jobs/{jobId}", "getJob", "Get the progress and result of a job", "Job"),
-    Operation("get", "/api/jobs/{jobId}/file", "getJobFile", "Download the file of an export", "Lines"),
+    Operation(
+        "get",
+        "/api/jobs",
+        "listJobs",
+        "List the jobs that you requested, newest first",
+        "JobPage",
+        query=(*PAGING, "kind"),
+    ),
+    Operation("get", JOB, "getJob", "Get the progress and result of a job", "Job"),
+    Operation("delete", JOB, "deleteJob", "Delete a job with its file and report", "Done", errors=(409,)),
+    Operation("get", f"{JOB}/file", "getJobFile", "Download the file of an export", "Lines"),
+    Operation(
+        "get",
+        f"{JOB}/records",
+        "listJobRecords",
+        "List the outcomes of the records of an import",
+        "RecordPage",
+        query=(*PAGING, "recordAction"),
+    ),
     Operation(
         "get",
         "/api/agents",

@@ -19,6 +19,7 @@ from django.urls import path
 from access_app.admin_access import confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
+from agentcms.errors import ApiError
 from agents_app.admin.removal import AgentRemovalAdmin
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents
 from agents_app.editing import bulk
@@ -30,7 +31,7 @@ from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.views.access import owner_choices
-from jobs_app import runner
+from versions_app.exchange.export_job import start_export
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -218,7 +219,10 @@ class AgentActionsAdmin(AgentRemovalAdmin):
         if len(chosen) > bulk.MAX_AGENTS:
             self.message_user(request, f"Select at most {bulk.MAX_AGENTS} agents, or export all.", messages.ERROR)
             return None
-        offer = runner.staff_jobs["export-agents"]
-        job = runner.enqueue(offer.kind, {**offer.parameters, "agents": chosen}, requested_by=request.user)
-        self.message_user(request, "The export has started. This page shows its progress.")
+        try:
+            job = start_export(request.user, chosen)
+        except ApiError as error:  # too many jobs or files
+            self.message_user(request, error.error, messages.ERROR)
+            return None
+        self.message_user(request, "This page shows the progress of the export, and then its file.")
         return redirect("admin:jobs_app_job_change", job.pk)

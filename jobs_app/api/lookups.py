@@ -12,7 +12,7 @@ from jobs_app.models import Job
 def get_job(request: Request, job_id: str) -> Job:
     """Return a job of the caller. Raises NotFound."""
     job_uuid = parse_uuid(job_id)
-    job = Job.objects.for_user(request.user).filter(pk=job_uuid).first() if job_uuid else None
+    job = Job.objects.for_user(request.user).defer("cursor").filter(pk=job_uuid).first() if job_uuid else None
     if job is None:
         raise NotFound(f"Job with id {job_id} not found")
     return job

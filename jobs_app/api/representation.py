@@ -7,7 +7,24 @@ from typing import Any
 from django.http import HttpResponse
 
 from agentcms.api.responses import json_response
-from jobs_app.models import Job
+from jobs_app.models import Job, JobFile
+
+
+def listed_job_payload(job: Job) -> dict[str, Any]:
+    """Return a job in a list, with the size of its file and report in bytes."""
+    file: JobFile | None = getattr(job, "file", None)
+    return {
+        "id": job.pk,
+        "kind": job.kind,
+        "state": job.state,
+        "done": job.done,
+        "total": job.total,
+        "fileBytes": file.size if file else 0,
+        "reportBytes": job.report_size,
+        "createdAt": job.created_at,
+        "startedAt": job.started_at,
+        "finishedAt": job.finished_at,
+    }
 
 
 def job_payload(job: Job) -> dict[str, Any]:

@@ -4,4 +4,7 @@ from django.urls import path
 
 from jobs_app.api import views
 
-urlpatterns = [path("jobs/<str:job_id>", views.JobView.as_view(), name="api-job")]
+urlpatterns = [
+    path("jobs", views.JobsView.as_view(), name="api-jobs"),
+    path("jobs/<str:job_id>", views.JobView.as_view(), name="api-job"),
+]

@@ -5,9 +5,31 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from agentcms.api.pagination import page_payload
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agentcms.errors import Conflict
 from jobs_app.api.lookups import get_job
-from jobs_app.api.representation import job_response
+from jobs_app.api.representation import job_response, listed_job_payload
+from jobs_app.models import Job
+
+JOBS_PER_PAGE = 50
+RUNNING_MESSAGE = "A worker is running this job. Delete it when it has ended."
+
+
+class JobsView(JSONView):
+    """The jobs that the caller requested, newest first, without their results."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging, kind = query.paging(JOBS_PER_PAGE), query.text("kind")
+        jobs = Job.objects.filter(requested_by=request.user.pk)
+        if kind is not None:
+            jobs = jobs.filter(kind=kind)
+        page = jobs.without_large_columns().select_related("file")[paging.start : paging.stop]
+        rows = [listed_job_payload(job) for job in page]
+        return json_response(page_payload("jobs", rows, jobs.count(), paging.page, paging.per_page))
 
 
 class JobView(JSONView):
@@ -15,3 +37,9 @@ class JobView(JSONView):
 
     def get(self, request: Request, job_id: str) -> HttpResponse:
         return job_response(get_job(request, job_id))
+
+    def delete(self, request: Request, job_id: str) -> HttpResponse:
+        """Delete the job with its file and report."""
+        if not get_job(request, job_id).discard():
+            raise Conflict(RUNNING_MESSAGE, "job_running", {"Retry-After": "5"})
+        return json_response({"success": True, "message": f"Job {job_id} deleted"})

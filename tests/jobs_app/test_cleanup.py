@@ -1,22 +1,27 @@
 """Deleting old rows of growing tables."""
 
 import os
+import time
 from datetime import timedelta
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
+from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from agentcms.celery import app
 from jobs_app import cleanup, runner
-from jobs_app.models import Job
+from jobs_app.files import file_storage
+from jobs_app.models import Job, JobFile, ReportRow
 from tests.factories import AgentFactory, UserFactory
-from versions_app.exchange import jobs
 from versions_app.models import Activation
 
 pytestmark = pytest.mark.django_db
+
+MONTH = timedelta(days=30)
 
 
 def days_ago(days):
@@ -77,6 +82,7 @@ CREATED_BY_USERS = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.
 CREATED_BY_USERS |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
 CREATED_BY_USERS |= {"runs_app.SavedInput"}
 DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
+DELETED_WITH_PARENT |= {"jobs_app.JobFile"}
 DELETED_WITH_PARENT |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
 
 
@@ -106,13 +112,43 @@ def test_rows_are_deleted_in_batches(monkeypatch):
     assert clean()["sessions"] == 5
 
 
-def test_files_of_old_exports_are_deleted(settings):
-    path = jobs.exchange_folder() / "old.jsonl"
-    path.write_text("{}")
-    os.utime(path, (0, 0))
-    recent = jobs.exchange_folder() / "new.jsonl"
-    recent.write_text("{}")
+def stored_file(name, age):
+    """Save a file that was modified so long ago."""
+    saved = file_storage().save(name, ContentFile(b"{}"))
+    os.utime(file_storage().path(saved), (time.time() - age.total_seconds(),) * 2)
+    return saved
+
+
+def test_old_files_without_a_row_are_deleted():
+    job = Job.objects.create(kind="export_agents", state="done", finished_at=timezone.now())
+    orphan, recent, used = (stored_file(f"{n}.jsonl", age) for n, age in enumerate([MONTH, timedelta(0), MONTH]))
+    JobFile.objects.create(job=job, name=used, size=2)
+    temporary = settings.FILE_UPLOAD_TEMP_DIR / "killed.upload"
+    temporary.write_text("{}")
+    os.utime(temporary, (0, 0))
 
     clean()
 
-    assert (path.exists(), recent.exists()) == (False, True)
+    assert [file_storage().exists(name) for name in (orphan, recent, used)] == [False, True, True]
+    assert not temporary.exists()
+
+
+def test_the_file_and_report_of_an_old_job_are_deleted(django_capture_on_commit_callbacks):
+    job = Job.objects.create(kind="export_agents", state="done", finished_at=days_ago(31))
+    name = stored_file("old.jsonl", MONTH)
+    JobFile.objects.create(job=job, name=name, size=2, used_at=days_ago(31))
+    for number in range(3):
+        ReportRow.objects.create(job=job, number=number, action="create", content={})
+
+    with django_capture_on_commit_callbacks(execute=True):
+        removed = clean()
+
+    assert (removed["jobs"], removed["job reports"]) == (1, 3)
+    assert not file_storage().exists(name)
+
+
+def test_an_old_export_that_was_requested_again_is_kept():
+    job = Job.objects.create(kind="export_agents", state="done", finished_at=days_ago(31))
+    JobFile.objects.create(job=job, name="again.jsonl", size=2)
+
+    assert clean()["jobs"] == 0

@@ -46,6 +46,8 @@ AGENT_TABLES = (
     "versions_app_agentversion",
     "agents_app_agentindex",
     "agents_app_agent",
+    "jobs_app_jobfile",
+    "jobs_app_reportrow",
     "jobs_app_job",
 )
 

@@ -1,34 +1,39 @@
-"""API views that start exports and imports as jobs."""
+"""API views that start exports and imports as jobs, and read their files and reports."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
-from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from access_app.caller import Caller
-from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
+from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
+from agentcms.api.pagination import page_payload
 from agentcms.api.parsers import TRUNCATED_BODY_MESSAGE, json_object_body
 from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
-from agentcms.ids import random_key
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
 from jobs_app.api.lookups import get_job
 from jobs_app.api.representation import job_response
-from jobs_app.runner import enqueue
-from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
+from jobs_app.files import temporary_file
+from jobs_app.limits import require_free_job, require_quota
+from jobs_app.models import JobFile
+from versions_app.exchange.export_job import EXPORT, start_export
+from versions_app.exchange.import_job import StoredUpload, start_import
+from versions_app.exchange.records import ACTIONS
+from versions_app.exchange.report import record_payload
 
 JSON_LINES_TYPES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
 CHUNK_SIZE = 1 << 20
+RECORDS_PER_RESPONSE = 100
 
 
 class ExportView(JSONView):
@@ -38,8 +43,8 @@ class ExportView(JSONView):
     def post(self, request: Request) -> HttpResponse:
         json_object_body(request)
         note_required_role(None)
-        with transaction.atomic():
-            return job_response(enqueue(EXPORT, {"role": max_role(request.user)}, requested_by=request.user), 202)
+        job = start_export(request.user)
+        return job_response(job, 200 if job.is_finished else 202)
 
 
 class ImportView(JSONView):
@@ -51,24 +56,24 @@ class ImportView(JSONView):
             options["name"] = query.text("name") or ""
         reject_other_media_types(request)
         require_publisher_role(request.user)
-        path, digest = store_body(request)
-        leftover_files = [path]
+        if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
+            require_free_job(request.user)
+            require_quota(request.user, declared_length(request))
+        with temporary_file("import.jsonl") as file:
+            size, digest = receive_body(request, file)
+            with StoredUpload(file, size) as upload:
+                return self.start(request, options, upload, digest)
 
-        def start_import() -> HttpResponse:
+    def start(self, request: Request, options: dict[str, Any], upload: StoredUpload, digest: str) -> HttpResponse:
+        """Start the import, or return the response to the same `Idempotency-Key`."""
+
+        def act() -> HttpResponse:
             note_required_role(None)  # the role is checked above, for a replay too
-            with transaction.atomic():
-                job = enqueue(IMPORT, {**options, "role": max_role(request.user)}, requested_by=request.user)
-                leftover_files.append(path.rename(exchange_folder() / f"{job.pk}.upload"))
-                return job_response(job, 202)
+            return job_response(start_import(request.user, options, upload), 202)
 
-        try:
-            response = run_idempotently(request, f"{request.get_full_path()}\n{digest}", start_import)
-            if "Idempotent-Replayed" not in response.headers:  # the replayed job has its own file
-                leftover_files.clear()
-            return response
-        finally:
-            for file in leftover_files:
-                file.unlink(missing_ok=True)
+        response = run_idempotently(request, f"{request.get_full_path()}\n{digest}", act)
+        upload.is_taken = "Idempotent-Replayed" not in response.headers  # the replayed job has its own file
+        return response
 
 
 def require_publisher_role(user: Caller) -> None:
@@ -85,29 +90,29 @@ def reject_other_media_types(request: Request) -> None:
         raise UnsupportedMediaType("Send uncompressed application/x-ndjson, one JSON object per line.")
 
 
-def store_body(request: Request) -> tuple[Path, str]:
-    """Stream the body to disk. Return its path and its SHA-256."""
-    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+def declared_length(request: Request) -> int:
+    """Return the length of the body in bytes as its header says, or 0 without one."""
+    return int(request.META.get("CONTENT_LENGTH") or 0)
+
+
+def receive_body(request: Request, file: IO[bytes]) -> tuple[int, str]:
+    """Write the body to a file. Return its size and its SHA-256."""
+    declared = declared_length(request)
     if declared > settings.IMPORT_MAX_BYTES:
         raise TooLarge
-    path, digest, size = exchange_folder() / f"{random_key()}.part", hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     source: Any = request._request
-    try:
-        with path.open("wb") as file:
-            while chunk := source.read(CHUNK_SIZE):
-                size += len(chunk)
-                if size > settings.IMPORT_MAX_BYTES:
-                    raise TooLarge
-                digest.update(chunk)
-                file.write(chunk)
-        if not size:
-            raise ApiError(400, "Send at least one record.", "invalid_body")
-        if size < declared:
-            raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return path, digest.hexdigest()
+    while chunk := source.read(CHUNK_SIZE):
+        size += len(chunk)
+        if size > settings.IMPORT_MAX_BYTES:
+            raise TooLarge
+        digest.update(chunk)
+        file.write(chunk)
+    if not size:
+        raise ApiError(400, "Send at least one record.", "invalid_body")
+    if size < declared:
+        raise BadRequest("request body", [("", TRUNCATED_BODY_MESSAGE)])
+    return size, digest.hexdigest()
 
 
 class JobFileView(JSONView):
@@ -115,7 +120,25 @@ class JobFileView(JSONView):
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)
-        path = exchange_folder() / f"{job.pk}.jsonl"
-        if job.kind != EXPORT or job.state != job.State.DONE or not path.exists():
+        file = JobFile.objects.filter(job=job).first() if job.kind == EXPORT and job.state == job.State.DONE else None
+        try:
+            content = file and file.open()
+        except FileNotFoundError:
+            content = None
+        if content is None:
             raise NotFound(f"Job {job_id} has no file")
-        return FileResponse(path.open("rb"), content_type="application/x-ndjson", filename="agents.jsonl")
+        return FileResponse(content, content_type="application/x-ndjson", filename="agents.jsonl")
+
+
+class JobRecordsView(JSONView):
+    """The report of an import: a page of the outcomes of its records."""
+
+    def get(self, request: Request, job_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(RECORDS_PER_RESPONSE)
+            action = query.choice("action", ("all", *ACTIONS), "all")
+        rows = get_job(request, job_id).report_rows.order_by("number")
+        if action != "all":
+            rows = rows.filter(action=action)
+        records = [record_payload(row) for row in rows[paging.start : paging.stop]]
+        return json_response(page_payload("records", records, rows.count(), paging.page, paging.per_page))

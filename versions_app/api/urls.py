@@ -18,6 +18,7 @@ urlpatterns = [
         name="api-restore-deleted-agent",
     ),
     path("jobs/<str:job_id>/file", exchange.JobFileView.as_view(), name="api-job-file"),
+    path("jobs/<str:job_id>/records", exchange.JobRecordsView.as_view(), name="api-job-records"),
     path(f"{API_AGENT}/versions", versions.VersionsView.as_view(), name="api-versions"),
     path(f"{API_AGENT}/versions/compare", versions.CompareView.as_view(), name="api-compare"),
     path(API_VERSION, versions.VersionView.as_view(), name="api-version"),

@@ -238,21 +238,3 @@ def missing_reference_warnings(live: dict[str, Any], draft: dict[str, Any] | Non
     states = [referenced_keys(to_wire_dict(fields)) for fields in (live, draft) if fields is not None]
     keys = {field: dict.fromkeys(key for state in states for key in state.get(field, ())) for field in FIELD_KINDS}
     return [warning._asdict() for warning in find_missing_references(keys)][:MAX_WARNINGS]
-
-
-def drop_resolved_warnings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Remove the warnings about sub-agents that are stored after the import, or would be."""
-    imported = [record for record in records if record["action"] != "refuse"]
-    owner_of = {record["id"]: record.pop("ownerId", SHARED_OWNER) for record in imported}
-    warnings = [warning for record in records for warning in record.get("warnings", ())]
-    stored = owner_of | Agent.objects.owners_of({item["key"] for item in warnings if is_agent_warning(item)})
-    for record in records:
-        usable = usable_owners(owner_of.get(record.get("id", "")))
-        warnings = record.pop("warnings", ())
-        if remaining := [w for w in warnings if not is_agent_warning(w) or stored.get(w["key"], w) not in usable]:
-            record["warnings"] = remaining
-    return records
-
-
-def is_agent_warning(warning: dict[str, str]) -> bool:
-    return warning["field"] == "agents"

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from django.db.models import F, QuerySet
+
 from agents_app.models import AgentQuerySet
-from jobs_app.models import Job
-from versions_app.exchange.jobs import EXPORT, MAX_LISTED_RECORDS, exchange_folder
+from jobs_app.models import Job, JobFile, JobQuerySet, ReportRow
+from versions_app.exchange.export_job import EXPORT
 
 ACTION_LABELS = {
     "create": ("Create", "Created"),
@@ -16,6 +18,9 @@ ACTION_LABELS = {
     "same": ("Unchanged", "Unchanged"),
     "refuse": ("Reject", "Rejected"),
 }
+
+LISTED_PARAMETERS = ("name", "dryRun")
+LISTED_RESULTS = ("records", *ACTION_LABELS)
 
 
 class ActionCount(NamedTuple):
@@ -39,17 +44,21 @@ class ReportLine(NamedTuple):
 
 
 class Report:
-    """Display values of an export or import job."""
+    """Display values of an export or import job. Its parameters and its result are small; its records are rows."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(
+        self, job: Job, parameters: dict[str, Any] | None = None, result: dict[str, Any] | None = None
+    ) -> None:
+        """Use these parameters and this result, by default those of the job."""
+        parameters = job.parameters if parameters is None else parameters
         self.job = job
         self.is_export = job.kind == EXPORT
-        self.is_over = job.state in (Job.State.DONE, Job.State.FAILED)
+        self.is_over = job.is_finished
         self.is_done = job.state == Job.State.DONE
-        self.is_dry = bool(job.parameters.get("dryRun"))
-        self.publishes = bool(job.parameters.get("publish"))
-        self.file_name = str(job.parameters.get("name") or "a file")
-        self.result: dict[str, Any] = job.result or {}
+        self.is_dry = bool(parameters.get("dryRun"))
+        self.publishes = bool(parameters.get("publish"))
+        self.file_name = str(parameters.get("name") or "a file")
+        self.result: dict[str, Any] = (job.result if result is None else result) or {}
 
     @property
     def title(self) -> str:
@@ -74,11 +83,10 @@ class Report:
         ]
         return f"{', '.join(parts) or 'No records'}{'; nothing has changed yet' if self.is_dry and parts else ''}."
 
-    @property
-    def has_file(self) -> bool:
-        """True if the exported or checked file still exists."""
-        suffix = "jsonl" if self.is_export else "upload"
-        return self.is_done and (exchange_folder() / f"{self.job.pk}.{suffix}").exists()
+    @cached_property
+    def file(self) -> JobFile | None:
+        """The exported or checked file, if it still exists."""
+        return JobFile.objects.filter(job=self.job).first() if self.is_done else None
 
     @property
     def counts(self) -> list[ActionCount]:
@@ -90,40 +98,54 @@ class Report:
         """The number of records that an import would create or change."""
         return int(self.result.get("create", 0)) + int(self.result.get("update", 0))
 
-    @cached_property
-    def records(self) -> Sequence[dict[str, Any]]:
-        """The records that the result lists, in the order of the file."""
-        return self.result.get("records", []) if self.is_done and not self.is_export else []
-
     @property
     def unlisted_count(self) -> int:
-        return max(0, sum(count.number for count in self.counts) - MAX_LISTED_RECORDS)
+        """The number of records without a row in the report."""
+        return max(0, sum(count.number for count in self.counts) - int(self.result.get("listed", 0)))
 
-    def with_action(self, action: str) -> Sequence[dict[str, Any]]:
-        return (
-            [record for record in self.records if record["action"] == action]
-            if action in ACTION_LABELS
-            else self.records
+    def rows(self, action: str) -> QuerySet[ReportRow]:
+        """Return the listed records with this action, or all for any other text, in the order of the file."""
+        rows = self.job.report_rows.order_by("number") if self.is_done else ReportRow.objects.none()
+        return rows.filter(action=action) if action in ACTION_LABELS else rows
+
+
+def list_reports(jobs: JobQuerySet, count: int) -> list[Report]:
+    """Return the first of these jobs with the values that a list shows, without loading large columns."""
+    figures = {f"parameters_{name}": F(f"parameters__{name}") for name in LISTED_PARAMETERS}
+    figures |= {f"result_{name}": F(f"result__{name}") for name in LISTED_RESULTS}
+    return [
+        Report(
+            job,
+            {name: getattr(job, f"parameters_{name}") for name in LISTED_PARAMETERS},
+            {name: getattr(job, f"result_{name}") or 0 for name in LISTED_RESULTS},
         )
+        for job in jobs.without_large_columns().annotate(**figures)[:count]
+    ]
 
 
-def report_lines(report: Report, records: Sequence[dict[str, Any]], agents: AgentQuerySet) -> list[ReportLine]:
-    """Return display lines of records. `agents` are those that the user may open."""
-    ids = [record["id"] for record in records if "id" in record]
+def report_lines(report: Report, rows: Sequence[ReportRow], agents: AgentQuerySet) -> list[ReportLine]:
+    """Return display lines of rows. `agents` are those that the user may open."""
+    ids = [row.content["id"] for row in rows if "id" in row.content]
     names = dict(agents.filter(pk__in=ids).values_list("pk", "name"))
     labels = {count.action: count.label for count in report.counts}
     return [
         ReportLine(
-            record["line"],
-            record.get("id", ""),
-            record["action"],
-            labels[record["action"]],
-            record.get("reason", ""),
-            [warning["message"] for warning in record.get("warnings", ())],
-            names.get(record.get("id", "")),
+            row.number,
+            row.content.get("id", ""),
+            row.action,
+            labels[row.action],
+            row.content.get("reason", ""),
+            [warning["message"] for warning in row.content.get("warnings", ())],
+            names.get(row.content.get("id", "")),
         )
-        for record in records
+        for row in rows
     ]
+
+
+def record_payload(row: ReportRow) -> dict[str, Any]:
+    """Return a row of the report in the API."""
+    content = {name: value for name, value in row.content.items() if name != "ownerId"}
+    return {"line": row.number, "action": row.action, **content}
 
 
 def format_agent_count(count: int) -> str:

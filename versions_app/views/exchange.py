@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
-from django.db import transaction
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -16,15 +17,23 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
+from access_app.permissions import has_role_everywhere, owner_ids_for
 from access_app.role import Role
+from agentcms.errors import ApiError
 from agentcms.web.uploads import accepts_upload
 from agents_app.editing.bulk import MAX_AGENTS
 from agents_app.views.access import visible_agents
+from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
-from jobs_app.runner import enqueue
-from versions_app.exchange.jobs import EXPORT, IMPORT, exchange_folder
-from versions_app.exchange.report import Report, report_lines
+from versions_app.exchange.export_job import EXPORT, start_export
+from versions_app.exchange.import_job import (
+    IMPORT,
+    StoredUpload,
+    delete_checked_files,
+    start_checked_import,
+    start_import,
+)
+from versions_app.exchange.report import Report, list_reports, report_lines
 from versions_app.forms.exchange import UploadForm
 
 RECORDS_PER_PAGE = 100
@@ -37,7 +46,7 @@ def user_jobs(request: HttpRequest) -> JobQuerySet:
 
 def get_job(request: HttpRequest, job_id: UUID) -> Job:
     """Return a job of the user. Raises Http404 for jobs of others."""
-    return get_object_or_404(user_jobs(request), pk=job_id)
+    return get_object_or_404(user_jobs(request).defer("cursor"), pk=job_id)
 
 
 def can_import(request: HttpRequest) -> bool:
@@ -51,15 +60,26 @@ def job_list(request: HttpRequest) -> HttpResponse:
     return render_job_list(request, UploadForm())
 
 
-def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200) -> HttpResponse:
+def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200, problem: str = "") -> HttpResponse:
     context = {
+        "problem": problem,
+        "used_bytes": used_bytes(request.user),
+        "max_bytes": settings.JOB_FILES_PER_USER,
         "nav": "agents",
         "form": form,
         "may_import": can_import(request),
         "agents": visible_agents(request).filter(active_version__isnull=False).count(),
-        "reports": [Report(job) for job in user_jobs(request)[:MAX_RECENT_JOBS]],
+        "reports": list_reports(user_jobs(request), MAX_RECENT_JOBS),
     }
     return render(request, "exchange/list.html", context, status=status)
+
+
+def refuse(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Render the list of jobs with the reason why no further one can start."""
+    response = render_job_list(request, UploadForm(), error.status, error.error)
+    for name, value in error.headers.items():
+        response.headers[name] = value
+    return response
 
 
 # --- Export
@@ -69,15 +89,19 @@ def render_job_list(request: HttpRequest, form: UploadForm, status: int = 200) -
 @login_required
 def export(request: HttpRequest) -> HttpResponse:
     """Start an export of the selected agents, or of all visible ones if none are named."""
-    parameters: dict[str, Any] = {"role": max_role(request.user)}
-    if agent_ids := request.POST.getlist("agent"):
-        parameters["agents"] = [agent_id.replace("\0", "") for agent_id in agent_ids[:MAX_AGENTS]]
+    agent_ids: list[str] | None = None
+    if selected := request.POST.getlist("agent"):
+        agent_ids = [agent_id.replace("\0", "") for agent_id in selected[:MAX_AGENTS]]
     elif "selected" in request.POST:
         return redirect("agents:list")
 
-    with transaction.atomic():
-        job = enqueue(EXPORT, parameters, requested_by=request.user)
+    try:
+        job = start_export(request.user, agent_ids)
+    except ApiError as error:
+        return refuse(request, error)
 
+    if job.is_finished:
+        messages.info(request, "Nothing has changed since this export.")
     return redirect("exchange:job", job.pk)
 
 
@@ -87,10 +111,13 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     """Download the file of an export."""
     job = get_job(request, job_id)
     report = Report(job)
-    if not (report.is_export and report.has_file):
+    if not (report.is_export and report.file):
         raise Http404
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
-    file = (exchange_folder() / f"{job.pk}.jsonl").open("rb")
+    try:
+        file = report.file.open()
+    except FileNotFoundError:
+        raise Http404 from None
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/x-ndjson")
 
 
@@ -108,21 +135,21 @@ def upload(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render_job_list(request, form, 422)
 
-    job = start_check(request, form.cleaned_data["file"])
+    try:
+        job = start_check(request, form.cleaned_data["file"])
+    except ApiError as error:
+        return refuse(request, error)
 
     return redirect("exchange:job", job.pk)
 
 
 def start_check(request: HttpRequest, file: UploadedFile) -> Job:
     """Start the dry run of a file and delete earlier files that were never imported."""
-    for old in user_jobs(request).filter(kind=IMPORT, state__in=(Job.State.DONE, Job.State.FAILED)):
-        (exchange_folder() / f"{old.pk}.upload").unlink(missing_ok=True)
-    parameters = {"name": file.name, "dryRun": True, "keep": True, "role": max_role(request.user)}
-    with transaction.atomic():
-        job = enqueue(IMPORT, parameters, requested_by=request.user)
-        with (exchange_folder() / f"{job.pk}.upload").open("wb") as stored:
-            for chunk in file.chunks():
-                stored.write(chunk)
+    require_free_job(request.user)
+    delete_checked_files(request.user)
+    with StoredUpload(file, file.size or 0) as upload:
+        job = start_import(request.user, {"name": file.name, "dryRun": True, "keep": True}, upload)
+        upload.is_taken = True
     return job
 
 
@@ -135,17 +162,27 @@ def confirm(request: HttpRequest, job_id: UUID) -> HttpResponse:
     if not (checked.kind == IMPORT and report.is_dry and report.is_done):
         raise Http404
     publish = request.POST.get("publish") == "yes"
-    parameters = {"name": report.file_name, "publish": publish, "role": max_role(request.user)}
+    options = {"name": report.file_name, "publish": publish}
     try:
-        with transaction.atomic():
-            job = enqueue(IMPORT, parameters, requested_by=request.user)
-            (exchange_folder() / f"{checked.pk}.upload").rename(exchange_folder() / f"{job.pk}.upload")
-    except FileNotFoundError:
-        return render_job(request, checked, 409)
-    return redirect("exchange:job", job.pk)
+        job = start_checked_import(request.user, checked, options)
+    except ApiError as error:
+        return refuse(request, error)
+    return redirect("exchange:job", job.pk) if job else render_job(request, checked, 409)
 
 
 # --- Job pages
+
+
+@require_POST
+@login_required
+def delete_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
+    """Delete a job with its file and report, unless a worker runs it."""
+    job = get_job(request, job_id)
+    title = Report(job).title
+    if not job.discard():
+        return render_job(request, job, 409)
+    messages.success(request, f"{title}: deleted.")
+    return redirect("exchange:list")
 
 
 @require_safe
@@ -173,7 +210,7 @@ def render_job(request: HttpRequest, job: Job, status: int = 200) -> HttpRespons
 def job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     """Return the template context of the page of a job."""
     report, show = Report(job), request.GET.get("show", "")
-    page = Paginator(report.with_action(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(report.rows(show), RECORDS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "nav": "agents",
         "report": report,

@@ -127,5 +127,17 @@ class Calls:
     def get_job(self, job_id: str) -> Call:
         return Call("GET", f"/api/jobs/{job_id}")
 
+    def list_jobs(self, **query: Any) -> Call:
+        """List your jobs without their results: `list_jobs(kind="export_agents")`."""
+        return Call("GET", "/api/jobs", query)
+
+    def list_job_records(self, job_id: str, **query: Any) -> Call:
+        """List the outcomes of the records of an import: `list_job_records(id, action="refuse")`."""
+        return Call("GET", f"/api/jobs/{job_id}/records", query)
+
+    def delete_job(self, job_id: str) -> Call:
+        """Delete a job with its file and report."""
+        return Call("DELETE", f"/api/jobs/{job_id}")
+
 
 CALLS = Calls()

@@ -64,6 +64,8 @@ OTHERS = {
     "api-import": "test_exchange.py",
     "api-job": "test_exchange.py",
     "api-job-file": "test_exchange.py",
+    "api-jobs": "test_job_limits.py",
+    "api-job-records": "test_import_reports.py",
     "api-schema": "test_schema.py",
     "api-docs": "test_schema.py",
     "api-agent-schema": "test_schema.py",

@@ -8,53 +8,19 @@ import pytest
 from django.utils import timezone
 
 from agents_app.models import Agent
-from jobs_app.models import Job
+from jobs_app.files import file_storage, stored_names
+from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
 from tests.api_client import MODEL, Caller, agent_path
+from tests.exchange import IMPORT, export, import_file, import_records, record, run_job
 from tests.factories import AgentFactory, UserFactory, api_key, member
-from versions_app.exchange import jobs
+from versions_app.exchange import import_job
 from versions_app.exchange.records import MAX_RECORD_BYTES
-
-EXPORT, IMPORT = "/api/stored/agent-export", "/api/stored/agent-import"
 
 
 @pytest.fixture
 def root():
     return Caller(api_key(UserFactory(is_superuser=True, username="root")))
-
-
-def run_job(caller, started):
-    """Run the job and return its body."""
-    assert started.status_code == 202, started.body
-    assert started.body["state"] == "queued"
-    run_claimed(started.body["id"])
-    job = caller.get(f"/api/jobs/{started.body['id']}").body
-    assert job["state"] == "done", job["error"]
-    return job
-
-
-def export(caller):
-    job = run_job(caller, caller.post(EXPORT))
-    answer = caller.client.get(job["result"]["file"])
-    return b"".join(answer.streaming_content), job
-
-
-def import_records(caller, content, query="", **headers):
-    content = content if isinstance(content, bytes) else "\n".join(map(json.dumps, content)).encode()
-    answer = caller.client.generic(
-        "POST", f"{IMPORT}?name=agents.jsonl{query}", content, content_type="application/x-ndjson", headers=headers
-    )
-    answer.body = answer.json()
-    return answer
-
-
-def import_file(caller, content, query=""):
-    return run_job(caller, import_records(caller, content, query))["result"]
-
-
-def record(agent_id, **fields):
-    fields = {"name": "X", "instructions": "", "model": MODEL, **fields}
-    return {"id": agent_id, "ownerId": "", "agent": fields}
 
 
 def test_an_export_is_sorted_and_reproducible(api):
@@ -191,7 +157,7 @@ def test_an_empty_too_large_or_wrong_file_is_refused(api, settings):
 
 
 def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
-    before = {path.stem for path in jobs.exchange_folder().iterdir()}
+    before = set(stored_names(file_storage()))
     first = import_records(api, [record("a")], Idempotency_Key="k")
     again = import_records(api, [record("a")], Idempotency_Key="k")
     other = import_records(api, [record("b")], Idempotency_Key="k")
@@ -199,7 +165,7 @@ def test_repeating_an_import_with_one_idempotency_key_creates_one_job(api):
     assert first.body["id"] == again.body["id"]
     assert other.status_code == 422
     assert Job.objects.count() == 1
-    assert [path.stem for path in jobs.exchange_folder().iterdir() if path.stem not in before] == [first.body["id"]]
+    assert set(stored_names(file_storage())) - before == {f"{first.body['id']}.upload"}
 
 
 def test_a_repeated_id_in_a_file_is_refused(api):
@@ -254,7 +220,7 @@ def test_a_compressed_file_is_refused(api, packing):
 
 
 def test_a_truncated_upload_is_refused(api):
-    before = [*jobs.exchange_folder().iterdir()]
+    before = stored_names(file_storage())
     content = b"\n".join(json.dumps(record(name)).encode() for name in "ab")
 
     came = {"CONTENT_LENGTH": len(content) + 1, "wsgi.input": BytesIO(content)}
@@ -263,7 +229,7 @@ def test_a_truncated_upload_is_refused(api):
     assert answer.status_code == 400
     assert answer.json()["issues"][0]["message"] == "The body ended before its declared length."
     assert not Job.objects.exists()
-    assert [*jobs.exchange_folder().iterdir()] == before
+    assert stored_names(file_storage()) == before
 
 
 @pytest.mark.parametrize("query", ["&strict=true", "&strict=true&dryRun=true"])
@@ -300,11 +266,13 @@ def test_all_errors_of_a_record_are_reported_together(api):
         assert f"{field}: This " in reason
 
 
-def test_an_import_deletes_its_file(api):
+def test_an_import_deletes_its_file(api, django_capture_on_commit_callbacks):
     started = import_records(api, [record("a"), record("b")])
-    run_job(api, started)
+    with django_capture_on_commit_callbacks(execute=True):
+        run_job(api, started)
 
-    assert list(jobs.exchange_folder().glob(f"{started.body['id']}*")) == []
+    assert not JobFile.objects.exists()
+    assert not file_storage().exists(f"{started.body['id']}.upload")
 
 
 def test_circular_sub_agents_are_refused(api):
@@ -366,14 +334,14 @@ def test_a_draft_with_circular_sub_agents_is_refused(api):
     assert result["records"][0]["reason"] == "agents[0]: This is a circular reference: a → b → a."
 
 
-@pytest.mark.parametrize("function_name", ["forget", "finish"])
+@pytest.mark.parametrize("function_name", ["drop_resolved_warnings", "finish"])
 def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, function_name):
     started = import_records(api, [record("a"), record("b", tools=["gone"])]).body["id"]
     with monkeypatch.context() as patch:
-        if function_name == "forget":
-            patch.setattr(jobs, "delete_import_files", dying(jobs.delete_import_files))
-        else:
+        if function_name == "finish":
             patch.setattr(Job, "finish", dying(lambda *_: None))
+        else:
+            patch.setattr(import_job, function_name, dying(import_job.drop_resolved_warnings))
         with pytest.raises(Killed):
             run_claimed(started)
     Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
@@ -382,8 +350,9 @@ def test_an_import_whose_worker_died_at_the_end_is_completed(api, monkeypatch, f
 
     job = api.get(f"/api/jobs/{started}").body
     assert (job["state"], job["error"], job["done"], job["total"]) == ("done", None, 2, 2)
-    assert [entry["action"] for entry in job["result"]["records"]] == ["create", "create"]
-    assert list(jobs.exchange_folder().glob(f"{started}*")) == []
+    records = api.get(job["result"]["report"]).body["records"]
+    assert [entry["action"] for entry in records] == ["create", "create"]
+    assert not JobFile.objects.exists()
     assert Agent.objects.count() == 2
 
 

@@ -9,11 +9,10 @@ from django.urls import reverse
 
 from access_app.role import Role
 from agents_app.models import Agent
-from jobs_app.models import Job
+from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
-from versions_app.exchange.jobs import exchange_folder
 from versions_app.urls_exchange import urlpatterns
 
 pytestmark = pytest.mark.django_db
@@ -134,7 +133,7 @@ def test_a_checked_file_is_imported_once(publisher, agent):
 def test_a_second_check_replaces_the_first_file(publisher):
     first, second = checked(publisher, record("one")), checked(publisher, record("two"))
 
-    assert [(exchange_folder() / f"{job.pk}.upload").exists() for job in (first, second)] == [False, True]
+    assert JobFile.objects.get().job == second
     assert publisher.post(address("confirm", first)).status_code == 409
 
 
@@ -197,7 +196,7 @@ def test_a_failed_job_shows_its_error(viewer):
 def test_reading_a_job_takes_a_fixed_number_of_queries(publisher, django_assert_num_queries):
     job = checked(publisher, *(record(f"agent-{number}") for number in range(150)))
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(7):
         publisher.get(address("job", job))
 
 

@@ -1,0 +1,91 @@
+"""Limits of each user: unfinished jobs, and the size of files and reports."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import Sum
+
+from access_app.caller import Caller
+from agentcms.errors import ApiError
+from jobs_app import runner
+from jobs_app.models import Job, JobFile
+
+JOB_RETRY_AFTER = 5  # seconds
+
+_limited_kinds: set[str] = set()
+
+
+class TooManyJobs(ApiError):
+    """429: the user has too many unfinished jobs."""
+
+    def __init__(self) -> None:
+        limit = settings.JOBS_PER_USER
+        message = (
+            f"You have reached the limit of {limit} unfinished {'job' if limit == 1 else 'jobs'}. Wait until one "
+            "ends, or delete one that has not started."
+        )
+        super().__init__(429, message, "too_many_jobs", headers={"Retry-After": str(JOB_RETRY_AFTER)})
+
+
+class FileQuotaExceeded(ApiError):
+    """429: the files and reports of the user's jobs are too large. Waiting does not help."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            429,
+            f"Your exports, imports and their reports may have {settings.JOB_FILES_PER_USER >> 20} MB in total, and "
+            "this one does not fit. Delete some that you no longer need.",
+            "file_quota_exceeded",
+        )
+
+
+def limit_per_user(kind: str) -> None:
+    """Count the unfinished jobs of a kind against the limit of their users."""
+    _limited_kinds.add(kind)
+
+
+def enqueue_for_user(kind: str, parameters: dict[str, Any], user: Caller, job_id: UUID | None = None) -> Job:
+    """Enqueue a job of a user. Raises TooManyJobs."""
+    with transaction.atomic():
+        lock_jobs_of(user)
+        require_free_job(user)
+        return runner.enqueue(kind, parameters, requested_by=user, job_id=job_id)
+
+
+def lock_jobs_of(user: Caller) -> None:
+    """Let one transaction at a time check the limits of a user. On SQLite only one transaction writes anyway."""
+    get_user_model().objects.select_for_update(no_key=True).filter(pk__in=[user.pk]).exists()
+
+
+def require_free_job(user: Caller) -> None:
+    """Raise TooManyJobs if the user has reached the limit."""
+    kinds = _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
+    if Job.objects.unfinished().filter(requested_by=user.pk, kind__in=kinds).count() >= settings.JOBS_PER_USER:
+        raise TooManyJobs
+
+
+def require_quota(user: Caller, size: int = 0) -> None:
+    """Raise FileQuotaExceeded if the user has no space for so many more bytes, or none at all."""
+    if max(size, 1) > settings.JOB_FILES_PER_USER - used_bytes(user):
+        raise FileQuotaExceeded
+
+
+def used_bytes(user: Caller) -> int:
+    """Return the size of the files and reports of the user's jobs."""
+    files = JobFile.objects.filter(job__requested_by=user.pk).aggregate(size=Sum("size"))["size"]
+    reports = Job.objects.filter(requested_by=user.pk).aggregate(size=Sum("report_size"))["size"]
+    return (files or 0) + (reports or 0)
+
+
+def attach_file(job: Job, user: Caller, name: str, size: int, fingerprint: str = "") -> JobFile:
+    """Record a stored file as that of the job. Raises FileQuotaExceeded."""
+    with transaction.atomic():
+        lock_jobs_of(user)
+        JobFile.objects.filter(job=job).delete()  # that of an attempt whose worker died
+        require_quota(user, size)
+        return JobFile.objects.create(job=job, name=name, size=size, fingerprint=fingerprint)

@@ -1,0 +1,19 @@
+"""Signal receivers of jobs. `apps` imports this module."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
+
+from jobs_app.files import file_storage
+from jobs_app.models import JobFile
+
+
+@receiver(post_delete, sender=JobFile)
+def delete_stored_file(instance: JobFile, **kwargs: Any) -> None:
+    """Delete the file of a deleted row. If the storage is unavailable, the nightly clean-up deletes it."""
+    transaction.on_commit(partial(file_storage().delete, instance.name), robust=True)
