@@ -42,7 +42,9 @@ LOAD_TITLES = {
     "sqlite": "SQLite, 1,000 agents",
 }
 FIGURE_TITLES = {
-    "footprint": "The embedded stack with 1,000 agents (targets: start 8 s, memory 350 MB, editor page 60 ms, restart 3 s)",
+    "footprint": (
+        "The embedded stack with 1,000 agents (targets: start 8 s, memory 350 MB, editor page 60 ms, restart 3 s)"
+    ),
     "prune": "The retention job with 1,000,000 versions and concurrent activations",
     "exchange": "Import and export of 10,000 agents on PostgreSQL",
 }

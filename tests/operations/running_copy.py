@@ -153,10 +153,11 @@ def another_worker(copy: Served, command: tuple[str, ...] = WORKER) -> Iterator[
 
 
 class ConcurrentEditors:
-    """Threads that edit one agent each without pauses and record acknowledged edits."""
+    """Threads that edit one agent each, with so many seconds between edits, and record acknowledged edits."""
 
-    def __init__(self, copy: Served, count: int = 4) -> None:
+    def __init__(self, copy: Served, count: int = 4, pause: float = 0) -> None:
         self.copy = copy
+        self.pause = pause
         self.key = copy.keys["root"]
         self.agents = [f"edited-{uuid.uuid4().hex[:8]}-{number}" for number in range(count)]
         self.acknowledged: dict[str, list[int]] = {agent: [] for agent in self.agents}
@@ -193,6 +194,7 @@ class ConcurrentEditors:
                     continue
                 if answer.status_code == 200:
                     self.acknowledged[agent].append(number)
+                    self.stopping.wait(self.pause)
                 else:
                     self.refused.append(answer)
                     self.stopping.wait(0.05)
