@@ -14,6 +14,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
+from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import reject_circular_reference
 from agents_app.editing.audit import log_agent_action
 from agents_app.editing.change_context import current_change
@@ -80,9 +81,11 @@ def restore_locked(deleted: DeletedAgent, agent_id: str = "") -> Agent:
     """Restore an agent with its versions and its live history, and remove its record.
 
     The caller holds the lock of the record. A blank ID stands for the one that the agent had. Raises AgentIDTaken,
-    and CircularReference if sub-agents refer to that ID since.
+    ConfigError for another ID that no agent may have, and CircularReference if sub-agents refer to that ID since.
     """
     agent_id = agent_id or deleted.agent_key
+    if agent_id != deleted.agent_key:
+        schema.reject_ambiguous_id(agent_id)
     insert_rows(bytes(deleted.record), agent_id)
     row = Agent.objects.get_locked(agent_id)
     if actor := current_change().actor:

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 from agents_app.configuration.schema import (
     WIRE_CONFIG,
     AgentConfig,
-    AgentId,
     ConfigError,
     Issue,
     JSONObject,
     Name,
+    NewAgentId,
     OwnerId,
     as_partial,
     collecting_issues,
@@ -48,7 +48,7 @@ class Identity(BaseModel):
 
     model_config = WIRE_CONFIG
 
-    id: AgentId
+    id: NewAgentId
 
 
 class DuplicateOptions(BaseModel):

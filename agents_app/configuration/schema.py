@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import PydanticCustomError
 
+from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
 
@@ -79,6 +80,13 @@ def _validate_id(value: str) -> str:
     return value
 
 
+def _validate_new_id(value: str) -> str:
+    _validate_id(value)
+    if message := describe_ambiguity(value):
+        raise _validation_error(message)
+    return value
+
+
 def _validate_distinct(keys: list[str]) -> list[str]:
     seen: set[str] = set()
     for key in keys:
@@ -104,6 +112,7 @@ _LimitKeys = BeforeValidator(_limit_keys)
 
 NonBlank = Annotated[str, AfterValidator(_validate_not_blank)]
 AgentId = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_validate_id)]
+NewAgentId = Annotated[AgentId, AfterValidator(_validate_new_id)]
 OwnerId = Annotated[str, Field(max_length=128), AfterValidator(lambda value: value and _validate_id(value))]
 Name = Annotated[str, Field(max_length=200), AfterValidator(_validate_not_blank)]
 Text = Annotated[str, _null_resets_to(str)]
@@ -189,6 +198,12 @@ class AgentCreate(AgentConfig):
     owner_id: OwnerId | None = None
 
 
+class NewAgent(AgentCreate):
+    """The body of an agent that does not exist yet. Its ID must not look like another one."""
+
+    id: NewAgentId
+
+
 @cache
 def as_partial(model: type[BaseModel]) -> type[BaseModel]:
     """Return a model with the same fields and rules, none of them required."""
@@ -221,6 +236,12 @@ def validate_partial(body: Any) -> JSONObject:
 def validate_config(body: Any) -> JSONObject:
     """Return the whole configuration in a body, by Python name. Raises ConfigError."""
     return {**defaults(), **validate_fields(AgentConfig, body)}
+
+
+def reject_ambiguous_id(agent_id: str) -> None:
+    """Raise ConfigError if the ID of a new agent looks like another one. Existing agents keep the IDs they have."""
+    if message := describe_ambiguity(agent_id):
+        raise ConfigError([Issue("id", message)])
 
 
 def validate_new_agent(body: Any) -> JSONObject:

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from access_app.caller import Caller
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import Role, RoleRequired
+from agentcms.ids import derive_clear_id
 from agents_app.configuration.sub_agents import (
     CircularReference,
     dependents_payload,
@@ -40,7 +41,7 @@ def duplicate_agent(user: Caller, agent: Agent) -> BulkResult:
     require_granted_role(user, Role.EDITOR, agent)
     if agent.active_version is None:
         return BulkResult(agent.name, False, "It has no live version.")
-    copy = agent.duplicate(find_unused_id(f"{agent.pk[:110]}-copy"), agent.owner_id, agent.active_version)
+    copy = agent.duplicate(find_unused_id(copy_id(agent)), agent.owner_id, agent.active_version)
     return BulkResult(agent.name, True, f"Duplicated as {copy.pk}.", copy.pk)
 
 
@@ -164,6 +165,11 @@ def apply_to_one(agents: AgentQuerySet, user: Caller, agent_id: str, action: Bul
         return BulkResult(agent_id, False, error.summary)
     except IntegrityError:
         return BulkResult(agent_id, False, "The ID of the duplicate was taken in the meantime. Try again.")
+
+
+def copy_id(agent: Agent) -> str:
+    """Return an ID for a duplicate. Agents of earlier releases may have IDs that new agents may not have."""
+    return f"{derive_clear_id(agent.pk[:110], 'agent')}-copy"
 
 
 def find_unused_id(stem: str) -> str:

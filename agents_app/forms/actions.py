@@ -9,7 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from agents_app.configuration import schema
-from agents_app.editing.bulk import Selection
+from agents_app.editing.bulk import Selection, copy_id
 from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
@@ -107,7 +107,7 @@ def delete_phrase(count: int) -> str:
 def clean_new_id(agent_id: str) -> str:
     """Return the ID of a new agent. Raises ValidationError for an invalid or a taken one."""
     try:
-        schema.validate_fields(schema.as_partial(schema.AgentCreate), {"id": agent_id})
+        schema.validate_fields(schema.as_partial(schema.NewAgent), {"id": agent_id})
     except schema.ConfigError as error:
         raise ValidationError([issue.message for issue in error.issues]) from error
     if Agent.objects.filter(pk=agent_id).exists():
@@ -151,7 +151,7 @@ class DiscardDraftForm(forms.Form):
 def suggested_values(agent: Agent, version: Version, owners: Sequence[str]) -> dict[str, str]:
     name = f"{version.snapshot['name']} (copy)"
     owner_id = agent.owner_id if agent.owner_id in owners else next(iter(owners), "")
-    return {"id": f"{agent.pk[:110]}-copy", "name": name[:200], "owner_id": owner_id}
+    return {"id": copy_id(agent), "name": name[:200], "owner_id": owner_id}
 
 
 class ChangeOwnerForm(forms.Form):

@@ -25,7 +25,7 @@ class CreateForm(AgentEditForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     owner_id = OwnerField()
-    config_model = schema.AgentCreate
+    config_model = schema.NewAgent
 
     def __init__(self, *args: Any, owners: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

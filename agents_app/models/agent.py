@@ -102,6 +102,7 @@ class Agent(models.Model):
 
     def insert(self) -> None:
         """Insert a new agent with its first version. Its fields are validated before; `save()` validates them too."""
+        schema.reject_ambiguous_id(self.pk)
         with transaction.atomic():
             self._insert()
 
@@ -130,6 +131,8 @@ class Agent(models.Model):
         body = {**schema.to_wire_dict(known), "id": self.pk, "ownerId": vars(self).get("owner_id")}
         validate = schema.validate_new_agent if known.keys() >= set(schema.FIELDS) else schema.validate_partial
         validate(body)
+        if self._state.adding:
+            schema.reject_ambiguous_id(str(self.pk))
 
     def _fields_to_save(self, update_fields: Iterable[str] | None) -> list[str]:
         fields = list(EDITABLE_FIELDS if update_fields is None else update_fields)
