@@ -127,9 +127,9 @@ def trim_whitespace(text: str) -> str:
     return text.strip()
 
 
-@processor("mask-email", title="Mask e-mail addresses")
+@processor("mask-email", title="Mask e-mail addresses", tool_results=True)
 def mask_email(text: str) -> str:
-    """Replace e-mail addresses in a message by [e-mail]."""
+    """Replace e-mail addresses in messages and in results of tools by [e-mail]."""
     return _WORD_OR_EMAIL.sub(lambda match: "[e-mail]" if match[1] else match[0], text)
 
 

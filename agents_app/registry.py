@@ -45,6 +45,8 @@ class Entry:
     `target` is what runs: a function, or the Celery task of a workflow. For an integration provider it is a dict of
     functions by name. For a model provider it is a function of the model's name and settings. For a memory it is a
     function that returns a pydantic-ai capability. For an agent it is its configuration.
+
+    With `processes_tool_results`, an input processor gets the results of tools too, not only the words of people.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class Entry:
     schema: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     requires_approval: bool = False
+    processes_tool_results: bool = False
     target: Any = None
     source: str = "code"  # entries from code cannot be changed in the admin
     id: str = ""  # an alias for the key; another entry with this key has precedence
@@ -123,22 +126,27 @@ def tool(
     key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     """Register a function as a tool. The JSON Schema of its arguments comes from its signature."""
-    return _callable_registrar(Kind.TOOL, key, title, description, requires_approval, id)
+    return _callable_registrar(Kind.TOOL, key, title, description, id, requires_approval=requires_approval)
 
 
 def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function or a Celery task as a workflow."""
-    return _callable_registrar(Kind.WORKFLOW, key, title, description, id=id)
+    return _callable_registrar(Kind.WORKFLOW, key, title, description, id)
 
 
 def scorer(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
     """Register a function that scores an answer between 0 and 1."""
-    return _callable_registrar(Kind.SCORER, key, title, description, id=id)
+    return _callable_registrar(Kind.SCORER, key, title, description, id)
 
 
-def processor(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
-    """Register a function that checks or changes messages before or after the model call."""
-    return _callable_registrar(Kind.PROCESSOR, key, title, description, id=id)
+def processor(
+    key: str = "", *, title: str = "", description: str = "", id: str = "", tool_results: bool = False
+) -> Callable[[Target], Target]:
+    """Register a function that checks or changes messages before or after the model call.
+
+    With `tool_results`, an input processor also gets each text in the results of tools.
+    """
+    return _callable_registrar(Kind.PROCESSOR, key, title, description, id, processes_tool_results=tool_results)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
@@ -153,7 +161,7 @@ def is_task(target: Any) -> bool:
 
 
 def _callable_registrar(
-    kind: Kind, key: str, title: str, description: str, requires_approval: bool = False, id: str = ""
+    kind: Kind, key: str, title: str, description: str, id: str, **options: bool
 ) -> Callable[[Target], Target]:
     def register(target: Target) -> Target:
         name = target.__name__
@@ -166,9 +174,9 @@ def _callable_registrar(
                 title or name.replace("_", " ").capitalize(),
                 description or (function.__doc__ or "").strip(),
                 schema=TypeAdapter(function).json_schema(),
-                requires_approval=requires_approval,
                 target=target,
                 id=id,
+                **options,
             )
         )
         return target

@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import ValidationError
-from pydantic_ai import ModelRequest, ModelResponse, PartStartEvent, RunContext, TextPart, ThinkingPart, UserPromptPart
+from pydantic_ai import (
+    ModelRequest,
+    ModelResponse,
+    PartStartEvent,
+    RetryPromptPart,
+    RunContext,
+    TextPart,
+    ThinkingPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
+from pydantic_ai.messages import ModelRequestPart, ModelResponseStreamEvent
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
+from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.exceptions import RunError
@@ -34,65 +45,89 @@ class Processor:
     key: str
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
+    tool_results: bool = False
 
     @classmethod
     def from_entry(cls, entry: Entry, choice: Mapping[str, Any]) -> Processor:
         """Return the processor of a configuration. Members that match parameters of the function are arguments."""
         names = [*entry.schema.get("properties", {})][1:]  # the first parameter is the text
-        return cls(entry.key, entry.target, {name: choice[name] for name in names if name in choice})
+        arguments = {name: choice[name] for name in names if name in choice}
+        return cls(entry.key, entry.target, arguments, entry.processes_tool_results)
 
-    async def __call__(self, text: str) -> str:
-        """Return the processed text. Raise RunError on failure, because the unprocessed text must not be used."""
+    async def __call__(self, texts: Sequence[str]) -> list[str]:
+        """Return the processed texts. Raise RunError on failure, because the unprocessed text must not be used."""
         try:
             if inspect.iscoroutinefunction(self.function):
-                result = await self.function(text, **self.arguments)
+                results = [await self.function(text, **self.arguments) for text in texts]
             else:
-                result = await run_blocking(self.function, text, **self.arguments)
+                results = await run_blocking(self.process_all, texts)
         except ValidationError as error:
             raise RunError(f"The processor '{self.key}' stopped the run. {' '.join(error.messages)}") from None
         except Exception as error:
             log.exception("The processor '%s' failed.", self.key)
             raise RunError(f"The processor '{self.key}' failed, so the run was stopped.") from error
-        if not isinstance(result, str):
+        if not all(isinstance(result, str) for result in results):
             raise RunError(f"The processor '{self.key}' did not return a text, so the run was stopped.")
-        return result
+        return results
+
+    def process_all(self, texts: Sequence[str]) -> list[str]:
+        return [self.function(text, **self.arguments) for text in texts]
 
 
 async def apply_processors(processors: Iterable[Processor], text: str) -> str:
     for processor in processors:
-        text = await processor(text)
+        (text,) = await processor([text])
     return text
 
 
 @dataclass
 class InputProcessors(AbstractCapability[RunDeps]):
-    """Capability that applies processors to the texts of the user. Remembered messages are already processed."""
+    """Capability that applies processors to every text that is new in a request to the model.
+
+    These are the words of people, and for processors that ask for them the results of tools. Remembered messages are
+    already processed.
+    """
 
     processors: tuple[Processor, ...] = ()
 
-    async def before_model_request(
+    async def prepare_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        if ctx.run_step > 1:  # the first request processed the messages of the run
-            return request_context
-        old = ctx.deps.remembered_count
-        messages = [*ctx.messages[:old], *[await self.process(message) for message in ctx.messages[old:]]]
-        ctx.messages[:] = messages
-        request_context.messages = [*messages]
+        # This hook comes after those that may add messages to the request.
+        processed = ctx.deps.processed_parts
+        if ctx.run_step == 1:
+            remembered = ctx.messages[: ctx.deps.remembered_count]
+            processed.update((id(part), (part, part)) for message in remembered for part in message.parts)
+        for message in (*ctx.messages, *request_context.messages):
+            if isinstance(message, ModelRequest):
+                # In place, because the history of the run and the request share their messages.
+                message.parts = [await self.process_once(part, processed) for part in message.parts]
         return request_context
 
-    async def process(self, message: ModelMessage) -> ModelMessage:
-        if not isinstance(message, ModelRequest):
-            return message
-        if not any(isinstance(part, UserPromptPart) for part in message.parts):
-            return message
-        parts = [
-            replace(part, content=await apply_processors(self.processors, part.content))
-            if isinstance(part, UserPromptPart) and isinstance(part.content, str)
-            else part
-            for part in message.parts
-        ]
-        return replace(message, parts=parts)
+    async def process_once(self, part: ModelRequestPart, processed: dict[int, tuple[Any, Any]]) -> ModelRequestPart:
+        if id(part) not in processed:
+            result = await self.process(part)
+            processed[id(part)] = (part, result)
+            processed[id(result)] = (result, result)
+        return cast(ModelRequestPart, processed[id(part)][1])
+
+    async def process(self, part: ModelRequestPart) -> ModelRequestPart:
+        """Return a part with processed texts."""
+        if isinstance(part, UserPromptPart):
+            return replace(part, content=await process_texts(self.processors, part.content))
+        processors = [processor for processor in self.processors if processor.tool_results]
+        if isinstance(part, ToolReturnPart) or (isinstance(part, RetryPromptPart) and isinstance(part.content, str)):
+            return replace(part, content=await process_texts(processors, part.content)) if processors else part
+        return part
+
+
+async def process_texts(processors: Sequence[Processor], value: Any) -> Any:
+    """Return a text, a list of contents or a JSON value with each of its texts processed."""
+    originals = [*dict.fromkeys(find_texts(value))]
+    texts = originals
+    for processor in processors:
+        texts = await processor(texts)
+    return replace_texts(value, dict(zip(originals, texts, strict=True)))
 
 
 @dataclass

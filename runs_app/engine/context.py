@@ -24,6 +24,9 @@ class RunDeps:
     call_sub_agent: CallSubAgent
     thread_id: int | None = None
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
+    # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are
+    # stored because an id is only unique while its object exists.
+    processed_parts: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     # The agents from the first run of the tree to this one. A sub-agent in it would call itself.
     agent_path: tuple[str, ...] = ()
     warnings: list[MissingReference] = field(default_factory=list)

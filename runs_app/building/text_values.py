@@ -1,0 +1,55 @@
+"""The texts inside contents of messages and inside JSON values.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import TextContent
+
+
+def find_texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a value at all depths, including the keys of objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, TextContent):
+        yield value.content
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from find_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from find_texts(item)
+
+
+def replace_texts(value: Any, texts: Mapping[str, str]) -> Any:
+    """Return a value with its texts replaced. Keys that become equal get a number."""
+    if isinstance(value, str):
+        return texts[value]
+    if isinstance(value, TextContent):
+        return replace(value, content=texts[value.content])
+    if isinstance(value, dict):
+        keys = distinct_keys(texts[key] for key in value)
+        return {key: replace_texts(item, texts) for key, item in zip(keys, value.values(), strict=True)}
+    if isinstance(value, list | tuple):
+        return [replace_texts(item, texts) for item in value]
+    return value
+
+
+def distinct_keys(keys: Iterable[str]) -> Iterator[str]:
+    """Yield each key, with a number where it would repeat an earlier one."""
+    counts: Counter[str] = Counter()
+    used: set[str] = set()
+    for key in keys:
+        name = key
+        while name in used:
+            counts[key] += 1
+            name = f"{key} ({counts[key] + 1})"
+        used.add(name)
+        yield name
