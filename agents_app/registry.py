@@ -126,7 +126,7 @@ def tool(
     key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
 ) -> Callable[[Target], Target]:
     """Register a function as a tool. The JSON Schema of its arguments comes from its signature."""
-    return _callable_registrar(Kind.TOOL, key, title, description, id, requires_approval=requires_approval)
+    return _callable_registrar(Kind.TOOL, key, title, description, id, approval=requires_approval)
 
 
 def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
@@ -146,7 +146,7 @@ def processor(
 
     With `tool_results`, an input processor also gets each text in the results of tools.
     """
-    return _callable_registrar(Kind.PROCESSOR, key, title, description, id, processes_tool_results=tool_results)
+    return _callable_registrar(Kind.PROCESSOR, key, title, description, id, tool_results=tool_results)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
@@ -161,7 +161,7 @@ def is_task(target: Any) -> bool:
 
 
 def _callable_registrar(
-    kind: Kind, key: str, title: str, description: str, id: str, **options: bool
+    kind: Kind, key: str, title: str, description: str, id: str, approval: bool = False, tool_results: bool = False
 ) -> Callable[[Target], Target]:
     def register(target: Target) -> Target:
         name = target.__name__
@@ -174,9 +174,10 @@ def _callable_registrar(
                 title or name.replace("_", " ").capitalize(),
                 description or (function.__doc__ or "").strip(),
                 schema=TypeAdapter(function).json_schema(),
+                requires_approval=approval,
+                processes_tool_results=tool_results,
                 target=target,
                 id=id,
-                **options,
             )
         )
         return target
