@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from agentcms.wire.unknown_names import UnknownName
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,14 @@ def page_payload(key: str, rows: Sequence[Any], total: int, page: int, per_page:
         "perPage": per_page,
         "hasMore": (page + 1) * per_page < total,
     }
+
+
+def with_warnings(page: str, unknown: Sequence[UnknownName]) -> str:
+    """Return the response body of a page with the warnings about unknown parameters, if there are any."""
+    if not unknown:
+        return page
+    warnings = json.dumps([name._asdict() for name in unknown], ensure_ascii=False)
+    return f'{page[:-1]},"warnings":{warnings}}}'
 
 
 def cursor_page_json(key: str, rows: Iterable[str], per_page: int, next_cursor: str | None) -> str:

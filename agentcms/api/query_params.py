@@ -15,6 +15,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path, printable_key
 from agentcms.wire.timestamps import parse_timestamp
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import JSONFault, find_faults
 
 MAX_PER_PAGE = 1000
@@ -47,12 +48,13 @@ class QueryParams:
     """The query parameters of a request.
 
     A context manager: `with QueryParams(request) as query: paging = query.paging(100)`. Each method reads one
-    parameter; leaving the block raises BadRequest with all faults. Parameters that are not read are ignored, and
-    a repeated one that is read is a fault.
+    parameter; leaving the block raises BadRequest with all faults. A repeated parameter that is read is a fault.
+    Parameters that are not read are ignored, unless a view calls `unknown_names()` or `check_unknown_names()`.
     """
 
     def __init__(self, request: HasMeta) -> None:
         self.faults: list[JSONFault] = []
+        self.names_read: set[str] = set()
         self.values: dict[str, list[str]] = {}
         # request.GET would replace invalid UTF-8 silently.
         raw: bytes = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
@@ -85,8 +87,27 @@ class QueryParams:
         """Add a fault; leaving the block raises it."""
         self.faults.append(JSONFault(field, message))
 
+    def unknown_names(self, *others: str) -> list[UnknownName]:
+        """Return the parameters that were not read so far and are not among the others."""
+        if not self.values:
+            return []
+        names = dict.fromkeys(name.partition("[")[0] for name in self.values)
+        return find_unknown_names(names, {*self.names_read, *others})
+
+    def check_unknown_names(self, *unsupported: str) -> list[UnknownName]:
+        """Return the parameters that were not read so far. With `strict=true` they are faults.
+
+        `unsupported` are parameters that only strict requests refuse.
+        """
+        if not self.boolean("strict"):
+            return self.unknown_names(*unsupported)
+        for name in self.unknown_names():
+            self.add_fault(name.field, name.message)
+        return []
+
     def text(self, name: str, default: str | None = None) -> str | None:
         """Return the parameter unchanged, or the default where it is absent."""
+        self.names_read.add(name)
         values = self.values.get(name)
         if not values:
             return default

@@ -19,6 +19,7 @@ from agentcms.openapi.json_schema import (
     object_of,
     page_of,
     ref,
+    with_optional_warnings,
 )
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
@@ -66,7 +67,8 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "at": {"schema": DATE_TIME},
     "from": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
     "to": {"required": True, "schema": STRING, "description": "The id of a version, live or head."},
-    **{name: {"schema": BOOLEAN} for name in ("strict", "force", "dryRun", "publish", "partial", "children")},
+    "strict": {"schema": BOOLEAN, "description": "Refuse what otherwise is a warning, such as unknown names."},
+    **{name: {"schema": BOOLEAN} for name in ("force", "dryRun", "publish", "partial", "children")},
     "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATUSES], "default": "all"}},
     "recordAction": {"name": "action", "schema": {"enum": ["all", *ACTIONS], "default": "all"}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
@@ -177,7 +179,7 @@ def response_schemas() -> dict[str, JSON]:
         "Lines": {"type": "string", "description": "One JSON object on each line."},
         "Error": error,
         "Done": object_of(success=BOOLEAN, message=STRING),
-        "Activated": object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING),
+        "Activated": with_optional_warnings(object_of(success=BOOLEAN, message=STRING, activeVersionId=UUID_STRING)),
         "Warning": object_of(field=STRING, key=STRING, message=STRING),
         "Version": version_schema(),
         "Comparison": comparison_schema(),
@@ -297,7 +299,7 @@ def agent_schema(configuration: JSON) -> JSON:
 
 
 def version_schema() -> JSON:
-    return object_of(
+    version = object_of(
         id=UUID_STRING,
         agentId=STRING,
         versionNumber=INTEGER,
@@ -313,6 +315,7 @@ def version_schema() -> JSON:
         isActive=BOOLEAN,
         isHead=BOOLEAN,
     )
+    return with_optional_warnings(version)
 
 
 def activation_schema() -> JSON:

@@ -32,4 +32,11 @@ def object_of(**fields: JSON) -> JSON:
 
 
 def page_of(key: str, item: str) -> JSON:
-    return object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
+    return with_optional_warnings(
+        object_of(**{key: array_of(ref(item))}, total=INTEGER, page=INTEGER, perPage=INTEGER, hasMore=BOOLEAN)
+    )
+
+
+def with_optional_warnings(schema: JSON) -> JSON:
+    """Return the schema of an object with `warnings` where the request had unknown names."""
+    return {**schema, "properties": {**schema["properties"], "warnings": array_of(ref("Warning"))}}

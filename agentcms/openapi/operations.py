@@ -35,7 +35,7 @@ OPERATIONS = (
         "listAgents",
         "List agents",
         "AgentPage",
-        query=(*PAGING, "agentOrder", "metadata", "agentStatus", "ownerId", "authorId", "search", "cursor"),
+        query=(*PAGING, "agentOrder", "metadata", "agentStatus", "ownerId", "authorId", "search", "cursor", "strict"),
     ),
     Operation(
         "post",
@@ -48,7 +48,14 @@ OPERATIONS = (
         201,
         (409,),
     ),
-    Operation("get", AGENT, "getAgent", "Get an agent", "Agent", query=("agentStatus", "versionId", "versionNumber")),
+    Operation(
+        "get",
+        AGENT,
+        "getAgent",
+        "Get an agent",
+        "Agent",
+        query=("agentStatus", "versionId", "versionNumber", "strict"),
+    ),
     Operation(
         "patch", AGENT, "updateAgent", "Change the given fields", "Agent", "AgentChange", ("strict",), errors=(412,)
     ),
@@ -67,17 +74,19 @@ OPERATIONS = (
         "archiveAgent",
         "Archive an agent: leave it out of lists and do not run it",
         "Agent",
-        query=("force",),
+        query=("force", "strict"),
         errors=(409, 412),
     ),
-    Operation("post", f"{AGENT}/unarchive", "unarchiveAgent", "Unarchive an agent", "Agent", errors=(412,)),
+    Operation(
+        "post", f"{AGENT}/unarchive", "unarchiveAgent", "Unarchive an agent", "Agent", query=("strict",), errors=(412,)
+    ),
     Operation(
         "get",
         "/api/stored/deleted-agents",
         "listDeletedAgents",
         "List the agents in the trash",
         "DeletedAgentPage",
-        query=(*PAGING, "ownerId", "agentId"),
+        query=(*PAGING, "ownerId", "agentId", "strict"),
     ),
     Operation("get", DELETED_AGENT, "getDeletedAgent", "Get an agent in the trash", "DeletedAgent"),
     Operation("delete", DELETED_AGENT, "purgeDeletedAgent", "Delete an agent in the trash for good", "Done"),
@@ -88,7 +97,7 @@ OPERATIONS = (
         "Restore an agent from the trash with the same versions",
         "Agent",
         "RestoreOptions",
-        (),
+        ("strict",),
         201,
         (409,),
     ),
@@ -109,6 +118,7 @@ OPERATIONS = (
         "discardDraft",
         "Discard the draft: set the head back to the live version",
         "Agent",
+        query=("strict",),
         errors=(412,),
     ),
     Operation(
@@ -124,7 +134,7 @@ OPERATIONS = (
         "listActivations",
         "List the live history, or get the live version at a time",
         "Activations",
-        query=(*PAGING, "at"),
+        query=(*PAGING, "at", "strict"),
     ),
     Operation(
         "post",
@@ -137,7 +147,12 @@ OPERATIONS = (
         errors=(409, 412),
     ),
     Operation(
-        "get", f"{AGENT}/versions", "listVersions", "List versions", "VersionPage", query=(*PAGING, "versionOrder")
+        "get",
+        f"{AGENT}/versions",
+        "listVersions",
+        "List versions",
+        "VersionPage",
+        query=(*PAGING, "versionOrder", "strict"),
     ),
     Operation(
         "post",
@@ -146,7 +161,7 @@ OPERATIONS = (
         "Save a snapshot of the head as a version",
         "Version",
         "VersionDescription",
-        (),
+        ("strict",),
         201,
         (412,),
     ),
@@ -166,6 +181,7 @@ OPERATIONS = (
         "Change the name, message and pin of a version",
         "Version",
         "VersionDescription",
+        ("strict",),
         errors=(412,),
     ),
     Operation("delete", VERSION, "deleteVersion", "Delete a version", "Done", errors=(412,)),
@@ -227,7 +243,7 @@ OPERATIONS = (
         "listRunnableAgents",
         "List the agents that can run, by id",
         "Runnables",
-        query=(*PAGING, "partial"),
+        query=(*PAGING, "partial", "strict"),
     ),
     Operation("get", "/api/agents/providers", "listProviders", "List model providers", "Providers"),
     Operation(
@@ -245,7 +261,7 @@ OPERATIONS = (
         "Run an agent and wait for the answer",
         "Generated",
         "Call",
-        VERSION_PARAMETERS,
+        (*VERSION_PARAMETERS, "strict"),
         errors=(409, 422, 424),
     ),
     Operation(
@@ -255,7 +271,7 @@ OPERATIONS = (
         "Run an agent and stream its events",
         "Events",
         "Call",
-        VERSION_PARAMETERS,
+        (*VERSION_PARAMETERS, "strict"),
         errors=(409, 422),
     ),
     Operation(
@@ -272,11 +288,16 @@ OPERATIONS = (
         "listRuns",
         "List runs, newest first",
         "RunPage",
-        query=(*PAGING, "agentId", "runStatus", "children"),
+        query=(*PAGING, "agentId", "runStatus", "children", "strict"),
     ),
     Operation("get", RUN, "getRun", "Get a run", "Run"),
     Operation(
-        "get", f"{RUN}/events", "listEvents", "List the events of a run", "EventPage", query=("after", "perPage")
+        "get",
+        f"{RUN}/events",
+        "listEvents",
+        "List the events of a run",
+        "EventPage",
+        query=("after", "perPage", "strict"),
     ),
     Operation("get", f"{RUN}/stream", "followRun", "Stream the events of a run", "Events", query=("after",)),
     Operation("post", f"{RUN}/cancel", "cancelRun", "Cancel a run", "Run"),

@@ -17,6 +17,7 @@ from access_app.caller_params import CallerParam
 from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.references import MissingReference, find_missing_references, find_unregistered_references
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.models.version_protocol import Version
@@ -168,8 +169,13 @@ def agents_json(agents: Sequence[AgentText]) -> list[str]:
     ]
 
 
-def agent_json(row: AgentRow) -> str:
-    return agents_json([AgentText.of(row)])[0]
+def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
+    """Return the JSON text of an agent, with warnings about the unknown names of the request."""
+    text = agents_json([AgentText.of(row)])[0]
+    if not unknown:
+        return text
+    separator = "" if text.endswith("[]}") else ","
+    return f"{text[:-2]}{separator}{_to_json(unknown)[1:]}}}"
 
 
 def warnings_json(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
@@ -186,7 +192,7 @@ def _unregistered_json(references: str, fingerprint: str, known: tuple[str, ...]
     return _to_json(find_unregistered_references(json.loads(references), known))
 
 
-def _to_json(warnings: Iterable[MissingReference]) -> str:
+def _to_json(warnings: Iterable[MissingReference | UnknownName]) -> str:
     return json.dumps([warning._asdict() for warning in warnings], ensure_ascii=False, separators=(",", ":"))
 
 

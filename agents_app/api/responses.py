@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import HttpResponse
-from rest_framework.request import Request
+from collections.abc import Sequence
 
-from agentcms.api.query_params import QueryParams
+from django.http import HttpResponse
+
 from agentcms.api.responses import json_text_response
 from agentcms.errors import BadRequest
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api import representation
 from agents_app.configuration.references import find_missing_references, reference_path
 from agents_app.models import Agent
@@ -28,13 +29,9 @@ def reject_warnings(agent: Agent, version: Version) -> None:
         )
 
 
-def is_strict(request: Request) -> bool:
-    """Return whether the caller wants warnings to be errors."""
-    with QueryParams(request) as query:
-        return query.boolean("strict")
-
-
-def agent_response(agent: Agent, version: Version, status: int = 200) -> HttpResponse:
-    """Return an agent with the configuration of one of its versions."""
+def agent_response(
+    agent: Agent, version: Version, status: int = 200, unknown: Sequence[UnknownName] = ()
+) -> HttpResponse:
+    """Return an agent with the configuration of one of its versions, and warnings about unknown names."""
     row = representation.AgentRow.of(agent, version)
-    return json_text_response(representation.agent_json(row), status, row.etag)
+    return json_text_response(representation.agent_json(row, unknown), status, row.etag)

@@ -72,15 +72,20 @@ def validate_schemas(body: Any, *models: type[BaseModel]) -> list[JSONObject]:
     return values
 
 
+CREATE_MODELS = (Identity, AgentConfig, Ownership, ChangeOptions)
+PATCH_MODELS = (as_partial(AgentConfig), Ownership, ChangeOptions)
+DUPLICATE_MODELS = (Identity, DuplicateOptions, Ownership)
+
+
 def parse_create(body: Any) -> tuple[JSONObject, str, str | None, JSONObject]:
     """Parse the body of a new agent into its configuration, ID, owner and change options."""
-    identity, fields, ownership, options = validate_schemas(body, Identity, AgentConfig, Ownership, ChangeOptions)
+    identity, fields, ownership, options = validate_schemas(body, *CREATE_MODELS)
     return fields, identity["id"], ownership.get("owner_id"), options
 
 
 def parse_patch(body: Any) -> tuple[JSONObject, str | None, JSONObject]:
     """Parse the body of a PATCH into its configuration fields, new owner and change options."""
-    fields, ownership, options = validate_schemas(body, as_partial(AgentConfig), Ownership, ChangeOptions)
+    fields, ownership, options = validate_schemas(body, *PATCH_MODELS)
     return fields, ownership.get("owner_id"), options
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -9,7 +11,7 @@ from rest_framework.request import Request
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, owner_ids_for, require_role
 from access_app.role import Role
-from agentcms.api.pagination import cursor_page_json, page_json
+from agentcms.api.pagination import cursor_page_json, page_json, with_warnings
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response, json_text_response
@@ -30,22 +32,27 @@ from agents_app.api.lookups import (
 )
 from agents_app.api.representation import AgentRow
 from agents_app.api.required_role import note_required_role
-from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.responses import agent_response, reject_warnings
 from agents_app.api.schemas import (
-    DuplicateOptions,
-    Identity,
-    Ownership,
+    CREATE_MODELS,
+    DUPLICATE_MODELS,
+    PATCH_MODELS,
     change_from_options,
     is_publishing,
     parse_create,
     parse_patch,
     validate_schemas,
 )
+from agents_app.api.unknown_keys import READ_ONLY_KEYS, UNSUPPORTED_AGENT_KEYS, check_names, checking_names
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.write_queue import agent_write_slot
 from agents_app.models import Agent
 from versions_app.models.version import get_head_version, get_live_version
+
+AGENT_KEYS: dict[str, Any] = {"silent": READ_ONLY_KEYS, "unsupported": UNSUPPORTED_AGENT_KEYS}
+# Filters of the published client that have no effect here. Only strict requests refuse them.
+UNSUPPORTED_PARAMETERS = ("visibility", "favoritedOnly", "pinFavoritedFor")
 
 
 class AgentsView(JSONView):
@@ -54,29 +61,33 @@ class AgentsView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             params = list_query.parse_params(query)
+            unknown = query.check_unknown_names(*UNSUPPORTED_PARAMETERS)
         paging = params.paging
         if params.cursor is not None:
             keys, next_cursor = list_query.fetch_cursor_page(request.user, params)
             agents = representation_cache.get_many_json(request.user, keys, params.relation)
-            return json_text_response(cursor_page_json("agents", agents, paging.per_page, next_cursor))
+            page = cursor_page_json("agents", agents, paging.per_page, next_cursor)
+            return json_text_response(with_warnings(page, unknown))
 
         keys, total = list_query.fetch_page(request.user, params)
         agents = representation_cache.get_many_json(request.user, keys, params.relation)
-        return json_text_response(page_json("agents", agents, total, paging.page, paging.per_page))
+        page = page_json("agents", agents, total, paging.page, paging.per_page)
+        return json_text_response(with_warnings(page, unknown))
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        strict = is_strict(request)
-        fields, agent_id, owner_id, options = parse_create(json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, *CREATE_MODELS, **AGENT_KEYS) as names:
+            fields, agent_id, owner_id, options = parse_create(body)
         owner_id = owner_for_new_agent(request.user, owner_id)
         note_required_role(Role.EDITOR, owner_id)
         agent = Agent(id=agent_id, owner_id=owner_id, **fields)
 
         with transaction.atomic(), change_from_options(options):
             insert_agent(agent)
-            if strict:
+            if names.strict:
                 reject_warnings(agent, get_live_version(agent))
-            return agent_response(agent, get_live_version(agent), 201)
+            return agent_response(agent, get_live_version(agent), 201, names.unknown)
 
 
 class AgentView(JSONView):
@@ -86,6 +97,7 @@ class AgentView(JSONView):
         with QueryParams(request) as query:
             status = query.choice("status", tuple(STATES), "published")  # the client also sends `archived`
             version_id, number = query.text("versionId"), query.integer("versionNumber", 0, 1)
+            unknown = query.check_unknown_names()
         if version_id or number:
             row = find_row_at_version(request.user, agent_id, version_id, number)
         else:
@@ -94,11 +106,12 @@ class AgentView(JSONView):
             raise agent_not_found(agent_id)
         if is_not_modified(request, row.etag):
             return json_text_response("", 304, row.etag)
-        return json_text_response(representation.agent_json(row), etag=row.etag)
+        return json_text_response(representation.agent_json(row, unknown), etag=row.etag)
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
-        fields, owner_id, options = parse_patch(json_object_body(request))
-        strict = is_strict(request)
+        body = json_object_body(request)
+        with checking_names(request, body, *PATCH_MODELS, **AGENT_KEYS) as names:
+            fields, owner_id, options = parse_patch(body)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
             agent = lock_matching_agent(request, agent_id, role, hint)
@@ -108,9 +121,9 @@ class AgentView(JSONView):
                 agent.change_owner(owner_id)
             unchanged = get_live_version if context.publish else get_head_version
             version = agent.edit_locked(fields) or unchanged(agent)
-            if strict:
+            if names.strict:
                 reject_warnings(agent, version)
-            return agent_response(agent, version)
+            return agent_response(agent, version, unknown=names.unknown)
 
     def delete(self, request: Request, agent_id: str) -> HttpResponse:
         with QueryParams(request) as query:
@@ -128,7 +141,7 @@ class ArchiveView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        json_object_body(request)
+        names = check_names(request, json_object_body(request), parameters=["force"])
         with QueryParams(request) as query:
             force = query.boolean("force")
         with transaction.atomic():
@@ -136,7 +149,7 @@ class ArchiveView(JSONView):
             if agent.archived_at is None and not force:
                 reject_dependents(request, agent, "archive")
             archive_locked(agent)
-            return agent_response(agent, get_live_version(agent))
+            return agent_response(agent, get_live_version(agent), unknown=names.unknown)
 
 
 class UnarchiveView(JSONView):
@@ -144,11 +157,11 @@ class UnarchiveView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        json_object_body(request)
+        names = check_names(request, json_object_body(request))
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             unarchive_locked(agent)
-            return agent_response(agent, get_live_version(agent))
+            return agent_response(agent, get_live_version(agent), unknown=names.unknown)
 
 
 class DependentsView(JSONView):
@@ -166,10 +179,9 @@ class DuplicateView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        identity, options, ownership = validate_schemas(
-            json_object_body(request), Identity, DuplicateOptions, Ownership
-        )
-        strict = is_strict(request)
+        body = json_object_body(request)
+        with checking_names(request, body, *DUPLICATE_MODELS) as names:
+            identity, options, ownership = validate_schemas(body, *DUPLICATE_MODELS)
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.VIEWER)
             owner_id = ownership.get("owner_id")
@@ -181,9 +193,9 @@ class DuplicateView(JSONView):
                 duplicate = agent.duplicate(identity["id"], owner_id, version, options.get("name"))
             except IntegrityError:
                 raise id_taken_error(identity["id"]) from None
-            if strict:
+            if names.strict:
                 reject_warnings(duplicate, get_live_version(duplicate))
-            return agent_response(duplicate, get_live_version(duplicate), 201)
+            return agent_response(duplicate, get_live_version(duplicate), 201, names.unknown)
 
 
 def find_row_at_version(user: Caller, agent_id: str, text: str | None, number: int) -> AgentRow | None:

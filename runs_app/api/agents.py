@@ -13,7 +13,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from agentcms.errors import ApiError, BadRequest, Conflict, NotFound, Unavailable
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found, version_not_found
@@ -31,11 +31,12 @@ from runs_app.api.lookups import (
 from runs_app.engine import start
 from runs_app.events import streams
 from runs_app.models import AgentRun
-from runs_app.requests.body import parse_call
+from runs_app.requests.body import find_unknown_keys, parse_call
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
+VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 
 
@@ -45,6 +46,7 @@ class AgentsView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging, partial = query.paging(MAX_AGENTS_PER_PAGE), query.boolean("partial")
+            query.check_unknown_names()  # the response has agents by ID, and so no place for warnings
         agents = stored_agents.list(request.user, start=paging.start, stop=paging.stop)
         return json_response({agent.id: agent_body(agent, partial=partial) for agent in agents})
 
@@ -116,9 +118,16 @@ class ObserveView(JSONView):
 def start_requested_run(request: Request, agent_id: str) -> AgentRun:
     """Start a run with the body of a request."""
     agent = get_requested_agent(request, agent_id)
-    call = parse_call(json_object_body(request))
+    body = json_object_body(request)
+    with QueryParams(request) as query:
+        strict, unknown = query.boolean("strict"), query.unknown_names(*VERSION_PARAMETERS)
+    call = parse_call(body, strict=strict)
+    if strict and unknown:
+        raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
+    unknown += find_unknown_keys(body)
+    key = idempotency_key(request) or ""
     try:
-        return start.start_run(agent, user=request.user, key=idempotency_key(request) or "", **call._asdict())
+        return start.start_run(agent, user=request.user, key=key, unknown=unknown, **call._asdict())
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 

@@ -12,6 +12,7 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
+from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_readable_run, last_event_id, stream_response
 from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body
 from runs_app.engine import start
@@ -31,6 +32,7 @@ class RunsView(JSONView):
             agent_id = query.text("agentId")
             status = query.choice("status", ("all", *AgentRun.Status.values), "all")
             children = query.boolean("children")
+            unknown = query.check_unknown_names()
         runs = AgentRun.objects.for_user(request.user)
         if not children:
             runs = runs.filter(parent=None)
@@ -41,7 +43,7 @@ class RunsView(JSONView):
         page = runs.with_roles(request.user).without_large_columns()[paging.start : paging.stop]
         bodies = [run_body(run, request.user) for run in page]
         body = page_payload("runs", bodies, runs.count(), paging.page, paging.per_page)
-        return json_response(body)
+        return json_response(body | warning_payloads(unknown))
 
 
 class RunDetailView(JSONView):
@@ -57,13 +59,15 @@ class EventsView(JSONView):
     def get(self, request: Request, run_id: str) -> HttpResponse:
         with QueryParams(request) as query:
             after, per_page = query.integer("after", 0), query.integer("perPage", EVENTS_PER_PAGE, 1, EVENTS_PER_PAGE)
+            unknown = query.check_unknown_names()
         run = get_readable_run(request, run_id)
         stored, body = run.events.filter(number__gt=after), event_body
         if not run.details_visible_to(request.user):
             stored, body = stored.filter(data__type__in=ANSWER_TYPES), redacted_event_body
         rows: list[RunEvent] = list(stored[: per_page + 1])
         events = [body(event) for event in rows[:per_page]]
-        return json_response({"events": events, "status": run.status, "hasMore": len(rows) > per_page})
+        payload = {"events": events, "status": run.status, "hasMore": len(rows) > per_page}
+        return json_response(payload | warning_payloads(unknown))
 
 
 class StreamView(JSONView):

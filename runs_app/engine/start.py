@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid5
 
@@ -17,6 +17,7 @@ from access_app.role import Role
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError, NotFound, Unavailable, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
@@ -58,11 +59,13 @@ def start_run(
     thread: str = "",
     resource: str = "",
     key: str = "",
+    unknown: Sequence[UnknownName] = (),
 ) -> AgentRun:
     """Create a run and execute it in this process after the commit.
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
-    A second call with the same `key` and user returns the same run. `user` is None for trusted code.
+    A second call with the same `key` and user returns the same run. `user` is None for trusted code. `unknown` are
+    names of the request that become warnings of the run.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
@@ -71,13 +74,14 @@ def start_run(
     requester = cast("User | None", user)  # anonymous users have no role
     run_input = build_input(messages, options or {}, client_tools or [])
     reject_taken_tool_names(agent, client_tools or [])
+    columns = {"warnings": [name._asdict() for name in unknown]}
     if key:
-        return start_idempotently(agent, requester, run_input, (thread, resource), key)
-    return create_run(agent, requester, run_input, (thread, resource))
+        return start_idempotently(agent, requester, run_input, (thread, resource), key, **columns)
+    return create_run(agent, requester, run_input, (thread, resource), **columns)
 
 
 def start_idempotently(
-    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, key: str, **columns: Any
 ) -> AgentRun:
     """Return the run of an idempotency key. The first call creates it."""
     run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
@@ -87,7 +91,7 @@ def start_idempotently(
     runs = AgentRun.objects.filter(pk=run_id)
     if (run := runs.first()) is None:
         try:
-            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, pk=run_id)
+            return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, pk=run_id, **columns)
         except IntegrityError:  # a concurrent request with the same key was first
             if (run := runs.first()) is None:
                 raise

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agentcms.wire.names import join_path
+from agentcms.wire.names import join_path, to_wire
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.messages import parse_messages
-from runs_app.requests.options import parse_options
+from runs_app.requests.options import CallOptions, ModelOptions, parse_options
 from runs_app.requests.tool_schemas import reject_large_schemas
 
 MAX_CLIENT_TOOLS = 128
@@ -42,11 +43,62 @@ class GenerateCall(NamedTuple):
     resource: str
 
 
-def parse_call(body: Mapping[str, Any]) -> GenerateCall:
-    """Validate a body. Raise ConfigError with all issues."""
+# Keys that change nothing here, but that the published client sends. Only strict requests refuse those that their
+# callers chose.
+SENT_BY_CLIENT = frozenset({"requestContext", "runtimeContext", "runId", "threadId", "resourceId"})
+WITHOUT_EFFECT = frozenset(
+    {
+        "format",
+        "includeRawChunks",
+        "maxProcessorRetries",
+        "maxRetries",
+        "providerOptions",
+        "returnScorerData",
+        "savePerStep",
+        "stopWhen",
+        "telemetry",
+        "tracingContext",
+        "tracingOptions",
+        "untilIdle",
+    }
+)
+WITHOUT_EFFECT_MESSAGE = "This has no effect here. Omit it."
+KNOWN_KEYS = frozenset(
+    {"messages", "memory", "clientTools", *map(to_wire, CallOptions.model_fields), *UNSUPPORTED_MESSAGES}
+)
+KNOWN_NESTED_KEYS = {
+    "memory": frozenset({"thread", "resource", "options", "readOnly"}),
+    "modelSettings": frozenset(map(to_wire, ModelOptions.model_fields)),
+}
+
+
+def find_unknown_keys(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the keys of a body that nothing reads, except those of the published client."""
+    names = [name for name in body if name not in SENT_BY_CLIENT and name not in WITHOUT_EFFECT]
+    unknown = find_unknown_names(names, KNOWN_KEYS)
+    for path, known in KNOWN_NESTED_KEYS.items():
+        nested = body.get(path)
+        if isinstance(nested, dict):
+            unknown += find_unknown_names((name for name in nested if name not in WITHOUT_EFFECT), known, path)
+    return unknown
+
+
+def reject_unknown_keys(body: Mapping[str, Any]) -> None:
+    """Raise ConfigError with the path of each key that has no effect."""
+    issues = [Issue(name.field, name.message) for name in find_unknown_keys(body)]
+    issues += [Issue(name, WITHOUT_EFFECT_MESSAGE) for name in body if name in WITHOUT_EFFECT]
+    if issues:
+        raise ConfigError(issues)
+
+
+def parse_call(body: Mapping[str, Any], *, strict: bool = False) -> GenerateCall:
+    """Validate a body. Raise ConfigError with all issues. Unknown keys are issues of strict requests."""
     issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if body.get(name)]
     if "messages" not in body:
         issues.append(Issue("messages", "This is required."))
+    if strict:
+        with collecting_issues(issues):
+            reject_unknown_keys(body)
     call = GenerateCall(body.get("messages"), {}, [], "", "")
     with collecting_issues(issues):
         call = call._replace(options=parse_options(body))

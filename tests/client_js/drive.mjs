@@ -33,6 +33,7 @@ const holds = (agent, expected) => {
 
 const created = await client.createStoredAgent(config);
 holds(created, config);
+assert.deepEqual(created.warnings, []);
 assert.match(created.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 const agent = client.getStoredAgent(id);
@@ -42,6 +43,7 @@ assert.deepEqual(await agent.details(context), created);
 
 const updated = await agent.update({ instructions: "Two", metadata: { team: "y" } }, context);
 holds(updated, { ...config, instructions: "Two", metadata: { team: "y" } });
+assert.deepEqual((await agent.update(updated)).warnings, []); // an agent can be sent back as it was read
 holds(await agent.update({ changeMessage: "Said why", description: "Three" }), { description: "Three" });
 
 const list = await client.listStoredAgents({ page: 0, perPage: 1, orderBy: { field: "createdAt", direction: "DESC" } });

@@ -54,6 +54,7 @@ const answer = await agent.generate("Hello, 世界 👋");
 assert.match(answer.text, /Hello, 世界 👋/);
 assert.equal(answer.finishReason, "stop");
 assert.ok(answer.usage.totalTokens > 0);
+assert.deepEqual(answer.warnings, []);
 assert.equal(answer.response.messages[0].role, "assistant");
 
 const conversation = await agent.generate([
@@ -67,6 +68,7 @@ const counted = await agent.generate([{ role: "user", content: "Use word-count o
   modelSettings: { temperature: 0.2, maxOutputTokens: 100 },
   toolChoice: "auto",
 });
+assert.deepEqual(counted.warnings, []);
 assert.deepEqual(
   counted.steps.map((step) => step.finishReason),
   ["tool-calls", "stop"],

@@ -114,3 +114,36 @@ def test_every_answered_edit_survives_killing_the_server(copy):
     with web_server(copy), copy.client(key) as client:
         assert lost_edits(client, answered) == []
     copy.manage("check_history")
+
+
+def delete_and_restore_until_killed(copy, key, answered):
+    """Delete and restore an agent in turn until the server dies, and record the answered requests."""
+    trash = "/api/stored/deleted-agents"
+    with copy.client(key) as client, suppress(httpx.TransportError):
+        while True:
+            assert client.delete(f"{AGENTS}/one").status_code == 200
+            answered.append("deleted")
+            for entry in client.get(trash).json()["deletedAgents"]:
+                assert client.post(f"{trash}/{entry['id']}/restore").status_code == 201
+                answered.append("restored")
+
+
+def test_an_agent_is_live_or_in_the_trash_after_killing_the_server(copy):
+    key = copy.keys["root"]
+    with web_server(copy), copy.client(key) as client:
+        for number in range(20):
+            assert client.patch(f"{AGENTS}/one", json={"description": f"{number} " * 500}).status_code == 200
+        before = client.get(f"{AGENTS}/one/versions", params={"perPage": 1000}).json()
+
+    for kill in range(KILLS if DRILL else 2):
+        answered, enough = [], random.Random(kill).randint(1, 12)
+        with ThreadPoolExecutor(1) as pool, web_server(copy), copy.client(key) as client:
+            deleted = client.get("/api/stored/deleted-agents").json()["deletedAgents"]
+            assert len(deleted) == (client.get(f"{AGENTS}/one").status_code == 404)
+            for entry in deleted:
+                client.post(f"/api/stored/deleted-agents/{entry['id']}/restore")
+            assert client.get(f"{AGENTS}/one/versions", params={"perPage": 1000}).json() == before
+            caller = pool.submit(delete_and_restore_until_killed, copy, key, answered)
+            wait_until(lambda: len(answered) >= enough, 30)  # noqa: B023
+        assert caller.result() is None
+    copy.manage("check_history")

@@ -19,8 +19,9 @@ from agentcms.errors import Conflict, NotFound
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api.idempotency import idempotent
 from agents_app.api.lookups import agent_not_found, lock_matching_agent
-from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.responses import agent_response, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, validate_schemas
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from agents_app.models import Agent
 from versions_app.api.representation import activation_payload
 from versions_app.api.schemas import Undo
@@ -35,13 +36,15 @@ class ActivationsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             at = query.timestamp("at")
+            unknown = query.check_unknown_names()
         if not Agent.objects.for_user(request.user).filter(pk=agent_id).exists():
             raise agent_not_found(agent_id)
         moves = Activation.objects.filter(agent_id=agent_id)
         if at is not None:
-            return json_response(live_at(moves, agent_id, at))
+            return json_response(live_at(moves, agent_id, at) | warning_payloads(unknown))
         page = [activation_payload(move) for move in moves[paging.start : paging.stop]]
-        return json_response(page_payload("activations", page, moves.count(), paging.page, paging.per_page))
+        payload = page_payload("activations", page, moves.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
 
 
 def live_at(moves: Any, agent_id: str, at: datetime) -> dict[str, Any]:
@@ -65,8 +68,9 @@ class UndoView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        undo, options = validate_schemas(json_object_body(request), Undo, ChangeOptions)
-        strict = is_strict(request)
+        body = json_object_body(request)
+        with checking_names(request, body, Undo, ChangeOptions) as names:
+            undo, options = validate_schemas(body, Undo, ChangeOptions)
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             newest = Activation.objects.filter(agent=agent).first()
@@ -76,6 +80,6 @@ class UndoView(JSONView):
                 version = newest.undo_locked(agent)
             except CannotUndo as error:
                 raise Conflict(error.messages[0], error.code or "conflict") from None
-            if strict:
+            if names.strict:
                 reject_warnings(agent, version)
-            return agent_response(agent, version)
+            return agent_response(agent, version, unknown=names.unknown)

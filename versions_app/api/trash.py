@@ -21,6 +21,7 @@ from agents_app.api.idempotency import idempotent
 from agents_app.api.required_role import note_required_role
 from agents_app.api.responses import agent_response
 from agents_app.api.schemas import validate_schemas
+from agents_app.api.unknown_keys import checking_names, warning_payloads
 from versions_app import trash
 from versions_app.api.schemas import RestoreOptions
 from versions_app.models import DeletedAgent
@@ -35,13 +36,15 @@ class DeletedAgentsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(100)
             owner_id, agent_id = query.text("ownerId"), query.text("agentId")
+            unknown = query.check_unknown_names()
         deleted = DeletedAgent.objects.for_user(request.user)
         if owner_id is not None:
             deleted = deleted.filter(owner_id=owner_id)
         if agent_id is not None:
             deleted = deleted.filter(agent_key=agent_id)
         page = [deleted_agent_payload(item) for item in deleted[paging.start : paging.stop]]
-        return json_response(page_payload("deletedAgents", page, deleted.count(), paging.page, paging.per_page))
+        payload = page_payload("deletedAgents", page, deleted.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))
 
 
 class DeletedAgentView(JSONView):
@@ -63,14 +66,16 @@ class RestoreDeletedAgentView(JSONView):
 
     @idempotent
     def post(self, request: Request, deleted_id: str) -> HttpResponse:
-        (options,) = validate_schemas(json_object_body(request), RestoreOptions)
+        body = json_object_body(request)
+        with checking_names(request, body, RestoreOptions) as names:
+            (options,) = validate_schemas(body, RestoreOptions)
         with transaction.atomic():
             deleted = lock_deleted_agent(request, deleted_id, Role.PUBLISHER)
             try:
                 agent = trash.restore_locked(deleted, options.get("id") or "")
             except trash.AgentIDTaken as error:
                 raise Conflict(f"{error} Send it as id.", "already_exists") from None
-            return agent_response(agent, get_live_version(agent), 201)
+            return agent_response(agent, get_live_version(agent), 201, names.unknown)
 
 
 def lock_deleted_agent(request: Request, deleted_id: str, role: Role) -> DeletedAgent:

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from access_app.role import Role
-from agentcms.api.pagination import page_json
+from agentcms.api.pagination import page_json, with_warnings
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import OrderBy, QueryParams
 from agentcms.api.responses import json_response, json_text_response
@@ -24,8 +24,9 @@ from agents_app.api.lookups import (
     lock_matching_agent,
     version_not_found,
 )
-from agents_app.api.responses import agent_response, is_strict, reject_warnings
+from agents_app.api.responses import agent_response, reject_warnings
 from agents_app.api.schemas import ChangeOptions, change_from_options, is_publishing, validate_schemas
+from agents_app.api.unknown_keys import check_names, checking_names, warning_payloads
 from agents_app.editing.change_context import change
 from versions_app.api import representation_cache
 from versions_app.api.representation import Pointers, full_version_json
@@ -48,6 +49,7 @@ class VersionsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(20)
             order = query.order_by(tuple(ORDER_COLUMNS), DEFAULT_ORDER)
+            unknown = query.check_unknown_names()
         pointers_and_total = representation_cache.find_pointers_and_total(request.user, agent_id)
         if pointers_and_total is None:
             raise agent_not_found(agent_id)
@@ -57,16 +59,19 @@ class VersionsView(JSONView):
         page = representation_cache.get_page(agent_id, tuple(columns), slice(paging.start, paging.stop))
 
         texts = representation_cache.get_many_json(page, pointers)
-        return json_text_response(page_json("versions", texts, total, paging.page, paging.per_page))
+        text = page_json("versions", texts, total, paging.page, paging.per_page)
+        return json_text_response(with_warnings(text, unknown))
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        (values,) = validate_schemas(json_object_body(request), Description)
+        body = json_object_body(request)
+        with checking_names(request, body, Description) as names:
+            (values,) = validate_schemas(body, Description)
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             with change(message=values.get("change_message") or "", name=values.get("name") or ""):
                 version = AgentVersion.objects.snapshot_locked(agent, pinned=bool(values.get("pinned")))
-            return json_text_response(full_version_json(version, agent), 201)
+            return json_text_response(with_warnings(full_version_json(version, agent), names.unknown), 201)
 
 
 class VersionView(JSONView):
@@ -80,12 +85,14 @@ class VersionView(JSONView):
         return json_text_response(texts[0])
 
     def patch(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        values = parse_description(json_object_body(request))
+        body = json_object_body(request)
+        with checking_names(request, body, Description) as names:
+            values = parse_description(body)
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             version = get_version_or_live(agent, version_id)
             version.update_description_locked(**values)
-            return json_text_response(full_version_json(version, agent))
+            return json_text_response(with_warnings(full_version_json(version, agent), names.unknown))
 
     def delete(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
         with transaction.atomic():
@@ -100,16 +107,18 @@ class ActivateView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (options,) = validate_schemas(json_object_body(request), ChangeOptions)
-        strict = is_strict(request)
+        body = json_object_body(request)
+        with checking_names(request, body, ChangeOptions) as names:
+            (options,) = validate_schemas(body, ChangeOptions)
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, Role.PUBLISHER)
             version = get_version_or_live(agent, version_id)
             version.activate_locked(agent)
-            if strict:
+            if names.strict:
                 reject_warnings(agent, version)
             message = f"Version {version.version_number} is now active"
-            return json_response({"success": True, "message": message, "activeVersionId": version.pk})
+            done = {"success": True, "message": message, "activeVersionId": version.pk}
+            return json_response(done | warning_payloads(names.unknown))
 
 
 class RestoreView(JSONView):
@@ -117,15 +126,16 @@ class RestoreView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str, version_id: str) -> HttpResponse:
-        (options,) = validate_schemas(json_object_body(request), ChangeOptions)
-        strict = is_strict(request)
+        body = json_object_body(request)
+        with checking_names(request, body, ChangeOptions) as names:
+            (options,) = validate_schemas(body, ChangeOptions)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
         with transaction.atomic(), change_from_options(options):
             agent = lock_matching_agent(request, agent_id, role, hint)
             version = get_version_or_live(agent, version_id).restore_locked(agent)
-            if strict:
+            if names.strict:
                 reject_warnings(agent, version)
-            return json_text_response(full_version_json(version, agent))
+            return json_text_response(with_warnings(full_version_json(version, agent), names.unknown))
 
 
 class CompareView(JSONView):
@@ -149,11 +159,11 @@ class DiscardDraftView(JSONView):
 
     @idempotent
     def post(self, request: Request, agent_id: str) -> HttpResponse:
-        json_object_body(request)
+        names = check_names(request, json_object_body(request))
         with transaction.atomic():
             agent = lock_matching_agent(request, agent_id, Role.EDITOR)
             AgentVersion.objects.discard_draft_locked(agent)
-            return agent_response(agent, get_live_version(agent))
+            return agent_response(agent, get_live_version(agent), unknown=names.unknown)
 
 
 def get_version_keys(

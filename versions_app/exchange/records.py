@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from django.conf import settings
@@ -14,9 +14,11 @@ from access_app.role import Role
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
 from agentcms.wire.names import join_path
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import MAX_DEPTH
 from agents_app.configuration.references import FIELD_KINDS, find_missing_references, reference_path, referenced_keys
 from agents_app.configuration.schema import (
+    WIRE_NAMES,
     ConfigError,
     Issue,
     collecting_issues,
@@ -34,6 +36,8 @@ from versions_app.models import AgentVersion
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+RECORD_KEYS = frozenset({"agent", "archived", "draft", "id", "ownerId"})
+CONFIG_KEYS = frozenset(WIRE_NAMES.values())
 ACTIONS = ("create", "update", "same", "refuse")
 MAX_RECORD_BYTES = 4 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 MAX_WARNINGS = 20
@@ -91,6 +95,9 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
     message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
+        unknown = find_unknown_record_names(record.value)
+        if unknown and options.get("strict"):
+            raise ConfigError([Issue(name.field, name.message) for name in unknown])
         with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if action == "create" and record.value.get("archived"):
@@ -99,13 +106,23 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
                 reject_missing_references(live, draft, owner_id, file_ids)
             if options.get("dryRun"):
                 transaction.set_rollback(True)
-        return Outcome(agent_id, action, "", owner_id, missing_reference_warnings(live, draft))
+        warnings = [*(name._asdict() for name in unknown), *missing_reference_warnings(live, draft)]
+        return Outcome(agent_id, action, "", owner_id, warnings[:MAX_WARNINGS])
     except ConfigError as error:
         return Outcome(agent_id, "refuse", " ".join(f"{field}: {message}" for field, message in error.issues[:10]))
     except (RecordRejected, AgentArchived) as error:
         return Outcome(agent_id, "refuse", str(error))
     except IntegrityError:
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
+
+
+def find_unknown_record_names(record: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the keys of a record that nothing reads, with their paths."""
+    unknown = find_unknown_names(record, RECORD_KEYS)
+    for path in ("agent", "draft"):
+        if isinstance(fields := record.get(path), dict):
+            unknown += find_unknown_names(fields, CONFIG_KEYS, path)
+    return unknown
 
 
 def parse_record(record: Any) -> tuple[dict[str, Any], dict[str, Any] | None, str | None]:

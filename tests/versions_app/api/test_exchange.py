@@ -399,3 +399,20 @@ def test_archived_must_be_a_boolean(root, value):
     [outcome] = import_file(root, [{**record("new"), "archived": value}])["records"]
 
     assert outcome["reason"] == "archived: This must be true or false."
+
+
+# --- Unknown names
+
+
+def test_unknown_keys_of_a_record_are_warnings_or_refused(root):
+    lines = [{**record("new", instrctions="Hi"), "drfat": {}}]
+    expected = [
+        ("drfat", "This name is unknown. Did you mean draft?"),
+        ("agent.instrctions", "This name is unknown. Did you mean instructions?"),
+    ]
+
+    [refused] = import_file(root, lines, "&strict=true")["records"]
+    [created] = import_file(root, lines)["records"]
+
+    assert refused["reason"] == " ".join(f"{field}: {message}" for field, message in expected)
+    assert [(warning["field"], warning["message"]) for warning in created["warnings"]] == expected

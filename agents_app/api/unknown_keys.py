@@ -1,0 +1,113 @@
+"""Unknown names in requests that write: warnings in the response, or errors with `strict=true`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from rest_framework.request import Request
+
+from agentcms.api.query_params import QueryParams
+from agentcms.errors import BadRequest
+from agentcms.wire.names import to_wire
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+
+# In a response with an agent. A caller may send an agent back as it was read.
+READ_ONLY_KEYS = frozenset(
+    {
+        "id",
+        "ownerId",
+        "activeVersionId",
+        "activeVersionNumber",
+        "headVersionId",
+        "headVersionNumber",
+        "resolvedVersionId",
+        "hasDraft",
+        "revision",
+        "createdAt",
+        "updatedAt",
+        "archivedAt",
+        "warnings",
+    }
+)
+# Keys of agents in the protocol of the published client that have no effect here. Only strict requests refuse them.
+UNSUPPORTED_AGENT_KEYS = frozenset(
+    {
+        "authorId",
+        "visibility",
+        "status",
+        "toolProviders",
+        "mcpClients",
+        "skills",
+        "workspace",
+        "browser",
+        "requestContextSchema",
+        "durable",
+    }
+)
+UNSUPPORTED_MESSAGE = "This is not supported here and has no effect. Omit it."
+
+
+class NameCheck(NamedTuple):
+    """The unknown names of a request, and whether the caller wants warnings to be errors."""
+
+    strict: bool
+    unknown: Sequence[UnknownName]
+
+
+@contextmanager
+def checking_names(
+    request: Request,
+    body: Mapping[str, Any],
+    *models: type[BaseModel],
+    silent: Collection[str] = (),
+    unsupported: Collection[str] = (),
+    parameters: Sequence[str] = (),
+) -> Iterator[NameCheck]:
+    """Find the names of a request that nothing reads: keys of its body and query parameters.
+
+    Args:
+        models: The models of the body.
+        silent: More keys that are known, and have no effect.
+        unsupported: Keys that only strict requests refuse.
+        parameters: Query parameters besides `strict`, which the view reads itself.
+
+    With `strict=true`, unknown names are errors, together with those that parsing inside the block raises. Raises
+    BadRequest and ConfigError.
+    """
+    with QueryParams(request) as query:
+        strict = query.boolean("strict")
+        in_query = query.unknown_names(*parameters)
+    known = known_keys(*models)
+    in_body = find_unknown_names((key for key in body if key not in silent and key not in unsupported), known)
+    issues: list[Issue] = []
+    with collecting_issues(issues):
+        yield NameCheck(strict, [*in_query, *in_body])
+    if strict:
+        issues += [Issue(name.field, name.message) for name in in_body]
+        issues += [Issue(key, UNSUPPORTED_MESSAGE) for key in body if key in unsupported and key not in known]
+    if issues:
+        raise ConfigError(dict.fromkeys(issues))
+    if strict and in_query:
+        raise BadRequest("query parameters", [(name.field, name.message) for name in in_query])
+
+
+def check_names(request: Request, body: Mapping[str, Any], *, parameters: Sequence[str] = ()) -> NameCheck:
+    """Do what `checking_names` does for a body in which no key is known."""
+    with checking_names(request, body, parameters=parameters) as names:
+        return names
+
+
+@cache
+def known_keys(*models: type[BaseModel]) -> frozenset[str]:
+    """Return the wire names of the fields of models."""
+    return frozenset(to_wire(name) for model in models for name in model.model_fields)
+
+
+def warning_payloads(unknown: Sequence[UnknownName]) -> dict[str, Any]:
+    """Return the member `warnings` of a response, or nothing without unknown names."""
+    return {"warnings": [name._asdict() for name in unknown]} if unknown else {}
