@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import IO, Any
 
 from django.conf import settings
@@ -19,10 +20,12 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import ApiError, BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMediaType
+from agentcms.wire.unknown_names import UnknownName
 from agents_app.api.idempotency import idempotent, run_idempotently
 from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import check_names, warning_payloads
 from jobs_app.api.lookups import get_job
-from jobs_app.api.representation import job_response
+from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
@@ -41,10 +44,10 @@ class ExportView(JSONView):
 
     @idempotent
     def post(self, request: Request) -> HttpResponse:
-        json_object_body(request)
+        names = check_names(request, json_object_body(request))
         note_required_role(None)
         job = start_export(request.user)
-        return job_response(job, 200 if job.is_finished else 202)
+        return json_response(job_payload(job) | warning_payloads(names.unknown), 200 if job.is_finished else 202)
 
 
 class ImportView(JSONView):
@@ -54,6 +57,7 @@ class ImportView(JSONView):
         with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
+            unknown = query.check_unknown_names()
         reject_other_media_types(request)
         require_publisher_role(request.user)
         if "HTTP_IDEMPOTENCY_KEY" not in request.META:  # a repeat of a started import starts no other
@@ -62,14 +66,22 @@ class ImportView(JSONView):
         with temporary_file("import.jsonl") as file:
             size, digest = receive_body(request, file)
             with StoredUpload(file, size) as upload:
-                return self.start(request, options, upload, digest)
+                return self.start(request, options, upload, digest, unknown)
 
-    def start(self, request: Request, options: dict[str, Any], upload: StoredUpload, digest: str) -> HttpResponse:
+    def start(
+        self,
+        request: Request,
+        options: dict[str, Any],
+        upload: StoredUpload,
+        digest: str,
+        unknown: Sequence[UnknownName],
+    ) -> HttpResponse:
         """Start the import, or return the response to the same `Idempotency-Key`."""
 
         def act() -> HttpResponse:
             note_required_role(None)  # the role is checked above, for a replay too
-            return job_response(start_import(request.user, options, upload), 202)
+            job = start_import(request.user, options, upload)
+            return json_response(job_payload(job) | warning_payloads(unknown), 202)
 
         response = run_idempotently(request, f"{request.get_full_path()}\n{digest}", act)
         upload.is_taken = "Idempotent-Replayed" not in response.headers  # the replayed job has its own file
@@ -137,8 +149,10 @@ class JobRecordsView(JSONView):
         with QueryParams(request) as query:
             paging = query.paging(RECORDS_PER_RESPONSE)
             action = query.choice("action", ("all", *ACTIONS), "all")
+            unknown = query.check_unknown_names()
         rows = get_job(request, job_id).report_rows.order_by("number")
         if action != "all":
             rows = rows.filter(action=action)
         records = [record_payload(row) for row in rows[paging.start : paging.stop]]
-        return json_response(page_payload("records", records, rows.count(), paging.page, paging.per_page))
+        payload = page_payload("records", records, rows.count(), paging.page, paging.per_page)
+        return json_response(payload | warning_payloads(unknown))

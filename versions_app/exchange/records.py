@@ -95,9 +95,7 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
     message = f"Imported from {options.get('name') or 'a file'}"[:500]
     try:
         live, draft, owner_id = parse_record(record.value)
-        unknown = find_unknown_record_names(record.value)
-        if unknown and options.get("strict"):
-            raise ConfigError([Issue(name.field, name.message) for name in unknown])
+        unknown = check_record_names(record.value, strict=bool(options.get("strict")))
         with transaction.atomic(), change(actor=user, message=message, source=Source.IMPORT):
             action, owner_id = apply_record(agent_id, live, draft, owner_id, user, bool(options.get("publish")))
             if action == "create" and record.value.get("archived"):
@@ -116,12 +114,14 @@ def import_record(record: Record, user: User, options: dict[str, Any], file_ids:
         return Outcome(agent_id, "refuse", f"Agent with id {agent_id} already exists")
 
 
-def find_unknown_record_names(record: Mapping[str, Any]) -> list[UnknownName]:
-    """Return the keys of a record that nothing reads, with their paths."""
+def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[UnknownName]:
+    """Return the keys of a record that nothing reads, with their paths. Raises ConfigError in strict mode."""
     unknown = find_unknown_names(record, RECORD_KEYS)
     for path in ("agent", "draft"):
         if isinstance(fields := record.get(path), dict):
             unknown += find_unknown_names(fields, CONFIG_KEYS, path)
+    if strict and unknown:
+        raise ConfigError([Issue(name.field, name.message) for name in unknown])
     return unknown
 
 

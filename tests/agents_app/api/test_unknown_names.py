@@ -57,9 +57,9 @@ def test_strict_refuses_unknown_keys_with_their_path(api):
 def test_strict_names_all_problems_at_once(api):
     body = {name: value for name, value in NEW.items() if name != "instructions"}
 
-    found = issues(api.post(f"{AGENTS}?strict=true", {**body, "instrctions": "Hi"}))
+    refused = issues(api.post(f"{AGENTS}?strict=true", {**body, "instrctions": "Hi"}))
 
-    assert found == [("instructions", "This is required."), *did_you_mean(instrctions="instructions")]
+    assert refused == [("instructions", "This is required."), *did_you_mean(instrctions="instructions")]
 
 
 def test_warnings_about_names_are_beside_those_about_references(api):
@@ -81,8 +81,8 @@ def test_keys_of_the_protocol_without_effect_are_silent_unless_strict(api):
     sent = {"visibility": "private", "authorId": "x", "skills": {}}
 
     assert fields(api.post(AGENTS, {**NEW, **sent}).body) == []
-    found = issues(api.patch(f"{agent_path('new')}?strict=true", sent))
-    assert found == [(name, "This is not supported here and has no effect. Omit it.") for name in sent]
+    refused = issues(api.patch(f"{agent_path('new')}?strict=true", sent))
+    assert refused == [(name, "This is not supported here and has no effect. Omit it.") for name in sent]
 
 
 def test_every_write_reports_unknown_keys(api):

@@ -411,6 +411,9 @@ def test_unknown_keys_of_a_record_are_warnings_or_refused(root):
         ("agent.instrctions", "This name is unknown. Did you mean instructions?"),
     ]
 
+    assert import_records(root, lines, "&dryrun=true").body["warnings"][0]["message"].endswith("Did you mean dryRun?")
+    assert import_records(root, lines, "&dryrun=true&strict=true").status_code == 400
+    assert Agent.objects.count() == 0
     [refused] = import_file(root, lines, "&strict=true")["records"]
     [created] = import_file(root, lines)["records"]
 
