@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from runs_app.building.tool_names import tool_name
 from runs_app.engine.context import RunDeps
 from runs_app.events.recorder import reports_finish_reason
-from runs_app.exceptions import RunError, find_run_error
+from runs_app.exceptions import RunError
 from runs_app.requests.options import max_steps
 
 
@@ -44,11 +44,6 @@ class StepPolicy(AbstractCapability[RunDeps]):
         if self.requires_finish_reason and not reports_finish_reason(response):
             raise RunError("The answer of the model was cut off. Try again.", "cut_off")
         return response
-
-    async def on_model_request_error(
-        self, ctx: RunContext[RunDeps], *, request_context: ModelRequestContext, error: Exception
-    ) -> ModelResponse:
-        raise find_run_error(error) or error
 
 
 def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:

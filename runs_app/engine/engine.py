@@ -1,4 +1,4 @@
-"""The event loop of a process that executes its runs. The engine receives ids; the row holds all that a run needs."""
+"""The event loop of a process that executes its runs. The row of a run holds all that it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,6 +18,7 @@ from runs_app.engine.threads import run_blocking
 from runs_app.events import streams
 from runs_app.events.notifications import notifier
 from runs_app.events.writer import EventWriter
+from runs_app.models import AgentRun
 
 log = logging.getLogger(__name__)
 
@@ -34,24 +35,26 @@ class Engine:
         self.holder = new_holder_name()
         self.writer = EventWriter(self.holder, self.cancel)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
+        self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
         self.is_stopping = False
-        notifier.cancel_run = self.cancel
+        notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
         notifier.start_listening()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="run-loop", daemon=True).start()
         watch_loop(self.loop)
 
-    def submit(self, run_id: UUID) -> None:
-        """Execute a queued run in this process."""
-        self.writer.register(run_id)  # renews the lease from now on, however long the import takes
-        asyncio.run_coroutine_threadsafe(self._start(run_id), self.loop)
+    def submit(self, run: AgentRun) -> None:
+        """Execute a run in this process, which holds its lease."""
+        self.writer.register(run.pk)  # renews the lease from now on, however long the import takes
+        asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
-    async def _start(self, run_id: UUID) -> None:
-        # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
-        execute = await run_blocking(import_module, EXECUTE_MODULE)
+    async def _start(self, run: AgentRun) -> None:
+        if self.execute_run is None:
+            # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
+            self.execute_run = (await run_blocking(import_module, EXECUTE_MODULE)).execute_run
         if self.is_stopping:
             return  # the lease expires and a reader ends the run
-        self.run_task(run_id, execute.execute_run(self, run_id))
+        self.run_task(run.pk, self.execute_run(self, run))
 
     def run_task(self, run_id: UUID, execution: Coroutine[Any, Any, TaskResult]) -> asyncio.Task[TaskResult]:
         """Create the task of a run. Call it on the event loop only."""

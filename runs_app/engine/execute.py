@@ -23,6 +23,7 @@ from runs_app import scoring
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
+from runs_app.engine.limits import RunLimits, run_limits
 from runs_app.engine.sub_runs import RunResult, RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
@@ -30,7 +31,7 @@ from runs_app.events.recorder import Recorder, usage_payload
 from runs_app.exceptions import RunError
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
-from runs_app.requests.options import merge_options, model_settings, usage_limits
+from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
 
 log = logging.getLogger(__name__)
+
+MIN_EVENTS_BETWEEN_CHECKS = 100  # of the tokens of an answer, while it streams
 
 
 @dataclass
@@ -66,15 +69,11 @@ class RunExecution:
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
 
 
-async def execute_run(engine: Engine, run_id: UUID, tree: RunTree | None = None) -> RunResult | None:
-    """Execute a queued run and write its end. Return None if another process has claimed it."""
-    execution = RunExecution(engine, run_id)
-    engine.writer.register(run_id)
+async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
+    """Execute a run and write its end."""
+    execution = RunExecution(engine, run.pk)
+    engine.writer.register(run.pk)
     try:
-        run = await run_db(leases.claim, run_id, engine.holder)
-        if run is None:
-            engine.writer.discard(run_id)
-            return None
         await run_within_timeout(execution, run, tree or RunTree.root(run))
     except asyncio.CancelledError:
         record_cancelled(execution)
@@ -111,7 +110,7 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         messages={"all": [], "user": [], "nonUser": []},
     )
     is_written = await execution.close(last, status=AgentRun.Status.SUCCEEDED, finish_reason=finish_reason)
-    if is_written and finish_reason != "tool-calls":
+    if is_written and finish_reason != "tool-calls" and run.configuration.get("scorers"):
         await run_db(scoring.enqueue_scoring, run)
 
 
@@ -150,19 +149,17 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     client_tools = client_tool_definitions(run.input.get("clientTools") or [])
     if client_tools:
         await run_blocking(convert_schemas, built.agent.model, client_tools)
-    async with model_run_context(execution.engine, run, built, tree, client_tools) as model_run:
+    options = merge_options(built.options, run.input.get("options") or {})
+    deps, limits = run_deps(execution.engine, run, tree, options), run_limits(options)
+    async with model_run_context(run, built, deps, limits, client_tools) as model_run:
         execution.model_run = model_run
-        await record_steps(model_run, execution.recorder)
+        await record_steps(model_run, execution.recorder, limits)
     if isinstance(model_run.result.output, str):
         execution.columns["output"] = to_storable_json(model_run.result.output)
 
 
-def model_run_context(
-    engine: Engine, run: AgentRun, built: BuiltAgent, tree: RunTree, client_tools: list[ToolDefinition]
-) -> Any:
-    """Return the run of pydantic-ai as an async context manager."""
-    options = merge_options(built.options, run.input.get("options") or {})
-    deps = RunDeps(
+def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:
+    return RunDeps(
         run_id=run.pk,
         agent_key=run.agent_key,
         owner_id=run.owner_id,
@@ -172,13 +169,19 @@ def model_run_context(
         agent_path=tree.agent_path,
         options=options,
     )
+
+
+def model_run_context(
+    run: AgentRun, built: BuiltAgent, deps: RunDeps, limits: RunLimits, client_tools: list[ToolDefinition]
+) -> Any:
+    """Return the run of pydantic-ai as an async context manager."""
     prompt, history = prompt_and_history(run.input["messages"])
     return built.agent.iter(
         prompt,
         message_history=history or None,
         deps=deps,
-        model_settings=model_settings(options),
-        usage_limits=usage_limits(options),
+        model_settings=model_settings(deps.options),
+        usage_limits=limits,
         infer_name=False,
         **client_tool_options(client_tools),
     )
@@ -194,18 +197,32 @@ def client_tool_options(tools: list[ToolDefinition]) -> dict[str, Any]:
     }
 
 
-async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
+async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
     """Iterate over the steps of the run and record the events of each."""
     async for node in model_run:
         if Agent.is_model_request_node(node):
             recorder.begin_step()
-            await record_node(node, model_run, recorder)
+            await record_answer(node, model_run, recorder, limits)
         elif Agent.is_call_tools_node(node):
-            await record_node(node, model_run, recorder)
+            await record_tool_calls(node, model_run, recorder)
             recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))
 
 
-async def record_node(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
+async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
+    """Record an answer of the model. Raise UsageLimitExceeded if it has too many tokens."""
+    async with node.stream(model_run.ctx) as stream:
+        count, next_check = 0, 1
+        async for event in stream:
+            recorder.record(event)
+            count += 1
+            if count == next_check:
+                limits.check_tokens(stream.usage)
+                # A check takes longer the longer the answer is. Checks at growing distances take linear time together.
+                next_check += max(MIN_EVENTS_BETWEEN_CHECKS, count // 4)
+
+
+async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:
+    """Record the tool calls of an answer and their results."""
     async with node.stream(model_run.ctx) as events:
         async for event in events:
             recorder.record(event)

@@ -33,13 +33,17 @@ def new_holder_name() -> str:
     return f"{socket.gethostname()[:40]}:{os.getpid()}:{token_hex(4)}"
 
 
-def claim(run_id: UUID, holder: str) -> AgentRun | None:
-    """Start a queued run, or return None if it is finished or another process has started it."""
+def start_columns(holder: str) -> dict[str, Any]:
+    """Return the columns of a run that a process starts now."""
     now = timezone.now()
-    queued = AgentRun.objects.filter(pk=run_id, status=Status.QUEUED)
-    if not queued.update(status=Status.RUNNING, holder=holder, started_at=now, lease_until=now + LEASE_DURATION):
-        return None
-    return AgentRun.objects.get(pk=run_id)
+    lease_until = now + LEASE_DURATION
+    return {
+        "status": Status.RUNNING,
+        "created_at": now,
+        "started_at": now,
+        "lease_until": lease_until,
+        "holder": holder,
+    }
 
 
 def renew(holder: str, run_ids: Iterable[UUID]) -> set[UUID]:
@@ -71,8 +75,15 @@ def end_lost_run(run_id: UUID) -> bool:
             record_end(run, status=Status.CANCELLED, error="")
         else:
             record_end(run, status=Status.FAILED, error=LOST_MESSAGE)
-    notifier.notify([run_id])
+    notifier.notify({run_id: True})
     return True
+
+
+def cancel_unstarted(run: AgentRun) -> None:
+    """End a run that this process created and never executed."""
+    with transaction.atomic():
+        record_end(run, status=Status.CANCELLED, error="")
+    notifier.notify({run.pk: True})
 
 
 def record_end(run: AgentRun, *, status: str, error: str) -> None:

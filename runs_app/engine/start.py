@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from access_app.caller import Caller
@@ -22,11 +23,11 @@ from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
 from runs_app.building.tool_names import tool_names
+from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
 from runs_app.events.notifications import notifier
 from runs_app.memory.threads import get_or_create_thread
 from runs_app.models import AgentRun, Thread
-from runs_app.models.run import LEASE_DURATION
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
@@ -150,12 +151,14 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
     else:  # the lock also keeps the agent from being deleted
         row = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at").get(pk=agent.id)
         reject_archived(row)
-    unfinished = AgentRun.objects.unfinished().filter(parent=None)
-    if user is not None and unfinished.filter(requested_by=user).count() >= settings.RUNS_PER_USER:
+    of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
+    unfinished = AgentRun.objects.unfinished().filter(of_user | of_agent, parent=None)
+    counts = unfinished.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
+    if user is not None and counts["of_user"] >= settings.RUNS_PER_USER:
         raise TooManyRuns(
             f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
         )
-    if unfinished.filter(agent_key=agent.id).count() >= settings.RUNS_PER_AGENT:
+    if counts["of_agent"] >= settings.RUNS_PER_AGENT:
         raise TooManyRuns(
             f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."
         )
@@ -175,7 +178,7 @@ def find_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, res
 def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
     """Save a run and execute it in this process after the commit."""
     run = save_run(agent, user, run_input, agent.owner_id, **columns)
-    transaction.on_commit(lambda: get_engine().submit(run.pk))
+    transaction.on_commit(lambda: get_engine().submit(run))
     return run
 
 
@@ -196,8 +199,7 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
         requested_by=user,
         requested_by_name=user.get_username() if user else "",
         input=run_input,
-        holder=engine.holder,
-        lease_until=timezone.now() + LEASE_DURATION,
+        **leases.start_columns(engine.holder),
         **columns,
     )
     run.save(force_insert=True)

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
 
 from agents_app.models import Agent
+from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.start import start_child
 from runs_app.engine.threads import run_db
@@ -65,18 +65,28 @@ class RunTree:
         async def call(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             self.counter.count += 1
-            child = await run_db(create_child, run, key, prompt, call_id)
-            return await await_child(engine, child, execute_run(engine, child.pk, self.child(key)))
+            child = await create_child_or_cancel(run, key, prompt, call_id)
+            return await await_child(engine, child, execute_run(engine, child, self.child(key)))
 
         return call
 
 
-Execution = Coroutine[Any, Any, RunResult | None]
-ExecuteRun = Callable[["Engine", UUID, RunTree], Execution]
+Execution = Coroutine[Any, Any, RunResult]
+ExecuteRun = Callable[["Engine", AgentRun, RunTree], Execution]
 
 
 class SubAgentError(Exception):
     """A failure of a sub-agent. The calling model reads the message."""
+
+
+async def create_child_or_cancel(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
+    """Create a child run. If the parent is cancelled meanwhile, end the child, which nobody would execute."""
+    creation = asyncio.ensure_future(run_db(create_child, run, key, prompt, call_id))
+    try:
+        return await asyncio.shield(creation)
+    except asyncio.CancelledError:
+        await run_db(leases.cancel_unstarted, await creation)
+        raise
 
 
 def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
@@ -98,7 +108,6 @@ async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> 
         if current is not None and current.cancelling():
             raise
         raise SubAgentError(f"The agent '{child.agent_key}' was stopped.") from None
-    if result is None or result.status != AgentRun.Status.SUCCEEDED:
-        error = result.error if result else ""
-        raise SubAgentError(f"The agent '{child.agent_key}' could not answer. {error}".strip())
+    if result.status != AgentRun.Status.SUCCEEDED:
+        raise SubAgentError(f"The agent '{child.agent_key}' could not answer. {result.error}".strip())
     return result.output

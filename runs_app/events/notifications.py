@@ -6,11 +6,13 @@ They only reduce the delay. Readers also poll, so a lost notification loses no e
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from uuid import UUID
 
 import redis
@@ -21,8 +23,7 @@ from redis.retry import Retry
 log = logging.getLogger(__name__)
 
 CHANNEL_PREFIX = "agent.stream."
-NEW_EVENTS_MESSAGE = ""
-CANCEL_MESSAGE = "stop"
+CANCEL_MESSAGE = "stop"  # any other message announces new events
 FALLBACK_POLL_INTERVAL = 0.25  # seconds between reads while Valkey is not available
 RECONNECT_DELAY = 5.0  # seconds before the next attempt to reach Valkey
 
@@ -32,39 +33,58 @@ class RunNotifier:
 
     def __init__(self, url: str) -> None:
         self.url = url  # of Valkey; blank without one
+        self.token = token_hex(8)
         self.lock = threading.Lock()
-        self.readers: dict[str, set[threading.Event]] = defaultdict(set)
+        # By run: the event of each reader, and whether the reader only waits for the end.
+        self.readers: dict[str, dict[threading.Event, bool]] = defaultdict(dict)
         self.listener: threading.Thread | None = None
         self.is_closed = False
         self.is_subscribed = False
         self.retry_at = 0.0  # monotonic time before which nothing is published
         self.publisher: redis.Redis | None = None
-        self.cancel_run: Callable[[UUID], None] | None = None  # set by the engine of this process
+        # Set by the engine of this process: cancels one of its runs, and returns whether it executes a run.
+        self.cancel_run: Callable[[UUID], None] | None = None
+        self.executes: Callable[[UUID], bool] = lambda run_id: False
 
     @contextmanager
-    def subscribe(self, run_id: UUID) -> Iterator[threading.Event]:
-        """Yield an event that is set whenever the run has new events."""
+    def subscribe(self, run_id: UUID, *, ends_only: bool = False) -> Iterator[threading.Event]:
+        """Yield an event that is set whenever the run has new events.
+
+        With `ends_only`, new events of a run in this process do not set it unless the run has ended.
+        """
         woken, name = threading.Event(), str(run_id)
         with self.lock:
-            self.readers[name].add(woken)
+            self.readers[name][woken] = ends_only
         self.start_listening()
         try:
             yield woken
         finally:
             with self.lock:
-                self.readers[name].discard(woken)
+                self.readers[name].pop(woken, None)
                 if not self.readers[name]:
                     del self.readers[name]
+
+    def only_end_is_awaited(self, run_id: UUID) -> bool:
+        """Return True if all readers of a run in this process wait for its end, as those of `generate` do."""
+        with self.lock:
+            readers = self.readers.get(str(run_id))
+            return readers is not None and all(readers.values())
+
+    @property
+    def new_events_message(self) -> str:
+        """The message with which this process announces new events. A forked process has another one."""
+        return f"{self.token}:{os.getpid()}"
 
     def poll_interval(self, maximum: float) -> float:
         """Return how long a reader may wait for a notification before it reads the database."""
         return maximum if self.is_subscribed else min(maximum, FALLBACK_POLL_INTERVAL)
 
-    def wake(self, name: str) -> None:
-        """Wake the readers of a run in this process."""
+    def wake(self, name: str, *, has_ended: bool = True) -> None:
+        """Wake the readers of a run in this process: all of them if the run may have ended."""
         with self.lock:
-            for woken in self.readers.get(name, ()):
-                woken.set()
+            for woken, ends_only in self.readers.get(name, {}).items():
+                if has_ended or not ends_only:
+                    woken.set()
 
     def wake_all(self) -> None:
         with self.lock:
@@ -72,12 +92,11 @@ class RunNotifier:
                 for woken in readers:
                     woken.set()
 
-    def notify(self, run_ids: Iterable[UUID]) -> None:
+    def notify(self, has_ended_by_run: Mapping[UUID, bool]) -> None:
         """Wake the readers of these runs in all processes."""
-        names = [str(run_id) for run_id in run_ids]
-        for name in names:
-            self.wake(name)
-        self._publish(names, NEW_EVENTS_MESSAGE)
+        for run_id, has_ended in has_ended_by_run.items():
+            self.wake(str(run_id), has_ended=has_ended)
+        self._publish(map(str, has_ended_by_run), self.new_events_message)
 
     def request_cancel(self, run_id: UUID) -> None:
         """Ask the process that executes a run to cancel it now. Without Valkey it reads the request from the row."""
@@ -127,6 +146,8 @@ class RunNotifier:
 
     def _handle(self, channel: str, message: str) -> None:
         name = channel.removeprefix(CHANNEL_PREFIX)
+        if message == self.new_events_message:
+            return  # the readers of this process were woken before the message was sent
         if message != CANCEL_MESSAGE:
             self.wake(name)
         elif self.cancel_run is not None:

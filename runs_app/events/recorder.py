@@ -34,19 +34,24 @@ MAX_CHARACTERS_PER_TOKEN = 8
 
 
 class Recorder:
-    """Converter of the events of one run into chunks. `text` is the text of the current step."""
+    """Converter of the events of one run into chunks."""
 
     def __init__(self, add: Callable[[Chunk], None], message_id: str) -> None:
         self.add = add
         self.message_id = message_id
         self.steps = 0
-        self.text = ""
+        self.texts: list[str] = []  # of the current step
         self.character_count = 0  # in all steps
         self.finish_reason = "stop"
 
+    @property
+    def text(self) -> str:
+        """The text of the current step."""
+        return "".join(self.texts)
+
     def begin_step(self) -> None:
         self.steps += 1
-        self.text = ""
+        self.texts.clear()
         self.add(build_chunk("step-start", messageId=self.message_id, request={}, warnings=[]))
 
     def end_step(self, response: ModelResponse, *, calls: bool) -> None:
@@ -95,7 +100,7 @@ class Recorder:
         if self.character_count > MAX_CHARACTERS_PER_TOKEN * settings.RUN_MAX_TOKENS:
             raise RunError("The model produced too much text and was stopped.", "endless")
         if kind == "text":
-            self.text += text
+            self.texts.append(text)
         if text:
             yield build_chunk(f"{kind}-delta", id=self._id(event), text=text)
 

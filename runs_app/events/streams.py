@@ -40,24 +40,31 @@ def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
     with notifier.subscribe(run_id) as woken:
         while True:
             woken.clear()
-            # Both are read before the events: an event written before them must still be yielded.
-            was_stopping = stopping.is_set()
-            is_finished = check_finished(run_id)
-            while batch := read_events_after(run_id, after):
-                close_old_connections()  # the reader may be slow
+            was_stopping = stopping.is_set()  # read before the events: those written before it must be yielded
+            batch, is_last = read_batch(run_id, after)
+            close_old_connections()  # return the connection while waiting; the reader may be slow
+            if batch:
                 yield batch
                 after, sent_at = batch[-1][0], time.monotonic()
-                if batch[-1][1]["type"] in FINAL_TYPES:
-                    return
-            if is_finished or was_stopping:
-                if is_finished and not AgentRun.objects.filter(pk=run_id).exists():
-                    yield [(after + 1, deleted_chunk(run_id))]
+            if len(batch) == MAX_EVENTS_PER_READ and not is_last:
+                continue
+            if is_last or was_stopping:
                 return
-            close_old_connections()  # return the connection while waiting
             woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))
             if time.monotonic() - sent_at >= HEARTBEAT:
                 yield []
                 sent_at = time.monotonic()
+
+
+def read_batch(run_id: UUID, after: int) -> tuple[Batch, bool]:
+    """Return the events after a number, and whether they are the last ones of the run."""
+    batch = read_events_after(run_id, after)
+    if batch or not check_finished(run_id):
+        return batch, bool(batch) and batch[-1][1]["type"] in FINAL_TYPES
+    batch = read_events_after(run_id, after)  # the last events may have been written between the two queries
+    if not batch and not AgentRun.objects.filter(pk=run_id).exists():
+        batch = [(after + 1, deleted_chunk(run_id))]
+    return batch, len(batch) < MAX_EVENTS_PER_READ
 
 
 def read_events_after(run_id: UUID, number: int) -> Batch:
@@ -72,12 +79,17 @@ def deleted_chunk(run_id: UUID) -> Chunk:
 
 def check_finished(run_id: UUID) -> bool:
     """Return whether a run is finished or deleted. End the run if its lease has expired."""
+    if notifier.executes(run_id):
+        return False
     run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until").first()
-    if run is None or run.is_finished:
-        return True
-    if run.lease_until is not None and run.lease_until < timezone.now():
-        leases.end_lost_run(run_id)
-    return False
+    return run is None or is_finished(run)
+
+
+def is_finished(run: AgentRun) -> bool:
+    """Return whether a run was finished when it was read. End it if its lease has expired."""
+    if run.lease_until is not None and run.lease_until < timezone.now() and not run.is_finished:
+        leases.end_lost_run(run.pk)
+    return run.is_finished
 
 
 def wait_until_finished(run_id: UUID) -> AgentRun:
@@ -85,9 +97,16 @@ def wait_until_finished(run_id: UUID) -> AgentRun:
 
     Raise AgentRun.DoesNotExist if the run was deleted meanwhile.
     """
-    for _ in follow_events(run_id):
-        pass
-    return AgentRun.objects.get(pk=run_id)
+    with notifier.subscribe(run_id, ends_only=True) as woken:
+        while True:
+            woken.clear()
+            was_stopping = stopping.is_set()
+            if was_stopping or not notifier.executes(run_id):
+                run = AgentRun.objects.get(pk=run_id)
+                if is_finished(run) or was_stopping:
+                    return run
+            close_old_connections()  # return the connection while waiting
+            woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))
 
 
 class TooManyStreams(ApiError):

@@ -1,8 +1,13 @@
-"""The writer of events: one thread per process writes the events of all its runs in at most ten commits a second."""
+"""The writer of events: one thread per process writes the events of all its runs together.
+
+The first piece of each text and the end of a run are written at once. Other chunks are gathered into at most ten
+commits a second.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -23,6 +28,8 @@ from runs_app.models import AgentRun, RunEvent
 log = logging.getLogger(__name__)
 
 COMMIT_INTERVAL = 0.1  # seconds
+URGENT_DELAY = 0.005  # seconds in which the first pieces and ends of other runs join a commit
+RETRY_DELAY = 0.1  # seconds before events are written again after an error
 CANCEL_POLL_INTERVAL = 0.4  # seconds between reads of cancel requests
 LEASE_RENEW_INTERVAL = 2.5  # seconds; see LEASE_DURATION
 UNSTORABLE_MESSAGE = "The events of this run could not be stored."
@@ -38,6 +45,7 @@ class PendingRun:
     end: dict[str, Any] | None = None  # the columns of the end, once the run has ended
     written: Future[bool] = field(default_factory=Future)
     first_text_at: datetime | None = None
+    text_id: str | None = None  # of the text whose pieces are being added
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class EventWriter:
         self.runs: dict[UUID, PendingRun] = {}
         self.changed = threading.Condition()
         self.thread: threading.Thread | None = None
+        self.due_at = math.inf  # when the thread must write the pending chunks and ends
         self.cancel_polled_at = self.renewed_at = 0.0
 
     # --- Calls from runs
@@ -71,17 +80,26 @@ class EventWriter:
                 self.thread.start()
             self.changed.notify_all()
 
+    def is_registered(self, run_id: UUID) -> bool:
+        """Return whether this process executes a run. The end of such a run is not yet written."""
+        return run_id in self.runs
+
     def add(self, run_id: UUID, data: Chunk) -> None:
         """Write a chunk with the next commit."""
         with self.changed:
             run = self.runs.get(run_id)
             if run is None or run.end is not None:
                 return
-            if data["type"] in DELTA_TYPES and run.first_text_at is None:
-                run.first_text_at = timezone.now()
-            if not (len(run.chunks) > run.in_flight and append_delta(run.chunks[-1][0], data)):
-                run.chunks.append((data, timezone.now()))
-            self.changed.notify_all()
+            if len(run.chunks) > run.in_flight and append_delta(run.chunks[-1][0], data):
+                return
+            now = timezone.now()
+            run.chunks.append((data, now))
+            text_id = data["payload"]["id"] if data["type"] in DELTA_TYPES else run.text_id
+            is_urgent = text_id != run.text_id and not notifier.only_end_is_awaited(run_id)
+            self._write_within(URGENT_DELAY if is_urgent else COMMIT_INTERVAL)
+            run.text_id = text_id
+            if text_id is not None and run.first_text_at is None:
+                run.first_text_at = now
 
     def close(self, run_id: UUID, **values: Any) -> Future[bool]:
         """Write the end of a run after its chunks. The result is False if another process owns the run."""
@@ -92,13 +110,15 @@ class EventWriter:
                 not_written.set_result(False)
                 return not_written
             run.end = {"first_text_at": run.first_text_at, **values}
-            self.changed.notify_all()
+            self._write_within(URGENT_DELAY)
             return run.written
 
-    def discard(self, run_id: UUID) -> None:
-        """Forget a run that another process executes."""
-        with self.changed:
-            self.runs.pop(run_id, None)
+    def _write_within(self, seconds: float) -> None:
+        """Let the thread write at the latest after so many seconds. The caller holds the lock."""
+        due_at = time.monotonic() + seconds
+        if due_at < self.due_at:
+            self.due_at = due_at
+            self.changed.notify_all()
 
     def wait_until_flushed(self, seconds: float) -> bool:
         """Wait until the ends of all runs are written. Return False after the timeout."""
@@ -109,22 +129,26 @@ class EventWriter:
 
     def _loop(self) -> None:
         while True:
-            with self.changed:
-                while not self.runs:
-                    connection.close()  # the thread may sleep for long
-                    self.changed.wait()
-                self.changed.wait_for(self._has_pending, timeout=CANCEL_POLL_INTERVAL)
+            self._wait_until_due()
             try:
                 self.run_once()
+                continue
             except (OperationalError, InterfaceError) as error:
                 log.warning("The database is not available. Events of runs are retried: %s", error)
                 connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
-            time.sleep(COMMIT_INTERVAL)
+            time.sleep(RETRY_DELAY)
+            self.due_at = 0.0
 
-    def _has_pending(self) -> bool:
-        return any(run.chunks or run.end is not None for run in self.runs.values())
+    def _wait_until_due(self) -> None:
+        """Wait until chunks must be written or cancel requests must be read."""
+        with self.changed:
+            while not self.runs:
+                connection.close()  # the thread may sleep for long
+                self.changed.wait()
+            while (seconds := min(self.due_at, self.cancel_polled_at + CANCEL_POLL_INTERVAL) - time.monotonic()) > 0:
+                self.changed.wait(seconds)
 
     def run_once(self) -> None:
         """Write pending events, then renew leases and read cancel requests if they are due."""
@@ -135,7 +159,7 @@ class EventWriter:
             run_ids = self._registered_ids()  # before the query: a run that starts meanwhile is not lost
             owned = leases.renew(self.holder, run_ids)
             self._discard_lost(run_id for run_id in run_ids if run_id not in owned)
-        if now - self.cancel_polled_at > CANCEL_POLL_INTERVAL:
+        if now - self.cancel_polled_at >= CANCEL_POLL_INTERVAL:
             self.cancel_polled_at = now
             for run_id in leases.cancel_requested_ids(self.holder):
                 self.cancel_run(run_id)
@@ -147,6 +171,7 @@ class EventWriter:
     def _take_snapshots(self) -> dict[UUID, WriteSnapshot]:
         snapshots = {}
         with self.changed:
+            self.due_at = math.inf
             for run_id, run in self.runs.items():
                 run.in_flight = len(run.chunks)
                 if run.chunks or run.end is not None:
@@ -171,7 +196,7 @@ class EventWriter:
                 self._fail_unstorable(*snapshots)
             return
         self._mark_written(snapshots, owned)
-        notifier.notify(snapshots)
+        notifier.notify({run_id: snapshot.end is not None for run_id, snapshot in snapshots.items()})
 
     def _store(self, snapshots: dict[UUID, WriteSnapshot]) -> set[UUID]:
         """Write events and ends. Return the ids of the runs that this process still owns."""
@@ -212,6 +237,7 @@ class EventWriter:
             if run is not None:
                 run.written.set_result(False)
                 self.cancel_run(run_id)
+                notifier.wake(str(run_id))
 
     def _fail_unstorable(self, run_id: UUID) -> None:
         with transaction.atomic():

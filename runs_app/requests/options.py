@@ -6,7 +6,7 @@ Options have their wire names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field
@@ -15,12 +15,8 @@ from pydantic_core import PydanticCustomError
 from agentcms.wire.names import to_wire
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
 
-if TYPE_CHECKING:
-    from pydantic_ai.usage import UsageLimits
-
 Options = dict[str, Any]
 
-MAX_TOOL_CALLS = 500  # in one run; a model may make any number of calls in one step
 
 # Wire names of model settings → names of pydantic-ai.
 MODEL_SETTING_NAMES = {
@@ -134,12 +130,3 @@ def model_settings(options: Options) -> dict[str, Any]:
 def max_steps(options: Options) -> int:
     """Return the maximum number of model requests of a run."""
     return min(int(options.get("maxSteps") or settings.RUN_MAX_STEPS), settings.RUN_MAX_STEPS)
-
-
-def usage_limits(options: Options) -> UsageLimits:
-    """Return the limits of a run, which never exceed those of the settings."""
-    from pydantic_ai.usage import UsageLimits  # heavy
-
-    return UsageLimits(
-        request_limit=max_steps(options), tool_calls_limit=MAX_TOOL_CALLS, total_tokens_limit=settings.RUN_MAX_TOKENS
-    )

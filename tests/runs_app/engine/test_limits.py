@@ -1,12 +1,12 @@
 """Limits of concurrent runs, steps and tool calls."""
 
 import pytest
+from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
-from runs_app.engine import start
+from runs_app.engine import limits, start
 from runs_app.models import AgentRun
-from runs_app.requests import options
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end
@@ -80,8 +80,40 @@ def test_the_number_of_steps_is_limited(agent_with_model, settings):
     assert 0 < len(run.output) <= 8500
 
 
+def test_tokens_are_limited_while_the_model_answers(agent_with_model, settings):
+    settings.RUN_MAX_TOKENS = 1000
+
+    async def forever(messages, info):
+        while True:
+            yield "w "
+
+    run = wait_for_end(start_run(agent_with_model(forever), member("editor")))
+
+    assert run.status == "failed"
+    assert run.error.startswith("The run reached its limit of tokens")
+    assert 900 <= len(run.output.split()) <= 1250
+
+
+def test_checking_tokens_takes_linear_time(agent_with_model, monkeypatch):
+    read_parts, sizes = [], []
+    get_parts = ModelResponsePartsManager.get_parts
+    monkeypatch.setattr(
+        ModelResponsePartsManager, "get_parts", lambda self: read_parts.append(sizes[-1]) or get_parts(self)
+    )
+
+    async def long(messages, info):
+        for size in range(3000):
+            sizes.append(size)
+            yield "w "
+
+    run = wait_for_end(start_run(agent_with_model(long), member("editor")))
+
+    assert run.status == "succeeded"
+    assert sum(read_parts) < 60 * 3000  # pieces; one check per piece would read 4,500,000
+
+
 def test_the_number_of_tool_calls_is_limited(agent_with_model, monkeypatch):
-    monkeypatch.setattr(options, "MAX_TOOL_CALLS", 3)
+    monkeypatch.setattr(limits, "MAX_TOOL_CALLS", 3)
 
     async def many(messages, info):
         yield {place: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id=f"c{place}") for place in range(4)}

@@ -1,9 +1,12 @@
 """Runs of sub-agents."""
 
+import threading
+
 import pytest
 
 from agents_app.editing.archiving import archive_locked
 from runs_app.engine import start, sub_runs
+from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, LONG, SLOW, chunks, start_run, wait_for_end
@@ -151,3 +154,27 @@ def test_cancelling_a_sub_run_lets_the_agent_answer(editor):
     assert wait_for_end(run).status == "succeeded"
     assert run.children.get().status == "cancelled"
     assert "'helper' was stopped" in result(run)["result"]
+
+
+def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeypatch):
+    created, released = threading.Event(), threading.Event()
+
+    def create_slowly(*args):
+        child = create_child(*args)
+        created.set()
+        released.wait(60)
+        return child
+
+    create_child = sub_runs.create_child
+    monkeypatch.setattr(sub_runs, "create_child", create_slowly)
+    AgentFactory(id="helper", model=DEMO)
+    run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this")
+    assert created.wait(30)
+
+    start.cancel_run(run)
+    wait_until(lambda: get_engine().tasks[run.pk].cancelling(), 30)
+    released.set()
+
+    assert wait_for_end(run).status == "cancelled"
+    child = wait_for_end(run.children.get())
+    assert (child.status, chunks(child)[-1]["type"]) == ("cancelled", "abort")

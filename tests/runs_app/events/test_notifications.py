@@ -37,11 +37,46 @@ def test_a_reader_in_another_process_is_notified(two_notifiers):
     run_id = uuid4()
 
     with there.subscribe(run_id) as woken, there.subscribe(uuid4()) as other:
-        publish(here, lambda: here.notify([run_id]))
+        publish(here, lambda: here.notify({run_id: False}))
 
         assert woken.wait(10)
         assert not other.is_set()
     assert run_id not in there.readers
+
+
+def test_a_process_ignores_its_own_messages(two_notifiers):
+    here, there = two_notifiers
+    run_id, other_id = uuid4(), uuid4()
+
+    with here.subscribe(run_id) as woken, here.subscribe(other_id) as other:
+        publish(here, lambda: here.notify({run_id: False}))
+        assert woken.is_set()
+        woken.clear()
+        # Valkey delivers in order: after a later message, the own one was received too.
+        with there.subscribe(run_id) as received:
+            publish(here, lambda: here.notify({run_id: False}))
+            assert received.wait(10)
+        woken.clear()
+        publish(there, lambda: there.notify({other_id: False}))
+
+        assert other.wait(10)
+        assert not woken.is_set()
+
+
+def test_a_reader_of_the_end_is_not_woken_by_other_events():
+    alone = RunNotifier("")
+    run_id = uuid4()
+
+    with alone.subscribe(run_id, ends_only=True) as woken:
+        alone.notify({run_id: False})
+        assert not woken.is_set()
+        assert alone.only_end_is_awaited(run_id)
+        with alone.subscribe(run_id):
+            assert not alone.only_end_is_awaited(run_id)
+        alone.notify({run_id: True})
+
+        assert woken.is_set()
+    assert not alone.only_end_is_awaited(run_id)
 
 
 def test_a_subscriber_waits_for_its_whole_timeout(two_notifiers):
@@ -67,7 +102,7 @@ def test_invalid_messages_on_the_channel_are_ignored(two_notifiers, valkey):
     with redis.Redis.from_url(valkey) as stranger, there.subscribe(run_id) as woken:
         stranger.publish("agent.stream.nonsense", "stop")
         stranger.publish(b"agent.stream.\xff\xfe", b"\xff")
-        publish(here, lambda: here.notify([run_id]))
+        publish(here, lambda: here.notify({run_id: False}))
 
         assert woken.wait(10)
 
@@ -85,7 +120,7 @@ def test_a_hanging_valkey_delays_nobody():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         alone = RunNotifier(f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
-        thread = threading.Thread(target=alone.notify, args=[[uuid4()]], daemon=True)
+        thread = threading.Thread(target=alone.notify, args=[{uuid4(): False}], daemon=True)
 
         thread.start()
         thread.join(20)
@@ -101,7 +136,7 @@ def test_an_unavailable_valkey_is_retried_after_a_pause(caplog):
 
     with caplog.at_level(logging.WARNING), alone.subscribe(run_id) as woken:
         for _ in range(3):
-            alone.notify([run_id])
+            alone.notify({run_id: False})
 
         assert woken.is_set()
         assert alone.poll_interval(5) == FALLBACK_POLL_INTERVAL

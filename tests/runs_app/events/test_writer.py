@@ -1,0 +1,98 @@
+"""When the writer commits the events of a run."""
+
+import threading
+
+import pytest
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+from agents_app.registry import Entry, Kind, registry
+from runs_app.engine.threads import run_blocking
+from runs_app.events import writer
+from tests.factories import AgentFactory, member
+from tests.runs import chunks, start_run, wait_for_end, wait_for_text
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+@pytest.fixture(autouse=True)
+def no_gathered_commits(monkeypatch):
+    """Let other chunks than the first of a text and the last of a run wait for an hour."""
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL", 3600)
+
+
+@pytest.fixture
+def resumed():
+    """Return the event for which the model waits in the middle of its answer."""
+    resumed = threading.Event()
+    yield resumed
+    resumed.set()
+
+
+@pytest.fixture
+def agent_with_model():
+    """Return a function that returns an agent whose model yields the texts of another function."""
+
+    def agent(words):
+        model = FunctionModel(stream_function=words)
+        registry.add(Entry(Kind.MODEL_PROVIDER, "chatter", "Chatter", target=lambda name, choice: model))
+        return AgentFactory(model={"provider": "chatter", "name": "on"}, tools=["word-count"])
+
+    return agent
+
+
+def texts(run):
+    return [chunk["payload"]["text"] for chunk in chunks(run, "text-delta")]
+
+
+def test_the_first_piece_and_the_end_are_written_at_once(agent_with_model, resumed):
+    async def words(messages, info):
+        yield "Hello "
+        await run_blocking(resumed.wait, 60)
+        yield "there "
+        yield "again"
+
+    run = wait_for_text(start_run(agent_with_model(words), member("editor")))
+    assert texts(run) == ["Hello "]
+    resumed.set()
+    done = wait_for_end(run)
+
+    assert done.status == "succeeded"
+    assert texts(done) == ["Hello ", "there again"]
+    assert [event.number for event in done.events.all()] == list(range(1, done.last_event_number + 1))
+
+
+def test_the_first_piece_of_a_later_answer_is_written_at_once(agent_with_model, resumed):
+    async def words(messages, info):
+        if len(messages) == 1:
+            yield {0: DeltaToolCall("word-count", '{"text": "a"}', tool_call_id="c")}
+            return
+        yield "One word."
+        await run_blocking(resumed.wait, 60)
+
+    run = wait_for_text(start_run(agent_with_model(words), member("editor")))
+
+    assert texts(run) == ["One word."]
+    assert [chunk["type"] for chunk in chunks(run, "tool-call", "tool-result")] == ["tool-call", "tool-result"]
+
+
+def test_an_unavailable_database_delays_events_only(agent_with_model, resumed, monkeypatch, caplog):
+    from django.db import OperationalError
+
+    write, failures = writer.EventWriter.write, iter([True, True])
+
+    def fail_twice(self, snapshots):
+        if snapshots and next(failures, False):
+            raise OperationalError("gone")
+        write(self, snapshots)
+
+    monkeypatch.setattr(writer.EventWriter, "write", fail_twice)
+
+    async def words(messages, info):
+        yield "Hello"
+
+    done = wait_for_end(start_run(agent_with_model(words), member("editor")))
+
+    assert (done.status, done.output) == ("succeeded", "Hello")
+    assert caplog.text.count("Events of runs are retried") == 2
+    wait_until(lambda: next(failures, None) is None)
