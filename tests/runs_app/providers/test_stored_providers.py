@@ -5,6 +5,8 @@ from django.urls import reverse
 
 from access_app.role import Role
 from runs_app.models import ModelProvider
+from runs_app.providers import table
+from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 
 pytestmark = pytest.mark.django_db
@@ -69,3 +71,15 @@ def test_a_stored_provider_replaces_the_built_in_one_in_the_editor(agent, client
 
     assert "OpenAI of ours" in page
     assert "our-model" in page
+
+
+@pytest.mark.parametrize("host", ["0177.0.0.2", "１２７.0.0.1", "[fec0::1]"])
+def test_a_run_with_a_host_that_was_stored_before_fails_with_a_sentence(idle_engine, agent, custom_provider, host):
+    custom_provider.base_url = f"http://{host}/v1"
+    custom_provider.save()
+    table.invalidate()
+
+    answer = Caller(api_key(member(Role.EDITOR))).post(f"/api/agents/{agent.pk}/generate", {"messages": "Hello"})
+
+    assert answer.status_code == 424
+    assert answer.body["error"].startswith(f"'{host.strip('[]')}' is not")

@@ -85,6 +85,13 @@ def test_the_list_does_not_show_the_name_of_an_agent_of_another_team(run, asker)
     assert "Insider" not in text
 
 
+def test_the_version_of_a_hidden_agent_does_not_look_deleted(run, asker):
+    text = page_text(leave(asker).get(reverse("runs:view", args=[run.pk])))
+
+    assert "v1" in text
+    assert "deleted" not in text
+
+
 def test_the_reason_of_a_failure_is_not_shown(run, asker):
     run.status, run.error = "failed", "gpt-private is not available."
     run.save()
