@@ -13,7 +13,7 @@ from django.db.models import Sum
 from access_app.caller import Caller
 from agentcms.errors import ApiError
 from jobs_app import runner
-from jobs_app.models import Job, JobFile
+from jobs_app.models import Job, JobFile, JobQuerySet
 
 JOB_RETRY_AFTER = 5  # seconds
 
@@ -64,9 +64,14 @@ def lock_jobs_of(user: Caller) -> None:
 
 def require_free_job(user: Caller) -> None:
     """Raise TooManyJobs if the user has reached the limit."""
-    kinds = _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
-    if Job.objects.unfinished().filter(requested_by=user.pk, kind__in=kinds).count() >= settings.JOBS_PER_USER:
+    if limited_jobs(user).unfinished().count() >= settings.JOBS_PER_USER:
         raise TooManyJobs
+
+
+def limited_jobs(user: Caller) -> JobQuerySet:
+    """Return the jobs that the user started, without those that score runs."""
+    kinds = _limited_kinds | {staff_job.kind for staff_job in runner.staff_jobs.values()}
+    return Job.objects.filter(requested_by=user.pk, kind__in=kinds)
 
 
 def require_quota(user: Caller, size: int = 0) -> None:
@@ -77,9 +82,8 @@ def require_quota(user: Caller, size: int = 0) -> None:
 
 def used_bytes(user: Caller) -> int:
     """Return the size of the files and reports of the user's jobs."""
-    files = JobFile.objects.filter(job__requested_by=user.pk).aggregate(size=Sum("size"))["size"]
-    reports = Job.objects.filter(requested_by=user.pk).aggregate(size=Sum("report_size"))["size"]
-    return (files or 0) + (reports or 0)
+    sizes = limited_jobs(user).aggregate(files=Sum("file__size"), reports=Sum("report_size"))
+    return (sizes["files"] or 0) + (sizes["reports"] or 0)
 
 
 def attach_file(job: Job, user: Caller, name: str, size: int, fingerprint: str = "") -> JobFile:

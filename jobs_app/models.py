@@ -111,7 +111,11 @@ class Job(models.Model):
 
     class Meta:
         ordering: ClassVar = ["-created_at"]
-        indexes: ClassVar = [models.Index(fields=["state", "lease_until"], name="job_due")]
+        indexes: ClassVar = [
+            models.Index(fields=["state", "lease_until"], name="job_due"),
+            # A user has a job for each scored run, and pages and limits read only the user's exports and imports.
+            models.Index(fields=["requested_by", "kind", "-created_at"], name="job_of_user"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.get_state_display().lower()})"

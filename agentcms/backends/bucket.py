@@ -13,15 +13,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 
+from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = 3  # seconds
-READ_TIMEOUT = 20  # seconds without a byte
+READ_TIMEOUT = 10  # seconds without a byte
 ATTEMPTS = 2
 RETRY_AFTER = 10  # seconds
 MISSING_FILE_CODES = ("404", "NoSuchKey")
+
+bucket_circuit = CircuitBreaker(RETRY_AFTER)
 
 
 class BucketStorage(S3Storage):
@@ -67,14 +70,22 @@ class BucketStorage(S3Storage):
 @contextmanager
 def unavailable_errors() -> Iterator[None]:
     """Raise FileNotFoundError for a missing file, and Unavailable for any other error. The log has the reason."""
+    if not bucket_circuit.allows_call():
+        raise Unavailable(seconds=RETRY_AFTER)
     try:
         yield
+        bucket_circuit.record_success()
+    except FileNotFoundError:
+        bucket_circuit.record_success()  # the server responds
+        raise
     except ClientError as error:
+        bucket_circuit.record_success()
         reason = error.response.get("Error", {}).get("Code", "unknown")
         if reason in MISSING_FILE_CODES:
             raise FileNotFoundError("The bucket has no such file.") from error
         log.error("The bucket of STORAGE_URL refused a request: %s.", reason)
         raise Unavailable(seconds=RETRY_AFTER) from error
     except BotoCoreError as error:
+        bucket_circuit.record_failure()
         log.error("The bucket of STORAGE_URL is unavailable: %s.", type(error).__name__)
         raise Unavailable(seconds=RETRY_AFTER) from error

@@ -11,21 +11,21 @@ from redis.retry import Retry
 
 from agentcms.backends.circuit_breaker import CircuitBreaker
 
-circuit = CircuitBreaker(retry_after=10)
+cache_circuit = CircuitBreaker(retry_after=10)
 
 
 class GuardedRedis(redis.Redis):
     """A client whose commands raise ConnectionError at once while the circuit is open."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        if not circuit.allows_call():
+        if not cache_circuit.allows_call():
             raise redis.ConnectionError("The cache did not respond a few seconds ago.")
         try:
             result = super().execute_command(*args, **options)
         except (redis.ConnectionError, redis.TimeoutError):
-            circuit.record_failure()
+            cache_circuit.record_failure()
             raise
-        circuit.record_success()
+        cache_circuit.record_success()
         return result
 
 

@@ -80,6 +80,33 @@ def test_staff_export_only_selected_agents_they_can_see(client):
     assert b'"porter"' in b"".join(client.get(job.result["file"]).streaming_content)
 
 
+def test_unchanged_agents_are_exported_once(client, staff):
+    AgentFactory(id="porter")
+    export(client, "porter")
+    job = runner.run_claimed(str(Job.objects.get().pk))
+
+    again = export(client, "porter")
+    all_agents = start(client, "export-agents")
+
+    assert {answer.headers["Location"] for answer in (again, all_agents)} == {
+        reverse("admin:jobs_app_job_change", args=[job.pk])
+    }
+
+
+@pytest.mark.parametrize("name", ["prune-dry-run", "export-agents"])
+def test_staff_have_the_limit_of_unfinished_jobs_too(client, staff, settings, name):
+    settings.JOBS_PER_USER = 1
+    AgentFactory(id="porter")
+    start(client, "check-history")
+
+    refused = start(client, name)
+    export(client, "porter")
+
+    page = client.get(refused.headers["Location"]).content.decode()
+    assert "You have reached the limit of 1 unfinished job." in page
+    assert Job.objects.count() == 1
+
+
 def test_an_export_of_too_many_selected_agents_is_refused(client, staff, monkeypatch):
     monkeypatch.setattr("agents_app.editing.bulk.MAX_AGENTS", 1)
     agents = AgentFactory.create_batch(2)

@@ -29,6 +29,12 @@ def server():
         yield server
 
 
+@pytest.fixture(autouse=True)
+def closed_circuit():
+    yield
+    bucket_storage.bucket_circuit.record_success()
+
+
 @pytest.fixture
 def bucket(server, settings):
     """Store files in an empty bucket. Return its name."""
@@ -106,6 +112,7 @@ def test_an_unavailable_bucket_is_a_503_and_jobs_are_tried_again(server, setting
         use_storage(settings, f"s3://key:secret@missing?endpoint={endpoint}&region=us-east-1")
 
         refused = import_records(publisher, [record("a")])
+        bucket_storage.bucket_circuit.record_success()  # as after its pause
         exported = publisher.post(EXPORT).body["id"]
         run_claimed(exported)
 
@@ -113,9 +120,36 @@ def test_an_unavailable_bucket_is_a_503_and_jobs_are_tried_again(server, setting
     assert int(refused.headers["Retry-After"]) > 0
     job = Job.objects.get()
     assert (str(job.pk), job.state, job.error) == (exported, "running", "")
+    bucket_storage.bucket_circuit.record_success()
     use_storage(settings, "")
     Job.objects.update(lease_until=job.created_at)
     assert run_claimed(exported).state == "done"
+
+
+def count_connections(server_socket):
+    """Accept all waiting connections and return their number."""
+    server_socket.setblocking(False)
+    number = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            server_socket.accept()[0].close()
+            number += 1
+    return number
+
+
+def test_a_silent_bucket_delays_one_request(settings, publisher, monkeypatch):
+    monkeypatch.setattr(bucket_storage, "READ_TIMEOUT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        use_storage(
+            settings, f"s3://key:secret@b?endpoint=http://127.0.0.1:{silent.getsockname()[1]}&region=us-east-1"
+        )
+        first = import_records(publisher, [record("a")]).status_code
+        connections = count_connections(silent)
+        later = {import_records(publisher, [record("a")]).status_code for _ in range(5)}
+
+        assert (first, later) == (503, {503})
+        assert connections > 0
+        assert count_connections(silent) == 0
 
 
 def test_a_command_moves_local_files_to_the_bucket(server, settings, publisher, capsys):

@@ -1,6 +1,8 @@
 """Running jobs: leases, retries, errors and late jobs."""
 
 import errno
+import socket
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models.signals import post_save
 from django.utils import timezone
 
+from agentcms.errors import Unavailable
 from jobs_app import runner
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 from tests.broker import broker
@@ -142,6 +145,33 @@ def test_an_unavailable_broker_delays_a_job(counting_job, django_capture_on_comm
     assert list(Job.objects.due()) == [job]
 
 
+def test_a_broker_that_hangs_delays_one_job(counting_job, django_capture_on_commit_callbacks):
+    with socket.create_server(("127.0.0.1", 0)) as silent, broker(f"redis://127.0.0.1:{silent.getsockname()[1]}/0"):
+        began = time.monotonic()
+        with django_capture_on_commit_callbacks(execute=True):
+            jobs = {runner.enqueue("counting") for _ in range(10)}
+        seconds = time.monotonic() - began
+
+    assert set(Job.objects.due()) == jobs
+    assert seconds < 4  # the timeout is one second
+
+
+def test_jobs_are_sent_again_after_the_pause(counting_job, monkeypatch):
+    job = stored()
+    sent = []
+    monkeypatch.setattr(runner.current_app, "send_task", lambda name, arguments, **options: sent.append(arguments))
+    runner.broker_circuit.record_failure()
+    runner.send_due()
+    assert sent == []
+
+    retry_at = runner.broker_circuit._retry_at
+    monkeypatch.setattr("agentcms.backends.circuit_breaker.monotonic", lambda: retry_at)
+    runner.send_due()
+
+    assert sent == [[str(job.pk)]]
+    assert not runner.broker_circuit.is_open
+
+
 def test_two_schedulers_create_one_job(counting_job):
     century = timedelta(days=36_500)  # a period that does not end between both calls
     first, second = runner.enqueue_once_per("counting", century), runner.enqueue_once_per("counting", century)
@@ -173,6 +203,7 @@ def test_a_requeued_job_continues_at_its_cursor(counting_job):
 
 
 PASSING = [OperationalError("server closed the connection"), InterfaceError("closed"), OSError(errno.ENOSPC, "full")]
+PASSING += [Unavailable("The bucket does not respond.")]
 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)

@@ -37,6 +37,7 @@ from versions_app.exchange.report import record_payload
 JSON_LINES_TYPES = {"application/x-ndjson", "application/jsonl", "application/x-jsonlines"}
 CHUNK_SIZE = 1 << 20
 RECORDS_PER_RESPONSE = 100
+MAX_NAME_LENGTH = 255
 
 
 class ExportView(JSONView):
@@ -57,6 +58,8 @@ class ImportView(JSONView):
         with QueryParams(request) as query:
             options: dict[str, Any] = {name: query.boolean(name) for name in ("dryRun", "publish", "strict")}
             options["name"] = query.text("name") or ""
+            if len(options["name"]) > MAX_NAME_LENGTH:
+                query.add_fault("name", f"Use at most {MAX_NAME_LENGTH} characters.")
             unknown = query.check_unknown_names()
         reject_other_media_types(request)
         require_publisher_role(request.user)

@@ -38,6 +38,7 @@ from versions_app.forms.exchange import UploadForm
 
 RECORDS_PER_PAGE = 100
 MAX_RECENT_JOBS = 20
+MAX_AGENT_ID_LENGTH = 128
 
 
 def user_jobs(request: HttpRequest) -> JobQuerySet:
@@ -91,7 +92,9 @@ def export(request: HttpRequest) -> HttpResponse:
     """Start an export of the selected agents, or of all visible ones if none are named."""
     agent_ids: list[str] | None = None
     if selected := request.POST.getlist("agent"):
-        agent_ids = [agent_id.replace("\0", "") for agent_id in selected[:MAX_AGENTS]]
+        # A longer ID is that of no agent.
+        short = [agent_id for agent_id in selected[:MAX_AGENTS] if len(agent_id) <= MAX_AGENT_ID_LENGTH]
+        agent_ids = [agent_id.replace("\0", "") for agent_id in short]
     elif "selected" in request.POST:
         return redirect("agents:list")
 

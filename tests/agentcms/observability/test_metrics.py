@@ -14,7 +14,7 @@ from django.utils import timezone
 from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
-from jobs_app.models import Heartbeat, Job
+from jobs_app.models import Heartbeat, Job, JobFile
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -44,6 +44,15 @@ def test_requests_are_counted_by_route_and_status(staff):
     staff.get("/api/stored/agents/nothing")
 
     assert read_metric(staff, "agentcms_requests_total", **route) == before + 2
+
+
+def test_the_size_of_job_files_and_reports_is_a_metric(staff):
+    for size in (100, 23):
+        job = Job.objects.create(kind="import_agents", report_size=size)
+        JobFile.objects.create(job=job, name=f"{job.pk}.upload", size=size * 10)
+
+    assert read_metric(staff, "agentcms_job_file_bytes") == 1230
+    assert read_metric(staff, "agentcms_job_report_bytes") == 123
 
 
 def test_throttles_without_the_cache_are_counted(staff, settings, monkeypatch):

@@ -147,6 +147,15 @@ def test_an_export_contains_visible_agents_only(api, stranger):
     assert [json.loads(line)["id"] for line in export(stranger)[0].splitlines()] == ["b"]
 
 
+def test_a_long_file_name_is_refused(api):
+    answer = import_records(api, [record("a")], f"{'x' * 300}")
+
+    assert (answer.status_code, answer.body["issues"]) == (
+        400,
+        [{"field": "name", "message": "Use at most 255 characters."}],
+    )
+
+
 def test_an_empty_too_large_or_wrong_file_is_refused(api, settings):
     settings.IMPORT_MAX_BYTES = 100
 
