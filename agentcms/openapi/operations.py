@@ -224,7 +224,7 @@ OPERATIONS = (
         "listJobs",
         "List the jobs that you requested, newest first",
         "JobPage",
-        query=(*PAGING, "kind"),
+        query=(*PAGING, "kind", "strict"),
     ),
     Operation("get", JOB, "getJob", "Get the progress and result of a job", "Job"),
     Operation("delete", JOB, "deleteJob", "Delete a job with its file and report", "Done", errors=(409,)),
@@ -235,7 +235,7 @@ OPERATIONS = (
         "listJobRecords",
         "List the outcomes of the records of an import",
         "RecordPage",
-        query=(*PAGING, "recordAction"),
+        query=(*PAGING, "recordAction", "strict"),
     ),
     Operation(
         "get",

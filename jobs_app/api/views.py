@@ -24,12 +24,14 @@ class JobsView(JSONView):
     def get(self, request: Request) -> HttpResponse:
         with QueryParams(request) as query:
             paging, kind = query.paging(JOBS_PER_PAGE), query.text("kind")
+            unknown = [name._asdict() for name in query.check_unknown_names()]
         jobs = Job.objects.filter(requested_by=request.user.pk)
         if kind is not None:
             jobs = jobs.filter(kind=kind)
         page = jobs.without_large_columns().select_related("file")[paging.start : paging.stop]
         rows = [listed_job_payload(job) for job in page]
-        return json_response(page_payload("jobs", rows, jobs.count(), paging.page, paging.per_page))
+        payload = page_payload("jobs", rows, jobs.count(), paging.page, paging.per_page)
+        return json_response({**payload, "warnings": unknown} if unknown else payload)
 
 
 class JobView(JSONView):

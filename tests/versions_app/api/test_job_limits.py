@@ -150,6 +150,14 @@ def test_jobs_are_listed_with_their_sizes_and_without_results(api, stranger, dja
     assert "result" not in filtered["jobs"][0]
 
 
+def test_an_unknown_parameter_of_the_list_is_a_warning_or_refused(api):
+    [warning] = api.get("/api/jobs?kinds=export_agents").body["warnings"]
+    refused = api.get("/api/jobs?kinds=export_agents&strict=true")
+
+    assert (warning["field"], refused.status_code) == ("kinds", 400)
+    assert refused.body["issues"] == [{"field": "kinds", "message": warning["message"]}]
+
+
 def test_a_running_job_cannot_be_deleted(api):
     [started] = start_imports(api, 1)
     Job.objects.update(state="running", lease_until=timezone.now() + lease_duration())
