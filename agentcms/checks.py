@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from runs_app.exceptions import AgentBuildError
 from runs_app.providers.address_policy import validate_url
+from runs_app.providers.allowed_settings import setting_error
 
 MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
@@ -82,6 +83,18 @@ def check_data_folder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[
     if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
         return []
     return [Error(f"DATA_DIR is {settings.DATA_DIR}, which this user cannot write to.", id="agentcms.E003")]
+
+
+@register("environment")
+def check_model_settings(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each setting of models that staff cannot allow."""
+    errors: list[CheckMessage] = []
+    for text in settings.MODEL_ALLOWED_SETTINGS:
+        provider, _, name = text.partition(":")
+        message = setting_error(name) if provider and name else "Write it as provider:setting."
+        if message:
+            errors.append(Error(f"MODEL_ALLOWED_SETTINGS contains {text!r}. {message}", id="agentcms.E009"))
+    return errors
 
 
 @register("environment")

@@ -304,6 +304,8 @@ MODEL_URLS = {
     "google": environment.read_url("GOOGLE_BASE_URL", "http", "https"),
     "mistral": environment.read_url("MISTRAL_BASE_URL", "http", "https"),
 }
+# Settings of models that editors may use in addition to those of the dialect, as provider:setting.
+MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 # The largest answer of a model provider to one request, in bytes.
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
 # Model providers at private addresses are rejected unless their network is listed here.

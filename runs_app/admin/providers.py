@@ -27,7 +27,18 @@ class ProviderForm(forms.ModelForm):
 
     class Meta:
         model = ModelProvider
-        fields = ("key", "title", "dialect", "base_url", "secret", "delete_secret", "aliases", "names", "is_enabled")
+        fields = (
+            "key",
+            "title",
+            "dialect",
+            "base_url",
+            "secret",
+            "delete_secret",
+            "aliases",
+            "names",
+            "allowed_settings",
+            "is_enabled",
+        )
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"].strip()

@@ -24,7 +24,8 @@ from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
-from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider, parse_settings
+from runs_app.providers.model_settings import parse_settings
+from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
 from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
 
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 
 ToolFactory = Callable[[str, Entry], AgentTool]
 
+SETTING_IGNORED_MESSAGE = "The model setting '{name}' is ignored: its name or value is invalid for this provider."
 TOOLSET_ID = "agent-tools"  # durable runs will find the results of tools by it
 
 
@@ -88,9 +90,9 @@ class AgentBuilder:
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
 
     def model_settings(self, choice: Mapping[str, Any]) -> ModelSettings:
-        parsed, invalid = parse_settings(choice)
-        for name in invalid:
-            self.warn("model", name, f"The model setting '{name}' is ignored: its name or value is invalid.")
+        parsed, ignored = parse_settings(choice, get_provider(choice))
+        for name in ignored:
+            self.warn("model", name, SETTING_IGNORED_MESSAGE.format(name=name))
         return cast(ModelSettings, parsed)
 
     def tools(self) -> Iterator[AgentTool]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from agents_app.registry import Kind, registry
 from runs_app.providers.address_policy import validate_url
+from runs_app.providers.allowed_settings import setting_error
 from runs_app.providers.encryption import encrypt
 
 
@@ -41,6 +42,13 @@ class ModelProvider(models.Model):
     names = models.JSONField(
         "models", default=list, blank=True, help_text='Models that the editor offers: ["llama-4-scout"].'
     )
+    allowed_settings = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="Settings of models that editors may use too, although some reach what the provider stores for all "
+        'users of the API key: ["googleCachedContent", "extraBody.min_p"].',
+    )
     is_enabled = models.BooleanField("enabled", default=True)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -64,10 +72,13 @@ class ModelProvider(models.Model):
                 validate_url(self.base_url)
             except ValidationError as error:
                 errors["base_url"] = error
-        for name in ("aliases", "names"):
+        for name in ("aliases", "names", "allowed_settings"):
             value = getattr(self, name)
             if not (isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)):
                 errors[name] = 'Enter a list of texts: ["one", "two"].'
+        if "allowed_settings" not in errors:
+            faults = [message for name in self.allowed_settings if (message := setting_error(name))]
+            errors |= {"allowed_settings": faults} if faults else {}
         if "aliases" not in errors and (taken := self._taken_aliases()):
             errors["aliases"] = f"Another provider already uses {', '.join(taken)}. Choose another alias."
         if errors:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from django.conf import settings
-from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.models import Model, create_async_httpx2_client
 
-from agentcms.wire.names import to_python, to_wire
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
@@ -22,7 +20,6 @@ from runs_app.providers.address_policy import validate_url
 from runs_app.providers.schema_cache import cache_schemas
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
 from runs_app.providers.transport import CheckedTransport
-from runs_app.requests.options import model_settings, parse_default_options
 
 if TYPE_CHECKING:
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -34,19 +31,6 @@ Dialect = ModelProvider.Dialect
 
 CONNECT_TIMEOUT = 10  # seconds
 PLACEHOLDER_KEY = "none"  # the clients require a key, although self-hosted servers may not
-IGNORED_KEYS = {"provider", "name", "delay", "maxOutputTokens", "modelSettings"}
-# Editors may set these in addition to the options of a call, but no timeouts and no headers.
-ALLOWED_SETTINGS: Mapping[str, TypeAdapter[Any]] = {
-    "thinking": TypeAdapter(bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"]),
-    "parallel_tool_calls": TypeAdapter(bool),
-    "service_tier": TypeAdapter(Literal["auto", "default", "flex", "priority"]),
-    "logit_bias": TypeAdapter(dict[str, int]),
-    "citations": TypeAdapter(bool),
-    "extra_body": TypeAdapter(dict[str, Any]),
-}
-PROVIDER_SETTING_PREFIXES = ("openai_", "anthropic_", "google_")
-# These would read stored conversations of other users of the provider.
-FORBIDDEN_SETTINGS = {"openai_previous_response_id", "openai_conversation_id", "openai_conversation"}
 
 
 def build_model(choice: Mapping[str, Any]) -> Model:
@@ -60,37 +44,6 @@ def build_model(choice: Mapping[str, Any]) -> Model:
         return model
     validate_url(provider.base_url)
     return MODEL_FACTORIES[provider.dialect](provider, name)
-
-
-def parse_settings(choice: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings of a model choice for pydantic-ai, and the names of invalid settings.
-
-    Names are those of the call options or of pydantic-ai, including settings of one provider:
-    `topP`, `thinking`, `openai_reasoning_effort`.
-    """
-    options, issues = parse_default_options(choice)
-    parsed = model_settings(options)
-    invalid = [*{issue.field.partition(".")[0].partition("[")[0] for issue in issues}]
-    for name, value in choice.items():
-        setting = to_python(name)
-        if name in IGNORED_KEYS or name in invalid or to_wire(name) in options:
-            continue
-        if is_allowed_setting(setting, value):
-            parsed[setting] = value
-        else:
-            invalid.append(name)
-    return parsed, invalid
-
-
-def is_allowed_setting(name: str, value: Any) -> bool:
-    """Return True if an editor may set this setting to this value."""
-    if name not in ALLOWED_SETTINGS:
-        return name.startswith(PROVIDER_SETTING_PREFIXES) and name not in FORBIDDEN_SETTINGS
-    try:
-        ALLOWED_SETTINGS[name].validate_python(value, strict=True)
-    except ValidationError:
-        return False
-    return name != "extra_body" or not FORBIDDEN_SETTINGS & {f"openai_{inner}" for inner in value}
 
 
 def get_provider(choice: Mapping[str, Any]) -> Provider:

@@ -14,6 +14,7 @@ from django.conf import settings
 from agentcms.cache import SizeLimitedCache
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models.provider import ModelProvider
+from runs_app.providers.allowed_settings import normalize_names, split_by_provider
 from runs_app.providers.encryption import decrypt
 
 DEMO_DIALECT, CODE_DIALECT = "demo", "code"  # not available to staff
@@ -51,6 +52,7 @@ class Provider:
     reason: str = ""  # a message for users if it is not available
     source: str = "built-in"  # "built-in", "code" or "staff"
     target: Any = field(default=None, repr=False)  # of a provider in code: (name, settings) → Model
+    allowed_settings: frozenset[str] = frozenset()  # that staff add to those of the dialect; names of pydantic-ai
 
     @property
     def is_available(self) -> bool:
@@ -80,8 +82,9 @@ def is_valid_key(secret: str) -> bool:
 def provider_from_entry(entry: Entry) -> Provider:
     """Return a provider that code registers. API keys of the built-in ones come from the environment."""
     key, title, names = entry.key, entry.title, entry.names
+    allowed = normalize_names(split_by_provider(settings.MODEL_ALLOWED_SETTINGS).get(key, ()))
     if entry.target is not None:
-        return Provider(key, title, CODE_DIALECT, names, source="code", target=entry.target)
+        return Provider(key, title, CODE_DIALECT, names, source="code", target=entry.target, allowed_settings=allowed)
     if key not in BUILT_IN_DIALECTS:
         reason = f"{title} was registered without a target. Register it with one."
         return Provider(key, title, CODE_DIALECT, names, reason=reason, source="code")
@@ -98,6 +101,7 @@ def provider_from_entry(entry: Entry) -> Provider:
         secret=secret if is_usable else "",
         missing_setting=setting,
         reason="" if is_usable else f"{problem} Set {setting} or add one under Model providers.",
+        allowed_settings=allowed,
     )
 
 
@@ -116,6 +120,7 @@ def provider_from_row(row: ModelProvider) -> Provider:
         "PROVIDER_KEY_SECRET" if secret is None else "",
         unavailable_reason(row, secret, base_url),
         "staff",
+        allowed_settings=normalize_names(row.allowed_settings),
     )
 
 

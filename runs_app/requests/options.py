@@ -12,7 +12,7 @@ from django.conf import settings
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from agentcms.wire.names import to_wire
+from agentcms.wire.names import to_python, to_wire
 from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
 
 Options = dict[str, Any]
@@ -29,6 +29,9 @@ MODEL_SETTING_NAMES = {
     "presencePenalty": "presence_penalty",
     "frequencyPenalty": "frequency_penalty",
 }
+
+PROVIDER_SETTING_PREFIXES = ("openai_", "anthropic_", "google_")
+PROVIDER_SETTING_MESSAGE = "Settings of one provider belong to the model of the agent. Omit this."
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
@@ -69,10 +72,28 @@ class CallOptions(ModelOptions):
     model_settings: dict[str, Any] | None = None
 
 
+def is_provider_setting(name: str) -> bool:
+    """Return True for settings that only some providers have, under their wire names or those of pydantic-ai."""
+    setting = to_python(name)
+    return setting.startswith(PROVIDER_SETTING_PREFIXES) or setting in {"extra_body", "extra_headers"}
+
+
+def provider_setting_issues(body: Mapping[str, Any]) -> list[Issue]:
+    """Return an issue for each setting of one provider in the options of a call."""
+    nested = body.get("modelSettings")
+    paths = [*body, *(f"modelSettings.{name}" for name in (nested if isinstance(nested, dict) else ()))]
+    names = (path.removeprefix("modelSettings.") for path in paths)
+    return [
+        Issue(path, PROVIDER_SETTING_MESSAGE)
+        for path, name in zip(paths, names, strict=True)
+        if is_provider_setting(name)
+    ]
+
+
 def parse_options(body: Mapping[str, Any]) -> Options:
     """Return the options in a body, including those in `modelSettings`. Raise ConfigError with wire paths."""
     outer, inner = Options(), Options()
-    issues: list[Issue] = []
+    issues = provider_setting_issues(body)
     nested: list[Issue] = []
     with collecting_issues(issues):
         outer = validate_fields(CallOptions, dict(body))

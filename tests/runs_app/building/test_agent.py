@@ -99,8 +99,8 @@ def test_an_unusable_option_is_omitted_with_a_warning():
         {"logitBias": {"a": "b"}},
         {"extra_headers": {"x": "y"}},
         {"openaiPreviousResponseId": "resp_1"},
-        {"extra_body": {"previous_response_id": "resp_1"}},
-        {"extraBody": {"conversation": {"id": "conv_1"}}},
+        {"openaiReasoningEffort": "high"},
+        {"extraBody": "previous_response_id"},
     ],
 )
 def test_an_unknown_model_setting_is_omitted_with_a_warning(setting):
@@ -108,12 +108,6 @@ def test_an_unknown_model_setting_is_omitted_with_a_warning(setting):
 
     assert [(warning.field, warning.key) for warning in built.warnings] == [("model", *setting)]
     assert not built.agent.model_settings
-
-
-def test_provider_specific_settings_are_passed_on():
-    built = build({"model": {**DEMO, "thinking": "low", "openaiReasoningEffort": "high", "google_top": 1}})
-
-    assert built.agent.model_settings == {"thinking": "low", "openai_reasoning_effort": "high", "google_top": 1}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class EndlessServer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.server.requests.append(self.headers)
         self.send_response(self.server.status)
         for name, value in {"Content-Type": "text/event-stream", **self.server.headers}.items():
@@ -60,7 +60,7 @@ def endless_server(settings):
     with ThreadingHTTPServer(("127.0.0.1", 0), EndlessServer) as server:
         server.status, server.headers, server.beginning = 200, {}, b"data: "
         server.unit, server.repeats = b"x" * 65536, 6400
-        server.sent, server.requests, server.parts = 0, [], []
+        server.sent, server.requests, server.bodies, server.parts = 0, [], [], []
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         settings.MODEL_MAX_ANSWER = MEGABYTE
