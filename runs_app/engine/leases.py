@@ -48,15 +48,15 @@ def start_columns(holder: str) -> dict[str, Any]:
 
 def renew(holder: str, run_ids: Iterable[UUID]) -> set[UUID]:
     """Renew the leases of a process. Return the ids of the runs that still belong to it."""
-    leased = AgentRun.objects.filter(pk__in=list(run_ids), holder=holder, status__in=AgentRun.LEASED_STATUSES)
+    leased = AgentRun.objects.leased().filter(pk__in=list(run_ids), holder=holder)
     leased.update(lease_until=timezone.now() + LEASE_DURATION)
     return set(leased.values_list("pk", flat=True))
 
 
 def cancel_requested_ids(holder: str) -> list[UUID]:
     """Return the ids of the runs of a process that users have cancelled."""
-    leased = AgentRun.objects.filter(holder=holder, status__in=AgentRun.LEASED_STATUSES)
-    return list(leased.filter(cancel_requested_at__isnull=False).values_list("pk", flat=True))
+    leased = AgentRun.objects.leased().filter(holder=holder, cancel_requested_at__isnull=False)
+    return list(leased.order_by().values_list("pk", flat=True))
 
 
 def end_lost_runs() -> int:

@@ -208,6 +208,6 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
 
 def cancel_run(run: AgentRun) -> None:
     """Ask the process that executes a run to cancel it. A finished run stays unchanged."""
-    leased = AgentRun.objects.filter(pk=run.pk, status__in=AgentRun.LEASED_STATUSES)
+    leased = AgentRun.objects.leased().filter(pk=run.pk)
     leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
     notifier.request_cancel(run.pk)

@@ -201,7 +201,7 @@ class EventWriter:
     def _store(self, snapshots: dict[UUID, WriteSnapshot]) -> set[UUID]:
         """Write events and ends. Return the ids of the runs that this process still owns."""
         # The lock fences other processes: only the holder of a row may append events.
-        rows = AgentRun.objects.filter(pk__in=snapshots, holder=self.holder, status__in=AgentRun.LEASED_STATUSES)
+        rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=self.holder)
         owned = set(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
         RunEvent.objects.bulk_create(
             RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)

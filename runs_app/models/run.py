@@ -47,11 +47,16 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         return self.defer("configuration", "input", "output", "warnings")
 
     def unfinished(self) -> Self:
-        return self.filter(status__in=AgentRun.UNFINISHED_STATUSES)
+        # Without the end the database would not use the small index of unfinished runs, but read all runs.
+        return self.filter(status__in=AgentRun.UNFINISHED_STATUSES, finished_at=None)
+
+    def leased(self) -> Self:
+        """Filter to the runs that a process executes."""
+        return self.filter(status__in=AgentRun.LEASED_STATUSES, finished_at=None)
 
     def with_expired_lease(self) -> Self:
         """Filter to unfinished runs whose process has died."""
-        return self.filter(status__in=AgentRun.LEASED_STATUSES, lease_until__lt=timezone.now())
+        return self.leased().filter(lease_until__lt=timezone.now())
 
 
 class AgentRun(models.Model):

@@ -1,0 +1,43 @@
+"""Unfinished runs are found by an index, however many finished runs there are."""
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from runs_app.engine import leases
+from runs_app.models import AgentRun
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def finished_runs():
+    """Store many finished runs, as after a month of use."""
+    runs = [
+        AgentRun(agent_key="a", configuration={}, input={}, status="succeeded", finished_at=timezone.now())
+        for _ in range(1000)
+    ]
+    AgentRun.objects.bulk_create(runs)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda: AgentRun.objects.unfinished().filter(agent_key="a").count(),
+        lambda: leases.renew("here", [AgentRun().pk]),
+        lambda: leases.cancel_requested_ids("here"),
+        lambda: leases.end_lost_runs(),
+    ],
+    ids=["limits", "renewed leases", "cancel requests", "expired leases"],
+)
+def test_unfinished_runs_are_found_by_an_index(finished_runs, query, django_assert_max_num_queries):
+    with django_assert_max_num_queries(2) as captured:
+        query()
+
+    plan = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        for statement in captured:
+            cursor.execute(f"{plan} {statement['sql']}")
+            assert "index" in str(cursor.fetchall()).lower()
