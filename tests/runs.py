@@ -44,7 +44,14 @@ def chunks(run: AgentRun, *kinds: str) -> list[dict[str, Any]]:
 def wait_for_engine() -> None:
     """Cancel all runs of this process and wait until their last write."""
     engine = find_engine()
-    if engine is not None:
-        for run_id in list(engine.tasks):
+    if engine is None:
+        return
+    cancelled: set[Any] = set()
+
+    def is_idle() -> bool:
+        for run_id in {*engine.tasks} - cancelled:  # a run that was submitted last may get its task later
             engine.cancel(run_id)
-        wait_until(lambda: not engine.tasks and not engine.writer.runs, what="the end of every run")
+            cancelled.add(run_id)
+        return not engine.tasks and not engine.writer.runs
+
+    wait_until(is_idle, 60, "the end of every run")
