@@ -13,6 +13,7 @@ from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.models import Agent, AgentIndex, AgentQuerySet
+from agents_app.models.querysets import usable_owners
 
 MAX_LISTED_DEPENDENTS = 100  # in one response
 MAX_NAMED_DEPENDENTS = 10  # in one sentence
@@ -61,6 +62,17 @@ def describe_dependents(user: Caller, agent: Agent) -> str:
     if more := payload["total"] - len(names):
         names.append(f"{more} more" if names else f"{more} that you may not see")
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def sub_agents_among(agents: Mapping[str, Agent]) -> dict[str, list[str]]:
+    """Return the IDs of the sub-agents of each agent that are among the agents too."""
+    index_rows = AgentIndex.objects.filter(~Q(agents=[]), agent__in=list(agents)).values_list("agent_id", "agents")
+    sub_agents: dict[str, list[str]] = {}
+    for agent_id, keys in index_rows:  # a row for the live and one for the head configuration
+        owners = usable_owners(agents[agent_id].owner_id)
+        usable_keys = [key for key in keys if key != agent_id and key in agents and agents[key].owner_id in owners]
+        sub_agents.setdefault(agent_id, []).extend(usable_keys)
+    return sub_agents
 
 
 def order_dependents_first(agent_ids: Iterable[str]) -> list[str]:

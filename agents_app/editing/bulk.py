@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -15,7 +15,9 @@ from agents_app.configuration.sub_agents import (
     CircularReference,
     dependents_payload,
     describe_dependents,
+    find_dependents,
     order_dependents_first,
+    sub_agents_among,
 )
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked, unarchive_locked
@@ -105,19 +107,31 @@ def describe_selection(
     """
     chosen = list(agents.with_role(user).with_ids(ids[:MAX_AGENTS]).order_by("name", "pk"))
     allowed = {agent.pk: agent for agent in chosen if granted_covers(user, Role.PUBLISHER, agent.granted)}
-    leaving, used = {*allowed}, dict[str, dict[str, Any]]()
-    while True:
-        payloads = {pk: dependents_payload(user, allowed[pk], without=leaving) for pk in leaving}
-        used |= {pk: payload for pk, payload in payloads.items() if payload["total"]}
-        if not (stay := {pk for pk in used if pk not in confirmed} & leaving):
-            break
-        leaving -= stay
+    leaving = allowed.keys() - find_left_out(allowed, confirmed)
+    payloads = {pk: dependents_payload(user, agent, without=leaving) for pk, agent in allowed.items()}
+    used = {pk: payload for pk, payload in payloads.items() if payload["total"]}
     return Selection(
         unused=[agent for pk, agent in allowed.items() if pk not in used],
         used=[(agent, used[pk]) for pk, agent in allowed.items() if pk in used],
         forbidden=[agent for agent in chosen if agent.pk not in allowed],
         confirmed=confirmed,
     )
+
+
+def find_left_out(agents: Mapping[str, Agent], confirmed: Collection[str]) -> set[str]:
+    """Return the IDs of the agents that an action leaves out: those that an agent which stays uses.
+
+    An agent outside the selection stays, and so does one that is left out itself.
+    """
+    sub_agents = sub_agents_among(agents)
+    pending = [pk for pk, agent in agents.items() if find_dependents(agent).exclude(pk__in=list(agents)).exists()]
+    left_out: set[str] = set()
+    while pending:
+        agent_id = pending.pop()
+        if agent_id not in confirmed and agent_id not in left_out:
+            left_out.add(agent_id)
+            pending += sub_agents.get(agent_id, ())
+    return left_out
 
 
 def publish_draft(user: Caller, agent: Agent, confirmed: Collection[str]) -> BulkResult:

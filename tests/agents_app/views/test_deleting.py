@@ -1,6 +1,8 @@
 """Deleting on the pages: dependents are named, and agents in use are left out unless confirmed."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from access_app.role import Role
@@ -121,6 +123,20 @@ def test_an_agent_stays_with_a_selected_one_that_stays(publisher, used):
     assert "No agent is selected." in refused.content.decode()
     assert delete_selected(publisher, [used, parent], confirmed=["desk"], typed="delete 2 agents").status_code == 200
     assert remaining() == {"lobby"}
+
+
+def test_queries_grow_with_the_number_of_agents_and_not_with_their_square(publisher):
+    AgentFactory(id="a-0", name="First")
+    agents = [AgentFactory(id=f"a-{number + 1}", agents=[f"a-{number}"]) for number in range(24)]
+
+    def count_queries(number):
+        with CaptureQueriesContext(connection) as queries:
+            question = delete_selected(publisher, agents[:number], sure=None)
+        assert len(question.context["selection"].used) == number  # each uses the one before, and the last one is used
+        return len(queries)
+
+    count_queries(1)  # fills the caches
+    assert count_queries(20) < 3 * count_queries(10)
 
 
 def test_an_agent_that_came_into_use_meanwhile_is_left_out(publisher, agent, monkeypatch):
