@@ -29,7 +29,7 @@ from jobs_app.api.representation import job_payload
 from jobs_app.files import temporary_file
 from jobs_app.limits import require_free_job, require_quota
 from jobs_app.models import JobFile
-from versions_app.exchange.export_job import EXPORT, start_export
+from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
 from versions_app.exchange.import_job import StoredUpload, start_import
 from versions_app.exchange.records import ACTIONS
 from versions_app.exchange.report import record_payload
@@ -135,6 +135,8 @@ class JobFileView(JSONView):
 
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         job = get_job(request, job_id)
+        if job.kind == EXPORT:
+            require_access_to_export(request.user, job)
         file = JobFile.objects.filter(job=job).first() if job.kind == EXPORT and job.state == job.State.DONE else None
         try:
             content = file and file.open()

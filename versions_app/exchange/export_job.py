@@ -13,7 +13,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from access_app.caller import Caller
-from access_app.permissions import max_role
+from access_app.permissions import has_role_everywhere, max_role, owner_ids_for
+from access_app.role import Role, RoleRequired
 from agents_app.models import Agent, AgentQuerySet
 from jobs_app import limits
 from jobs_app.files import file_storage, save_file, temporary_file
@@ -36,6 +37,7 @@ class ExportedFile(NamedTuple):
     size: int  # in bytes
     sha256: str
     fingerprint: str
+    owner_ids: list[str]
 
 
 # --- Starting
@@ -119,15 +121,18 @@ def export_agents(job: Job) -> dict[str, Any]:
         "bytes": written.size,
         "sha256": written.sha256,
         "file": f"/api/jobs/{job.pk}/file",
+        "ownerIds": written.owner_ids,
     }
 
 
 def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int) -> ExportedFile:
     """Write the records and report progress. Raises FileQuotaExceeded if the file becomes larger than `max_size`."""
     digest, fingerprint, number, size = hashlib.sha256(), hashlib.sha256(), 0, 0
+    owner_ids: set[str] = set()
     for key, record in export_lines(agents):
         line = f"{record}\n".encode()
         fingerprint.update(fingerprint_part(key))
+        owner_ids.add(key[KEY_COLUMNS.index("owner_id")])
         digest.update(line)
         file.write(line)
         number += 1
@@ -136,7 +141,7 @@ def write_export(job: Job, agents: AgentQuerySet, file: IO[bytes], max_size: int
             raise limits.FileQuotaExceeded
         if number % PROGRESS_INTERVAL == 0:
             job.report_progress(done=number)
-    return ExportedFile(number, size, digest.hexdigest(), fingerprint.hexdigest())
+    return ExportedFile(number, size, digest.hexdigest(), fingerprint.hexdigest(), sorted(owner_ids))
 
 
 def export_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
@@ -151,3 +156,15 @@ def export_lines(agents: AgentQuerySet) -> Iterator[tuple[Sequence[Any], str]]:
             archived = '"archived":true,' if key[2] else ""
             yield key, f'{{"agent":{live},{archived}{draft}"id":{agent_id},"ownerId":{owner_id}}}'
         after = rows[-1][0]
+
+
+# --- Downloading
+
+
+def require_access_to_export(user: Caller, job: Job) -> None:
+    """Raise RoleRequired if the file has agents of an owner for which the user has no role any more."""
+    if has_role_everywhere(user, Role.VIEWER):
+        return
+    result = job.result or {}
+    if lost := sorted(set(result.get("ownerIds", ())) - set(owner_ids_for(user))):
+        raise RoleRequired(Role.VIEWER, lost[0], "Start a new export.")

@@ -25,7 +25,7 @@ from agents_app.editing.bulk import MAX_AGENTS
 from agents_app.views.access import visible_agents
 from jobs_app.limits import require_free_job, used_bytes
 from jobs_app.models import Job, JobQuerySet
-from versions_app.exchange.export_job import EXPORT, start_export
+from versions_app.exchange.export_job import EXPORT, require_access_to_export, start_export
 from versions_app.exchange.import_job import (
     IMPORT,
     StoredUpload,
@@ -116,6 +116,7 @@ def download_export(request: HttpRequest, job_id: UUID) -> HttpResponseBase:
     report = Report(job)
     if not (report.is_export and report.file):
         raise Http404
+    require_access_to_export(request.user, job)
     name = f"agents-{job.created_at:%Y-%m-%d}.jsonl"
     try:
         file = report.file.open()
