@@ -56,10 +56,13 @@ CASES = {
     "api-discard-draft": [Case("POST", "discard-draft", "editor")],
     "api-activations": [Case("GET", "activations", "viewer")],
     "api-undo": [Case("POST", "activations/undo", "publisher")],
+    "api-archive": [Case("POST", "archive", "publisher")],
+    "api-unarchive": [Case("POST", "unarchive", "publisher")],
 }
 # Routes without an agent have their own tests, here or in the named file.
 OTHERS = {
     "api-agents": "here",
+    **dict.fromkeys(("api-deleted-agents", "api-deleted-agent", "api-restore-deleted-agent"), "test_trash.py"),
     "api-export": "test_exchange.py",
     "api-import": "test_exchange.py",
     "api-job": "test_exchange.py",
