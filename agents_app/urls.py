@@ -20,6 +20,6 @@ urlpatterns = [
     path(f"{AGENT}/archive", actions.archive, name="archive"),
     path(f"{AGENT}/unarchive", actions.unarchive, name="unarchive"),
     path(f"{AGENT}/delete", actions.delete, name="delete"),
-    path(f"{AGENT}/hand-over", actions.change_owner, name="hand_over"),
+    path(f"{AGENT}/hand-over", actions.change_owner, name="change_owner"),
     path(f"{AGENT}/presence", actions.presence, name="presence"),
 ]

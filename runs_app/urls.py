@@ -15,9 +15,9 @@ urlpatterns = [
     path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
     path(f"{RUN_PATH}/stop", actions.stop, name="stop"),
-    path(PLAYGROUND_PATH, playground.playground, name="try_it"),
+    path(PLAYGROUND_PATH, playground.playground, name="playground"),
     path(f"{PLAYGROUND_PATH}/columns", playground.arrange, name="arrange"),
     path(f"{PLAYGROUND_PATH}/run", playground.run, name="run"),
     path(f"{PLAYGROUND_PATH}/inputs", saved_inputs.save_input, name="save_input"),
-    path(f"{PLAYGROUND_PATH}/inputs/<int:input_id>/forget", saved_inputs.delete_input, name="forget_input"),
+    path(f"{PLAYGROUND_PATH}/inputs/<int:input_id>/forget", saved_inputs.delete_input, name="delete_input"),
 ]

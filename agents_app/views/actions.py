@@ -96,7 +96,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     if not (request.method == "POST" and form.is_valid()):
         button = {"label": "Change owner", "kind": "primary"}
         return render_confirmation(
-            request, agent, form, f"Change owner of {agent.name}", "agents/_hand_over.html", button, owners=owners
+            request, agent, form, f"Change owner of {agent.name}", "agents/_change_owner.html", button, owners=owners
         )
     owner_id = form.cleaned_data["owner_id"]
     require_role(request.user, Role.PUBLISHER, owner_id)

@@ -99,4 +99,4 @@ def disabled_reasons(request: HttpRequest, agent: Agent, columns: Sequence[TryCo
 
 
 def page_url(agent: Agent, params: TryPageParams) -> str:
-    return f"{reverse('runs:try_it', args=[agent.pk])}?{params.query}"
+    return f"{reverse('runs:playground', args=[agent.pk])}?{params.query}"

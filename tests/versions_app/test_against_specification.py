@@ -152,7 +152,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
                 newest.undo()
 
     @rule(agent_id=agent_ids, owner=st.sampled_from(["", "bar"]))
-    def hand_over(self, agent_id, owner):
+    def change_owner(self, agent_id, owner):
         history, agent = self.here(agent_id)
         agent.change_owner(owner)
         history.owner = owner

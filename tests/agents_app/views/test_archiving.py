@@ -95,7 +95,7 @@ def test_the_dialogs_of_a_history_say_so(publisher, archived, name):
 
 
 def test_the_playground_says_so(publisher, archived):
-    html = publisher.get(reverse("runs:try_it", args=[archived.pk])).content.decode()
+    html = publisher.get(reverse("runs:playground", args=[archived.pk])).content.decode()
 
     assert f"Agent {archived.pk} is archived. Unarchive it first." in html
 

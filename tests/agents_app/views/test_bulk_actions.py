@@ -58,7 +58,7 @@ def test_the_delete_page_names_dependents(publisher, agent):
     assert "Front desk" in publisher.get(reverse("agents:delete", args=[agent.pk])).content.decode()
 
 
-@pytest.mark.parametrize("name", ["delete", "hand_over"])
+@pytest.mark.parametrize("name", ["delete", "change_owner"])
 def test_an_editor_can_neither_delete_nor_change_the_owner(editor, agent, name):
     address = reverse(f"agents:{name}", args=[agent.pk])
 
@@ -71,7 +71,7 @@ def test_changing_the_owner_needs_the_role_for_both_owners(agent):
     person = member(Role.PUBLISHER)
     MembershipFactory(user=person, owner_id="support", role=Role.PUBLISHER)
     MembershipFactory(user=person, owner_id="newsroom", role=Role.EDITOR)
-    client, address = browser(person), reverse("agents:hand_over", args=[agent.pk])
+    client, address = browser(person), reverse("agents:change_owner", args=[agent.pk])
 
     refused = client.post(address, {"owner_id": "newsroom"})
     assert refused.status_code == 422
@@ -95,7 +95,7 @@ def test_presence_names_other_editors_and_newer_versions(publisher, editor, agen
 # --- Strangers
 
 
-@pytest.mark.parametrize("name", ["edit", "delete", "hand_over", "presence"])
+@pytest.mark.parametrize("name", ["edit", "delete", "change_owner", "presence"])
 def test_an_agent_of_another_owner_is_not_found(name):
     agent = AgentFactory(owner_id="newsroom", name="Secret")
     stranger = browser(member(Role.MANAGER, "elsewhere"))

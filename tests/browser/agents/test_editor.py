@@ -100,8 +100,8 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
 
     conflict = page.locator("#conflict")
     expect(conflict).to_contain_text("saved v2 in the meantime")
-    expect(conflict.locator("#clash")).to_contain_text("Theirs")
-    expect(conflict.locator("#clash")).to_contain_text("Mine.")
+    expect(conflict.locator("#conflict")).to_contain_text("Theirs")
+    expect(conflict.locator("#conflict")).to_contain_text("Mine.")
     expect(instructions(page)).to_contain_text("Mine.")
     assert stored(api, fresh)["headVersionNumber"] == 2
 

@@ -142,7 +142,7 @@ def test_the_editor_breaks_no_rule_during_use(visit: Any, agent: str, api: Any, 
     patch_agent(api, agent, description="Theirs")
     page.get_by_role("textbox", name="Name", exact=True).fill("Mine")
     page.keyboard.press("Control+s")
-    expect(page.locator("#clash")).to_contain_text("Theirs")
+    expect(page.locator("#conflict")).to_contain_text("Theirs")
     violations["conflict"] = find_violations(page, axe)
 
     assert {name: faults for name, faults in violations.items() if faults} == {}

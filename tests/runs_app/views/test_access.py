@@ -11,7 +11,7 @@ from tests.factories import AgentFactory, member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory
 
-POST_ONLY = {"stop", "arrange", "run", "save_input", "forget_input"}
+POST_ONLY = {"stop", "arrange", "run", "save_input", "delete_input"}
 OPEN_TO_ALL = {"list"}  # it shows every user the own runs
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 

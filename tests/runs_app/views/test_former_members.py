@@ -116,7 +116,7 @@ def test_an_agent_that_was_handed_over_shows_its_new_team_no_details_of_old_runs
     asker.memberships.all().delete()
     MembershipFactory(user=asker, owner_id="newsroom", role="editor")
 
-    text = page_text(browser(asker).get(f"{reverse('runs:try_it', args=[run.agent_key])}?columns=live&runs={run.pk}"))
+    text = page_text(browser(asker).get(f"{reverse('runs:playground', args=[run.agent_key])}?columns=live&runs={run.pk}"))
 
     assert "It has two words." in text
     assert "one two" not in text

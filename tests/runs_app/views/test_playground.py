@@ -16,7 +16,7 @@ from tests.runs_app.factories import RunFactory
 from tests.runs_app.views.conftest import page_text
 
 
-def address(agent, name="try_it"):
+def address(agent, name="playground"):
     return reverse(f"runs:{name}", args=[agent.pk])
 
 

@@ -60,7 +60,7 @@ def test_a_message_is_answered_on_the_playground(editor):
 @pytest.mark.parametrize("field", MISSING)
 def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, caplog):
     agent = AgentFactory(model=DEMO, **{field: MISSING[field]})
-    before = page_text(editor.get(reverse("runs:try_it", args=[agent.pk])))
+    before = page_text(editor.get(reverse("runs:playground", args=[agent.pk])))
 
     with caplog.at_level(logging.WARNING, "runs_app"):
         ask(editor, agent)

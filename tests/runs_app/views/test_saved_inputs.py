@@ -68,7 +68,7 @@ def test_the_number_of_saved_inputs_is_limited(editor, agent, monkeypatch):
 def test_a_saved_input_is_loaded_by_its_url(editor, agent):
     save(editor, agent)
 
-    answer = editor.get(reverse("runs:try_it", args=[agent.pk]), {"input": SavedInput.objects.get().pk})
+    answer = editor.get(reverse("runs:playground", args=[agent.pk]), {"input": SavedInput.objects.get().pk})
 
     assert answer.context["form"]["message"].value() == "Hello"
 
@@ -79,16 +79,16 @@ def test_saved_inputs_belong_to_one_user_and_one_agent(editor, agent):
     other = browser(member("publisher"))
 
     for client, where in ((other, agent), (editor, AgentFactory())):
-        page = client.get(reverse("runs:try_it", args=[where.pk]), {"input": own.pk})
+        page = client.get(reverse("runs:playground", args=[where.pk]), {"input": own.pk})
         assert page.context["form"]["message"].value() == ""
-        client.post(reverse("runs:forget_input", args=[where.pk, own.pk]))
+        client.post(reverse("runs:delete_input", args=[where.pk, own.pk]))
 
     assert saved_inputs() == [("Greeting", "Hello")]
 
 
 def test_removing_a_saved_input_twice_is_no_error(editor, agent):
     save(editor, agent)
-    address = reverse("runs:forget_input", args=[agent.pk, SavedInput.objects.get().pk])
+    address = reverse("runs:delete_input", args=[agent.pk, SavedInput.objects.get().pk])
 
     answers = [editor.post(address), editor.post(address)]
 

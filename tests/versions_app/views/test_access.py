@@ -13,7 +13,7 @@ from versions_app.urls import urlpatterns
 pytestmark = pytest.mark.django_db
 
 NUMBERS = {"number": 1, "activation_id": 1}
-POST_ONLY = {"bring_back", "undo", "review", "clash"}
+POST_ONLY = {"bring_back", "undo", "review", "conflict"}
 READ_ONLY = {"list", "recent", "compare", "view", "download", "activations"}
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
@@ -42,7 +42,7 @@ def test_an_agent_of_another_owner_is_not_found(name):
 @pytest.mark.parametrize(
     "name",
     sorted(
-        {*ALL_ROUTES} - {"list", "recent", "compare", "review", "clash", "snapshot", "discard_draft", "activations"}
+        {*ALL_ROUTES} - {"list", "recent", "compare", "review", "conflict", "snapshot", "discard_draft", "activations"}
     ),
 )
 def test_a_version_of_another_agent_is_not_found(publisher, story, name):

@@ -56,7 +56,7 @@ def test_folds_open_on_both_sides_of_a_conflict(editor, story):
     edit(story, instructions=LONG)
     sent = editor_form(story, instructions=f"{LONG}!")
     edit(story, instructions=f"?{LONG}")
-    address = reverse("versions:clash", args=[story.pk])
+    address = reverse("versions:conflict", args=[story.pk])
 
     folded = editor.post(address, sent).content.decode()
     theirs = editor.post(address, {**sent, "unfold": "theirs-instructions-5"}).content.decode()
