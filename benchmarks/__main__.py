@@ -3,6 +3,7 @@
     make benchmark                    six API operations on PostgreSQL with 1,000 agents, with 1, 8 and 32 clients
     make benchmark ARGS="--sqlite"    the same on the embedded SQLite
     make benchmark ARGS="--growth"    the same with 100,000 agents and 1,000,000 versions, then the retention job
+    make benchmark ARGS="--agent-runs"  runs of an agent whose model answers at once, on both databases
     make benchmark ARGS="--exchange"  import and export of 10,000 agents
     make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
     make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
@@ -17,14 +18,15 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks import footprint, load, report
+from benchmarks import footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
-PARTS = ("sqlite", "growth", "profile", "exchange", "footprint")
+PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint")
 CLIENTS = (1, 8, 32)
 # Agents, and versions of each.
 SMALL, LARGE = (1000, 2), (100_000, 10)
@@ -43,6 +45,9 @@ def main() -> None:
         measurements, prune = measure_growth(options)
         report.write_measurements("postgresql-grown", measurements, options.out)
         report.write_json("prune", prune, options.out)
+    if "agent_runs" in parts:
+        figures = {title: measure_agent_runs(options, sqlite) for title, sqlite in runs.DATABASES.items()}
+        report.write_json("agent-runs", figures, options.out)
     if "profile" in parts:
         report.write_json("profile", measure_profile(), options.out)
     if "exchange" in parts:
@@ -56,7 +61,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in (*PARTS, "all"):
-        parser.add_argument(f"--{name}", action="store_true")
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true")
     parser.add_argument("--seconds", type=float, default=0.6, help="duration of each run")
     # With more runs the agents of the spread edits reach the version limit too.
     parser.add_argument("--runs", type=int, default=8, help="runs of each operation")
@@ -82,6 +87,13 @@ def measure_growth(options: argparse.Namespace) -> tuple[list[load.Measurement],
             )
         output = run(environment, sys.executable, "-m", "benchmarks.prune", "--filled", "--json")
     return measurements, parse_last_line(output)
+
+
+def measure_agent_runs(options: argparse.Namespace, sqlite: bool) -> dict[str, Any]:
+    seconds = max(options.seconds, runs.MIN_SECONDS)
+    with runs.prepared_deployment(sqlite) as deployment:
+        measurements, pieces = runs.measure_runs(deployment, options.clients, options.runs, seconds)
+    return {"runs": [*map(asdict, measurements)], "pieces": [*map(asdict, pieces)]}
 
 
 def measure_profile() -> dict[str, Any]:

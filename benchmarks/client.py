@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -30,6 +31,26 @@ class Connection:
             data += self.receive()
         return status, data[end + 4 :]
 
+    def stream(self, request: Request) -> Iterator[bytes]:
+        """Send a request. Yield the chunks of a chunked response as they arrive; raise ConnectionError for another."""
+        self.socket.sendall(request)
+        data = b""
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data += self.receive()
+        if b"transfer-encoding: chunked" not in data[:end].lower():
+            raise ConnectionError(f"The response is not a stream: {data[:500]!r}")
+        data = data[end + 4 :]
+        while True:
+            while (end := data.find(b"\r\n")) < 0:
+                data += self.receive()
+            length, data = int(data[:end], 16), data[end + 2 :]
+            while len(data) < length + 2:
+                data += self.receive()
+            if not length:
+                return
+            yield data[:length]
+            data = data[length + 2 :]
+
     def close(self) -> None:
         self.socket.close()
 
@@ -50,9 +71,15 @@ class RequestEncoder:
         return f"GET {path} {self.head}\r\n".encode()
 
     def patch(self, path: str, body: dict[str, Any]) -> Request:
+        return self._with_body("PATCH", path, body)
+
+    def post(self, path: str, body: dict[str, Any]) -> Request:
+        return self._with_body("POST", path, body)
+
+    def _with_body(self, method: str, path: str, body: dict[str, Any]) -> Request:
         text = json.dumps(body)
         content_headers = f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n"
-        return f"PATCH {path} {self.head}{content_headers}\r\n{text}".encode()
+        return f"{method} {path} {self.head}{content_headers}\r\n{text}".encode()
 
     def fetch_json(self, path: str) -> Any:
         """Send a GET on a connection of its own. Return the decoded body; raise RuntimeError for an error status."""

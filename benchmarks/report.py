@@ -31,6 +31,9 @@ TARGETS = {
     load.LIST_VERSIONS: (1.5, 900),
     load.COMPARE: (1.0, 1300),
 }
+# Runs of an agent: CPU milliseconds of a run with 8 clients and of a piece of text, runs per second, and milliseconds
+# from the first text of the model to that of the client.
+RUN_TARGETS = "15 ms of CPU with 8 clients, 60 runs/s, 30 ms to the first text, 0.4 ms of CPU for a piece of text"
 MAX_GROWTH = 1.5
 MAX_SQLITE_EDIT_P95 = 80  # milliseconds
 CLIENTS = 8
@@ -95,6 +98,7 @@ def render(folder: Path = FOLDER) -> None:
         profile_section(parts),
         growth_section(parts),
         sqlite_section(parts),
+        agent_runs_section(parts),
         *(figures_section(parts, part) for part in FIGURE_TITLES),
     ]
     (folder / "README.md").write_text("\n".join(line for section in sections for line in section))
@@ -215,6 +219,41 @@ def sqlite_section(parts: Figures) -> list[str]:
         "",
         "[All figures](sqlite.md)",
         "",
+    ]
+
+
+def agent_runs_section(parts: Figures) -> list[str]:
+    """Return the costs of runs of an agent on both databases."""
+    if "agent-runs" not in parts:
+        return []
+    lines = [
+        "## Runs of an agent whose model answers at once",
+        "",
+        "The model is a local server, whose CPU is not included. Every run and its events are stored. An answer has",
+        "10 pieces of text. **First text** is the time from the first piece that the model sends to the first text",
+        f"that the client receives. Targets: {RUN_TARGETS}.",
+        "",
+        "| database | request | clients | CPU ms | of it database ms | runs/s | first text p50 ms | p95 ms | errors "
+        "| reference ms |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for database, figures in parts["agent-runs"].items():
+        for m in figures["runs"]:
+            delays = [m["first_text_p50"], m["first_text_p95"]]
+            first_text = " | ".join("" if delay is None else f"{delay:.0f}" for delay in delays)
+            cpu = f"{m['cpu']:.1f} | {m['database_cpu']:.1f} | {m['per_second']:.0f}"
+            row = f"| {database} | {m['operation']} | {m['clients']} | {cpu} | {first_text} | {m['errors']}"
+            lines.append(f"{row} | {m['reference_ms']:.0f} |")
+    return [*lines, "", *piece_lines(parts["agent-runs"]), ""]
+
+
+def piece_lines(databases: Figures) -> list[str]:
+    """Return the table of the CPU per piece of text of long answers."""
+    header = ["| database | pieces of the answer | CPU ms per piece | reference ms |", "| --- | ---: | ---: | ---: |"]
+    return header + [
+        f"| {database} | {m['pieces']:,} | {m['cpu']:.2f} | {m['reference_ms']:.0f} |"
+        for database, figures in databases.items()
+        for m in figures["pieces"]
     ]
 
 
