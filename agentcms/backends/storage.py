@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ from django.core.exceptions import ImproperlyConfigured
 ADDRESSING_STYLES = ("path", "virtual", "auto")
 URL_OPTIONS = ("endpoint", "region", "addressing")
 MAX_MEMORY_SIZE = 1 << 20  # bytes of a downloaded file; a larger one is in a temporary file
+# Secrets of AWS often have a slash, which ends the part of the URL that names the bucket.
+BUCKET_MESSAGE = (
+    "STORAGE_URL must name a bucket: s3://bucket. If it has credentials, percent-encode their special characters, "
+    "such as / as %2F."
+)
+is_bucket_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch
 MISSING_PACKAGES_MESSAGE = (
     "STORAGE_URL names a bucket, which needs the packages of requirements-s3.txt. Install them: scripts/environment s3"
 )
@@ -37,7 +44,10 @@ def bucket_config(url: str, folder: str) -> dict[str, Any]:
     """
     if not (find_spec("storages") and find_spec("boto3")):
         raise ImproperlyConfigured(MISSING_PACKAGES_MESSAGE)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # an unmatched bracket
+        raise ImproperlyConfigured(BUCKET_MESSAGE) from None
     options = url_options(parts)
     config = {
         "bucket_name": unquote(parts.netloc.rpartition("@")[2]),
@@ -62,8 +72,8 @@ def url_options(parts: SplitResult) -> dict[str, str]:
     options = dict(parse_qsl(parts.query))
     if unknown := sorted(set(options) - set(URL_OPTIONS)):
         raise ImproperlyConfigured(f"STORAGE_URL has unknown options: {', '.join(unknown)}. Use {URL_OPTIONS}.")
-    if not parts.netloc.rpartition("@")[2]:
-        raise ImproperlyConfigured("STORAGE_URL must name a bucket: s3://bucket")
+    if not is_bucket_name(unquote(parts.netloc.rpartition("@")[2])):
+        raise ImproperlyConfigured(BUCKET_MESSAGE)
     if not options.get("endpoint", "https://").startswith(("https://", "http://")):
         raise ImproperlyConfigured("The endpoint of STORAGE_URL must begin with https:// or http://.")
     if options.get("addressing", "auto") not in ADDRESSING_STYLES:

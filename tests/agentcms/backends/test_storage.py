@@ -44,6 +44,8 @@ def test_a_url_names_folder_endpoint_region_and_credentials():
     [
         ("s3://files?end=http://x", "STORAGE_URL has unknown options: end."),
         ("s3://me:secret@?region=x", "STORAGE_URL must name a bucket: s3://bucket"),
+        ("s3://me:secret/x@files", "STORAGE_URL must name a bucket: s3://bucket"),
+        ("s3://me:secret[x@files", "STORAGE_URL must name a bucket: s3://bucket"),
         (
             "s3://me:secret@files?endpoint=minio:9000",
             "The endpoint of STORAGE_URL must begin with https:// or http://.",
