@@ -115,8 +115,9 @@ def test_an_agent_that_was_handed_over_shows_its_new_team_no_details_of_old_runs
     run.agent.change_owner("newsroom")
     asker.memberships.all().delete()
     MembershipFactory(user=asker, owner_id="newsroom", role="editor")
+    playground = f"{reverse('runs:playground', args=[run.agent_key])}?columns=live&runs={run.pk}"
 
-    text = page_text(browser(asker).get(f"{reverse('runs:playground', args=[run.agent_key])}?columns=live&runs={run.pk}"))
+    text = page_text(browser(asker).get(playground))
 
     assert "It has two words." in text
     assert "one two" not in text
