@@ -31,6 +31,9 @@ AGENT = "/agents/reply-drafter"
 USERNAME = "ada"
 PAGES = {
     "list": "/",
+    "trash": "/deleted-agents",
+    "delete": f"{AGENT}/delete",
+    "archive": f"{AGENT}/archive",
     "no-match": "/?q=nothing-like-this",
     "new": "/new-agent",
     "editor": AGENT,
