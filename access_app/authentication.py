@@ -53,7 +53,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def is_known_sender(environ: dict[str, Any]) -> bool:
-    """Return True if a request may send a slow body: its host is ours and, for the API, its key or session is valid.
+    """Return True if a request may send a slow body: its host is ours and, for the API and imports, it is signed in.
 
     The application itself refuses the others.
     """
@@ -62,7 +62,7 @@ def is_known_sender(environ: dict[str, Any]) -> bool:
         request.get_host()
     except DisallowedHost:
         return False
-    if not request.path_info.startswith("/api/"):
+    if not request.path_info.startswith("/api/") and request.path_info not in settings.UPLOAD_PATHS:
         return True
     words = request.META.get("HTTP_AUTHORIZATION", "").split()
     if len(words) == 2 and words[0].lower() == "bearer":

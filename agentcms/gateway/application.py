@@ -9,12 +9,13 @@ from functools import partial
 from typing import Protocol
 
 from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connections
 from granian.rsgi import HTTPProtocol, Scope
 
 from access_app.authentication import is_known_sender
 from agentcms.api.renderers import encode_json
 from agentcms.errors import ApiError
-from agentcms.gateway.body import BodyTimeout, RequestBody
+from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
 from agentcms.gateway.environ import environ_of, set_body
 from agentcms.gateway.request_queue import RequestQueue
 from agentcms.gateway.responses import respond
@@ -26,6 +27,10 @@ from agentcms.process.stall_watchdog import StallWatchdog
 
 log = logging.getLogger(__name__)
 
+INCOMPLETE_BODY_MESSAGE = (
+    "The request body is incomplete or not valid. Send all of it, without trailers: "
+    "as many bytes as Content-Length says, or with Transfer-Encoding: chunked all chunks and an empty last one."
+)
 PROBE_THREADS = 4  # they are left for probes while all requests that the queue allows are handled
 
 
@@ -93,24 +98,28 @@ class WebApplication:
         limit = settings.UPLOAD_MAX_BYTES if path in settings.UPLOAD_PATHS else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         rate = settings.REQUEST_BODY_MIN_RATE
         body = RequestBody(exchange.proto, declared_length(environ), limit, settings.REQUEST_BODY_TIMEOUT, rate)
-        is_known = partial(self.loop.run_in_executor, self.executor, is_known_sender, dict(environ))
+        is_known = partial(self.loop.run_in_executor, self.executor, check_sender, dict(environ))
         try:
             await body.read(may_continue=is_known)
         except BodyTimeout:
-            refuse_slow_body(environ, exchange.proto)
+            message = (
+                "The request body did not arrive in time. "
+                f"Send at least {settings.REQUEST_BODY_MIN_RATE:,} bytes a second."
+            )
+            refuse(environ, exchange.proto, ApiError(408, message, "request_timeout"))
+        except IncompleteBody:
+            refuse(environ, exchange.proto, ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body"))
+        except Exception:
+            log.exception("A request body could not be read.")
             exchange.done()
         else:
-            set_body(environ, body.file, body.length)
+            set_body(environ, body.stream, body.length)
             self.executor.submit(self.queue.run, partial(self.respond, environ, exchange))
 
 
 def has_body(environ: Environ) -> bool:
-    """Return True if the request declares a body. Over HTTP/2 it need not."""
-    return (
-        "CONTENT_LENGTH" in environ
-        or "HTTP_TRANSFER_ENCODING" in environ
-        or (environ["SERVER_PROTOCOL"] == "HTTP/2" and environ["REQUEST_METHOD"] not in ("GET", "HEAD"))
-    )
+    """Return True if the request declares a body."""
+    return "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ
 
 
 def declared_length(environ: Environ) -> int | None:
@@ -118,15 +127,25 @@ def declared_length(environ: Environ) -> int | None:
     return int(environ["CONTENT_LENGTH"]) if "CONTENT_LENGTH" in environ else None
 
 
-def refuse_slow_body(environ: Environ, protocol: HTTPProtocol) -> None:
-    """Answer 408: the body did not arrive in time. The server then closes the connection."""
-    metrics.REQUESTS.labels("other", "none", "408").inc()
-    message = (
-        f"The request body did not arrive in time. Send at least {settings.REQUEST_BODY_MIN_RATE:,} bytes a second."
-    )
+def check_sender(environ: Environ) -> bool:
+    """Return True if a slow body may be read. Without the database it may not: the application answers that."""
+    close_old_connections()
+    try:
+        return is_known_sender(environ)
+    except DatabaseError:
+        log.warning("The sender of a slow request could not be checked.", exc_info=True)
+        return False
+    finally:
+        # An open connection would occupy a place of the pool, and after a restart of the database it would not work.
+        connections.close_all()
+
+
+def refuse(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:
+    """Refuse a request whose body did not arrive. The server then closes the connection."""
+    metrics.REQUESTS.labels("other", "none", str(error.status)).inc()
     if environ["PATH_INFO"].startswith("/api/"):
-        content_type, text = "application/json", encode_json(ApiError(408, message, "request_timeout").body)
+        content_type, text = "application/json", encode_json(error.body)
     else:
-        content_type, text = "text/plain; charset=utf-8", message.encode()
+        content_type, text = "text/plain; charset=utf-8", error.error.encode()
     headers = [("Content-Type", content_type), ("Content-Length", str(len(text))), ("Connection", "close")]
-    protocol.response_bytes(408, headers, text)
+    protocol.response_bytes(error.status, headers, text)

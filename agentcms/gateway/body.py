@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from io import RawIOBase
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, NoReturn
 
 from granian.rsgi import HTTPProtocol
 
@@ -15,6 +16,20 @@ PROMPT_SECONDS = 0.2  # a body that takes longer is slow: its sender is checked 
 
 class BodyTimeout(Exception):
     """The body did not arrive in time."""
+
+
+class IncompleteBody(Exception):
+    """The connection was closed before the end of the body, or the body is not valid."""
+
+
+class UnreadBody(RawIOBase):
+    """A body that was not read. Django turns the error into an UnreadablePostError."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> NoReturn:
+        raise OSError("The request body was not read.")
 
 
 class RequestBody:
@@ -38,6 +53,7 @@ class RequestBody:
         self.min_rate = min_rate
         self.file: IO[bytes] = SpooledTemporaryFile(MEMORY_LIMIT)  # noqa: SIM115  the request closes it
         self.received = 0
+        self.is_refused = False
 
     @property
     def is_complete(self) -> bool:
@@ -46,14 +62,19 @@ class RequestBody:
 
     @property
     def length(self) -> int:
-        """The number of bytes read, or the declared length if that is more."""
-        return max(self.received, self.declared or 0)
+        """The number of bytes read, or the declared length if that is more; at least 1 if the body was not read."""
+        return max(self.received, self.declared or 0, int(self.is_refused))
+
+    @property
+    def stream(self) -> IO[bytes] | UnreadBody:
+        """The stream that the application reads."""
+        return UnreadBody() if self.is_refused else self.file
 
     async def read(self, may_continue: Callable[[], Awaitable[bool]]) -> None:
         """Read until the end, the declared length or the limit, and rewind the file.
 
         `may_continue` is asked once about a body that does not arrive at once. If it returns False, nothing more is
-        read. Raises BodyTimeout.
+        read. Raises BodyTimeout and IncompleteBody.
         """
         loop = asyncio.get_running_loop()
         started_at = loop.time()
@@ -64,16 +85,31 @@ class RequestBody:
                 is_checked = True
                 if not await may_continue():
                     pending.cancel()
-                    break
+                    self.is_refused = True
+                    return
             deadline = started_at + self.timeout + self.received / self.min_rate
             if not await is_done_after(pending, deadline - loop.time()):
                 pending.cancel()
                 raise BodyTimeout
             if not (chunk := pending.result()):
+                self.check_end()
                 break
             self.file.write(chunk)
             self.received += len(chunk)
         self.file.seek(0)
+
+    def check_end(self) -> None:
+        """Raise IncompleteBody if an empty piece was not the end.
+
+        granian passes on an empty piece for the end, for a closed connection, an invalid chunk and trailers. It has no
+        further piece only after the end.
+        """
+        if self.declared is None:
+            try:
+                asyncio.ensure_future(anext(self.chunks)).cancel()
+            except StopAsyncIteration:
+                return
+        raise IncompleteBody
 
 
 async def is_done_after(future: asyncio.Future[bytes], seconds: float) -> bool:

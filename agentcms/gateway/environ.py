@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from io import BytesIO
+from io import BytesIO, RawIOBase
 from typing import IO
 from wsgiref.util import FileWrapper
 
@@ -36,17 +36,22 @@ def environ_of(scope: Scope) -> Environ:
         "wsgi.url_scheme": scope.scheme,
         "wsgi.input": BytesIO(),
     }
-    # A value that is not ASCII is left out here. Django refuses an empty host; without one it would use SERVER_NAME.
-    environ["HTTP_HOST"] = "" if "host" in scope.headers else scope.authority or ""
-    for name, value in scope.headers.items():
-        # `X_Forwarded_For` would look like `X-Forwarded-For`, which proxies replace.
-        if "_" not in name:
-            add_header(environ, name, value)
+    headers = scope.headers
+    # Django refuses an empty host; without one it would use SERVER_NAME.
+    environ["HTTP_HOST"] = "" if "host" in headers else scope.authority or ""
+    readable = headers.items()
+    for name, value in readable:
+        add_header(environ, name, value)
+    # A value that is not ASCII becomes empty: without its `If-Match`, for example, a change would have no condition.
+    for name in set(headers.keys()) - {name for name, _ in readable}:
+        add_header(environ, name, "")
     return environ
 
 
 def add_header(environ: Environ, name: str, value: str) -> None:
     """Add a header. Values of repeated headers are joined."""
+    if "_" in name:
+        return  # `X_Forwarded_For` would look like `X-Forwarded-For`, which proxies replace
     key = name.upper().replace("-", "_")
     if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
         key = f"HTTP_{key}"
@@ -55,7 +60,7 @@ def add_header(environ: Environ, name: str, value: str) -> None:
     environ[key] = value
 
 
-def set_body(environ: Environ, body: IO[bytes], length: int) -> None:
+def set_body(environ: Environ, body: IO[bytes] | RawIOBase, length: int) -> None:
     """Set the body. `length` is the number of its bytes, or the length that the client declared if that is more."""
     environ["wsgi.input"] = body
     environ["CONTENT_LENGTH"] = str(length)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+
+log = logging.getLogger(__name__)
 
 Job = Callable[[], None]
 
@@ -25,7 +28,10 @@ class RequestQueue:
                 return
             self.free -= 1
         while True:
-            job()
+            try:
+                job()
+            except Exception:
+                log.exception("A request failed after its response.")
             with self.lock:
                 if not self.waiting:
                     self.free += 1

@@ -9,6 +9,7 @@ from io import BufferedReader
 from typing import Any
 from wsgiref.util import FileWrapper
 
+from django.core.files import File
 from granian.rsgi import HTTPProtocol, ProtocolClosed, ProtocolError
 
 from agentcms.middleware.wsgi_charset import Application, Environ
@@ -62,6 +63,8 @@ def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol
 
 def path_of_file(response: Iterable[bytes]) -> str | None:
     """Return the path of the file that a response consists of, or None."""
-    file = getattr(response, "filelike", None) if isinstance(response, FileWrapper) else None
+    file = response.filelike if isinstance(response, FileWrapper) else None
+    if isinstance(file, File):
+        file = file.file  # a file of Django's storage is a wrapper
     is_whole_file = isinstance(file, BufferedReader) and isinstance(file.name, str) and file.tell() == 0
     return str(file.name) if is_whole_file and file is not None else None

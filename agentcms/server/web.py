@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from granian import _granian
 from granian._signals import set_loop_signals
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server.common import WORKERS_METHODS
 from granian.server.mp import MPServer, WorkerProcess
@@ -88,6 +88,8 @@ def main() -> int:
         interface=Interfaces.RSGI,
         workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
         backpressure=MAX_CONNECTIONS,
+        # Proxies use HTTP/1.1. With other versions, granian waits without a limit for the first bytes of a connection.
+        http=HTTPModes.http1,
         websockets=False,
         log_level=LogLevels.error,
         respawn_failed_workers=True,

@@ -4,23 +4,25 @@ import asyncio
 
 import pytest
 
-from agentcms.gateway.body import BodyTimeout, RequestBody
+from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
 
 
 class Connection:
     """A connection that sends pieces, each after so many seconds. The end is an empty piece, as in granian."""
 
     def __init__(self, *pieces: tuple[float, bytes]) -> None:
-        self.pieces = list(pieces)
+        self.pieces = [*pieces, (0, b"")]
 
     def __aiter__(self):
         return self
 
     def __anext__(self):
+        if not self.pieces:
+            raise StopAsyncIteration
         return asyncio.ensure_future(self.next_piece())
 
     async def next_piece(self):
-        seconds, piece = self.pieces.pop(0) if self.pieces else (0, b"")
+        seconds, piece = self.pieces.pop(0)
         await asyncio.sleep(seconds)
         return piece
 
@@ -36,7 +38,7 @@ def read(*pieces, declared=None, limit=100, timeout=0.5, min_rate=1000, may_cont
     async def run():
         body = RequestBody(Connection(*pieces), declared, limit, timeout, min_rate)
         await body.read(check)
-        return body.file.read(), body.length, len(checks)
+        return body.stream.read(), body.length, len(checks)
 
     return asyncio.run(run())
 
@@ -49,8 +51,16 @@ def test_nothing_is_read_after_the_declared_length():
     assert read((0, b"ab"), (60, b"more"), declared=2) == (b"ab", 2, 0)
 
 
-def test_a_body_that_ends_early_has_its_declared_length():
-    assert read((0, b"ab"), declared=9) == (b"ab", 9, 0)
+def test_a_body_that_ends_early_is_incomplete():
+    with pytest.raises(IncompleteBody):
+        read((0, b"ab"), declared=9)
+
+
+def test_a_chunked_body_with_an_error_is_incomplete():
+    error = (0, b"")  # as granian passes it on
+
+    with pytest.raises(IncompleteBody):
+        read((0, b"ab"), error)
 
 
 def test_reading_stops_above_the_limit():
@@ -64,7 +74,8 @@ def test_a_slow_sender_is_checked_once():
 
 
 def test_the_slow_body_of_an_unknown_sender_is_not_read():
-    assert read((0.3, b"a"), declared=5, may_continue=False) == (b"", 5, 1)
+    with pytest.raises(OSError, match="not read"):
+        read((0.3, b"a"), declared=5, may_continue=False)
 
 
 def test_a_body_that_does_not_arrive_in_time_is_refused():

@@ -70,11 +70,18 @@ def test_a_header_with_an_underscore_cannot_replace_another():
     assert "CONTENT_LENGTH" not in result
 
 
+def test_an_unreadable_header_is_empty():
+    result = environ(("accept", "a"), unreadable=("if-match", "x_real_ip"))
+
+    assert (result["HTTP_IF_MATCH"], result["HTTP_ACCEPT"]) == ("", "a")
+    assert "HTTP_X_REAL_IP" not in result
+
+
 @pytest.mark.parametrize(
     ("headers", "unreadable", "authority", "host"),
     [
         ([("host", "a.example")], (), None, "a.example"),
-        ([], (), "b.example", "b.example"),  # HTTP/2
+        ([], (), "b.example", "b.example"),  # the URL has the host
         ([], ("host",), "127.0.0.1", ""),
         ([], (), None, ""),
     ],

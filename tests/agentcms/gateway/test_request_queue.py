@@ -35,3 +35,12 @@ def test_no_job_is_lost_or_runs_twice():
 
     assert sorted(done) == list(range(200))
     assert (queue.free, len(queue.waiting)) == (3, 0)
+
+
+def test_a_job_that_fails_leaves_its_place_to_others():
+    queue, done = RequestQueue(1), []
+
+    queue.run(lambda: 1 / 0)
+    queue.run(lambda: done.append(True))
+
+    assert done == [True]
