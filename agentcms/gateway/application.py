@@ -14,7 +14,7 @@ from granian.rsgi import HTTPProtocol, Scope
 
 from access_app.authentication import is_known_sender
 from agentcms.api.renderers import encode_json
-from agentcms.errors import ApiError
+from agentcms.errors import ApiError, Unavailable
 from agentcms.gateway.body import BodyTimeout, IncompleteBody, RequestBody
 from agentcms.gateway.environ import environ_of, set_body
 from agentcms.gateway.request_queue import RequestQueue
@@ -109,6 +109,9 @@ class WebApplication:
             refuse(environ, exchange.proto, ApiError(408, message, "request_timeout"))
         except IncompleteBody:
             refuse(environ, exchange.proto, ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body"))
+        except OSError:  # a full disk, or too many open files
+            log.exception("A request body could not be stored.")
+            refuse(environ, exchange.proto, Unavailable())
         except Exception:
             log.exception("A request body could not be read.")
             exchange.done()
@@ -148,4 +151,5 @@ def refuse(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:
     else:
         content_type, text = "text/plain; charset=utf-8", error.error.encode()
     headers = [("Content-Type", content_type), ("Content-Length", str(len(text))), ("Connection", "close")]
+    headers += error.headers.items()
     protocol.response_bytes(error.status, headers, text)

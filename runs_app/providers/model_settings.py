@@ -6,15 +6,22 @@ uses the same API key, or replace what this application sends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agentcms.wire.names import to_python, to_wire
+from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from runs_app.models import ModelProvider
-from runs_app.requests.options import is_provider_setting, model_settings, parse_default_options
+from runs_app.requests.options import (
+    CallOptions,
+    ModelOptions,
+    is_provider_setting,
+    model_settings,
+    parse_default_options,
+)
 
 if TYPE_CHECKING:
     from runs_app.providers.table import Provider
@@ -94,6 +101,66 @@ DIALECT_SETTINGS: Mapping[str, Adapters] = {
         "google_top_logprobs": _top_logprobs,
     },
 }
+
+
+# Options of a call in the protocol of the published client that have no effect here.
+UNSUPPORTED_OPTIONS = frozenset(
+    {
+        "abortSignal",
+        "clientTools",
+        "context",
+        "format",
+        "includeRawChunks",
+        "inputProcessors",
+        "instructions",
+        "maxProcessorRetries",
+        "maxRetries",
+        "memory",
+        "output",
+        "outputProcessors",
+        "prepareStep",
+        "providerOptions",
+        "requestContext",
+        "requireToolApproval",
+        "resourceId",
+        "returnScorerData",
+        "runId",
+        "savePerStep",
+        "scorers",
+        "stopWhen",
+        "structuredOutput",
+        "telemetry",
+        "threadId",
+        "toolCallConcurrency",
+        "toolsets",
+        "tracingOptions",
+    }
+)
+
+
+def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the names in the model and the default options of an agent that nothing reads.
+
+    A setting of one provider may be allowed by staff, so it counts as known here; a run warns if it is ignored.
+    """
+    settings = {wire for adapters in (COMMON_SETTINGS, *DIALECT_SETTINGS.values()) for wire in map(to_wire, adapters)}
+    settings |= {to_wire(name) for name in ModelOptions.model_fields}
+    options = {to_wire(name) for name in CallOptions.model_fields} | settings | UNSUPPORTED_OPTIONS
+    defaults = body.get("defaultOptions")
+    nested = defaults.get("modelSettings") if isinstance(defaults, dict) else None
+    return [
+        *find_unknown_members(body.get("model"), settings | IGNORED_KEYS, "model"),
+        *find_unknown_members(defaults, options, "defaultOptions"),
+        *find_unknown_members(nested, settings | UNSUPPORTED_OPTIONS, "defaultOptions.modelSettings"),
+    ]
+
+
+def find_unknown_members(value: object, known: Collection[str], path: str) -> list[UnknownName]:
+    """Return the unknown names of an object; none for another value, which validation refuses or ignores."""
+    if not isinstance(value, dict):
+        return []
+    names = [name for name in value if to_wire(name) not in known and not is_provider_setting(name)]
+    return find_unknown_names(names, known, path)
 
 
 def parse_settings(choice: Mapping[str, Any], provider: Provider) -> tuple[dict[str, Any], list[str]]:

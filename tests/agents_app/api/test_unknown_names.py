@@ -177,3 +177,30 @@ def test_odd_names_come_back(api, name):
     answer = api.post(AGENTS, {**NEW, name: 1})
 
     assert [warning["key"] for warning in answer.body["warnings"]] == [name]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("model", {"provider": "demo", "name": "echo", "temprature": 1}, "model.temprature"),
+        ("defaultOptions", {"temprature": 1}, "defaultOptions.temprature"),
+        ("defaultOptions", {"modelSettings": {"temprature": 1}}, "defaultOptions.modelSettings.temprature"),
+    ],
+)
+def test_an_unknown_setting_of_a_model_is_told(api, field, value, path):
+    created = api.create("a", **{field: value})
+    refused = api.patch(f"{agent_path('a')}?strict=true", {field: value})
+
+    assert created.status_code == 201
+    assert {"field": path, "key": "temprature", "message": "This name is unknown. Did you mean temperature?"} in (
+        created.body["warnings"]
+    )
+    assert refused.status_code == 400
+    assert path in [issue["field"] for issue in refused.body["issues"]]
+
+
+def test_known_settings_of_a_model_give_no_warning(api):
+    model = {"provider": "demo", "name": "echo", "temperature": 1, "topP": 0.5, "openaiReasoningEffort": "low"}
+    options = {"maxSteps": 3, "telemetry": {"isEnabled": True}, "modelSettings": {"temperature": 1, "maxRetries": 2}}
+
+    assert not api.create("a", model=model, defaultOptions=options).body.get("warnings")

@@ -100,8 +100,8 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
 
     conflict = page.locator("#conflict")
     expect(conflict).to_contain_text("saved v2 in the meantime")
-    expect(conflict.locator("#conflict")).to_contain_text("Theirs")
-    expect(conflict.locator("#conflict")).to_contain_text("Mine.")
+    expect(conflict.locator("#conflict-sides")).to_contain_text("Theirs")
+    expect(conflict.locator("#conflict-sides")).to_contain_text("Mine.")
     expect(instructions(page)).to_contain_text("Mine.")
     assert stored(api, fresh)["headVersionNumber"] == 2
 
@@ -261,7 +261,7 @@ def test_deleting_needs_the_name(visit, fresh, api):
     page.get_by_role("button", name="Delete Concierge").click()
 
     page.wait_for_url(lambda url: url.endswith("/"))
-    expect(page.locator(".toast")).to_contain_text("was deleted")
+    expect(page.locator(".toast")).to_contain_text("was moved to the trash")
     assert api.get(f"/api/stored/agents/{fresh}").status_code == 404
 
 

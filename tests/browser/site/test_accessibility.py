@@ -20,9 +20,9 @@ FIND_VIOLATIONS = """async (theme) => {
 }"""
 
 READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/exchange", "/no-such-page", "/api/docs"]
-READ += ["/account/keys", "/account/password", "/team", "/selected-agents"]
+READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
 OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3", "/activations"]
-OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/hand-over"]
+OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/archive", "/hand-over"]
 CONFIRMATIONS = [
     "versions/1/activate",
     "versions/1/restore",
@@ -142,7 +142,7 @@ def test_the_editor_breaks_no_rule_during_use(visit: Any, agent: str, api: Any, 
     patch_agent(api, agent, description="Theirs")
     page.get_by_role("textbox", name="Name", exact=True).fill("Mine")
     page.keyboard.press("Control+s")
-    expect(page.locator("#conflict")).to_contain_text("Theirs")
+    expect(page.locator("#conflict-sides")).to_contain_text("Theirs")
     violations["conflict"] = find_violations(page, axe)
 
     assert {name: faults for name, faults in violations.items() if faults} == {}

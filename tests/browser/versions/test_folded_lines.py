@@ -16,7 +16,7 @@ def test_a_fold_of_the_conflict_panel_opens_and_gets_the_focus(visit, agent, api
     page.get_by_role("textbox", name="Instructions").press("Control+End")
     page.keyboard.type(" Mine")
     page.keyboard.press("Control+s")
-    theirs, mine = page.locator("#conflict details").first, page.locator("#conflict details").last
+    theirs, mine = page.locator("#conflict-sides details").first, page.locator("#conflict-sides details").last
 
     theirs.get_by_role("button", name="Show 47 unchanged lines").press("Enter")
 
