@@ -1,4 +1,4 @@
-"""Bar charts as static SVG, readable on light and dark backgrounds."""
+"""Charts as static SVG, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -46,3 +46,28 @@ def bar_elements(y: int, measurement: Mapping[str, Any], figure: str, maximum: f
 
 def text_element(x: float, y: float, text: str, attributes: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y}"{attributes}>{escape(text)}</text>'
+
+
+def render_line_chart(title: str, samples: Sequence[Mapping[str, float]], figures: Mapping[str, str]) -> str:
+    """Return a chart with a panel per figure over the time of the samples, each from 0 to its maximum.
+
+    `figures` has the label of each figure by its key. The key `seconds` of a sample is its time.
+    """
+    height, gap, width = 110, 46, WIDTH - 20
+    end = max((sample["seconds"] for sample in samples), default=1) or 1
+    elements: list[str] = []
+    top = 60
+    for (figure, label), color in zip(figures.items(), cycle(COLORS[1:]), strict=False):
+        maximum = max((sample[figure] for sample in samples), default=1) or 1
+        points = " ".join(
+            f"{width * sample['seconds'] / end:.1f},{top + height * (1 - sample[figure] / maximum):.1f}"
+            for sample in samples
+        )
+        elements.append(text_element(0, top - 10, f"{label}, at most {maximum:,.0f}"))
+        elements.append(f'<line x1="0" y1="{top + height}" x2="{width}" y2="{top + height}" stroke="#8a9793"/>')
+        elements.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.5"/>')
+        top += height + gap
+    elements.append(text_element(0, top - 20, f"{end / 60:.0f} minutes"))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" role="img">'
+    heading = text_element(0, 20, title, ' font-weight="700"')
+    return "\n".join([head, f"<title>{escape(title)}</title>", STYLE, heading, *elements, "</svg>\n"])

@@ -52,6 +52,13 @@ FIGURE_TITLES = {
     "exchange": "Import and export of 10,000 agents on PostgreSQL",
 }
 
+SOAK_TITLE = "Mixed load with kills"
+SOAK_FIGURES = {
+    "megabytes": "Memory of all processes (PSS) in MB",
+    "connections": "Open connections",
+    "files": "Open files",
+}
+
 Figures = dict[str, Any]
 
 
@@ -92,6 +99,9 @@ def render(folder: Path = FOLDER) -> None:
     for part in LOAD_TITLES:
         if part in parts:
             render_load(part, parts, folder)
+    if "soak" in parts:
+        chart = plots.render_line_chart(SOAK_TITLE, parts["soak"]["samples"], SOAK_FIGURES)
+        (folder / "soak.svg").write_text(chart)
     sections = [
         introduction(parts),
         postgresql_section(parts),
@@ -100,6 +110,7 @@ def render(folder: Path = FOLDER) -> None:
         sqlite_section(parts),
         agent_runs_section(parts),
         *(figures_section(parts, part) for part in FIGURE_TITLES),
+        soak_section(parts),
     ]
     (folder / "README.md").write_text("\n".join(line for section in sections for line in section))
 
@@ -265,6 +276,26 @@ def figures_section(parts: Figures, part: str) -> list[str]:
     }
     rows = [f"| {name} | {value} |" for name, value in figures.items()]
     return [f"## {FIGURE_TITLES[part]}", "", "| figure | value |", "| --- | ---: |", *rows, ""]
+
+
+def soak_section(parts: Figures) -> list[str]:
+    """Return what was seen in a long run of `python -m tests.operations.soak`."""
+    if "soak" not in parts:
+        return []
+    soak = parts["soak"]
+    statuses = ", ".join(f"{count:,} times {status}" for status, count in soak["statuses"].items())
+    growth = ", ".join(f"{name} {factor:.2f}" for name, factor in soak["growth"].items())
+    return [
+        f"## {SOAK_TITLE}: {soak['minutes']:g} minutes on SQLite",
+        "",
+        "Edits, publishing, runs, dropped streams, imports and pages at once. Every minute all processes of one kind",
+        f"were killed, {soak['kills']} times in all. No acknowledged edit of {soak['acknowledged edits']:,} was lost.",
+        f"Responses: {statuses}. {soak['unanswered']:,} requests lost their connection in a kill. From the second",
+        f"to the last quarter of the time the figures grew by these factors: {growth}.",
+        "",
+        f"![{SOAK_TITLE}](soak.svg)",
+        "",
+    ]
 
 
 def with_default_clients(measurements: list[Figures]) -> list[Figures]:

@@ -77,7 +77,7 @@ def test_an_unregistered_key_is_a_warning(client, staff):
     answer = save(client, agent, tools=["calculator", "gone"])
 
     messages = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "No tool is registered as 'gone'." in messages
+    assert "No tool is registered as 'gone'. The agent runs without it." in messages
     assert agent.versions.count() == 2
 
 
