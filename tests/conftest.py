@@ -1,6 +1,7 @@
 """Fixtures of all tests, and the selection and order of tests."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests of the other database and drills. A skip always means that something is missing."""
+    names = Counter(item.nodeid for item in items)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise pytest.UsageError(f"pytest-xdist runs only one test of a name. Repeated names: {repeated[:5]}")
     absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
     if not DRILL:
         absent.add("drill")

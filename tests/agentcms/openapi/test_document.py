@@ -7,7 +7,7 @@ import re
 import pytest
 import schemathesis
 from django.test import Client
-from hypothesis import HealthCheck, Phase
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -92,25 +92,38 @@ def export(caller):
     return runner.run_claimed(caller.post("/api/stored/agent-export").body["id"])
 
 
+def described_operations():
+    # `described.parametrize()` gives all its tests one name, and pytest-xdist runs only one test of a name.
+    return [result.ok() for result in described.get_all_operations()]
+
+
 @pytest.mark.django_db(transaction=True)
-@described.parametrize()
-@hypothesis_settings(
-    max_examples=math.ceil(CALLS / len(OPERATIONS)),
-    deadline=None,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_generated_requests_match_the_document(root, case):
+@pytest.mark.parametrize("operation", described_operations(), ids=lambda operation: operation.label)
+def test_generated_requests_match_the_document(root, operation):
+    @given(case=operation.as_strategy())
+    @hypothesis_settings(
+        max_examples=math.ceil(CALLS / len(OPERATIONS)),
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case):
+        name_existing_objects(root, case)
+        case.call_and_validate(headers={"Authorization": root.authorization}, checks=CHECKS)
+
+    check()
+
+
+def name_existing_objects(root, case):
+    """Let half of the requests name objects that exist."""
     agent = Agent.objects.filter(pk="concierge").first() or Agent.objects.get(pk=root.create().body["id"])
     run = AgentRun.objects.filter(agent=agent, finished_at__isnull=False).first() or RunFactory(agent=agent)
     known = {"agentId": "concierge", "versionId": str(agent.active_version_id), "runId": str(run.pk)}
     job = Job.objects.filter(state=Job.State.DONE).first() or export(root)
     known["jobId"] = str(job.pk)
     body = case.body if isinstance(case.body, dict) else {}
-    for given in (case.path_parameters, body):
-        for name in known.keys() & given.keys():  # half of the requests name existing objects
-            if sum(str(given[name]).encode("utf-8", "replace")) % 2:
-                given[name] = known[name]
-
-    case.call_and_validate(headers={"Authorization": root.authorization}, checks=CHECKS)
+    for values in (case.path_parameters, body):
+        for name in known.keys() & values.keys():
+            if sum(str(values[name]).encode("utf-8", "replace")) % 2:
+                values[name] = known[name]
