@@ -64,6 +64,8 @@ def binaries(folder: Path) -> Path:
     if os.geteuid() != 0:
         return installation / "bin"
     package = folder / "package"
+    package.mkdir()
+    package.chmod(0o755)  # whatever the umask of this process is
     shutil.copytree(installation, package / installation.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
     if libraries.exists():
         shutil.copytree(libraries, folder / libraries.name, symlinks=True)
