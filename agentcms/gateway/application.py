@@ -74,7 +74,7 @@ class WebApplication:
             scope = exchange.scope
             environ = environ_of(scope)
             if has_body(environ):
-                self.loop.call_soon_threadsafe(self.start_reading, environ, exchange)
+                self.receive_body(environ, exchange)
             elif environ["PATH_INFO"] in PROBES:
                 self.respond(environ, exchange)
             else:
@@ -87,17 +87,30 @@ class WebApplication:
         respond(self.wsgi_application, environ, exchange.proto)
         exchange.done()
 
-    def start_reading(self, environ: Environ, exchange: Exchange) -> None:
-        task = self.loop.create_task(self.read_and_respond(environ, exchange))
-        self.bodies.add(task)
-        task.add_done_callback(self.bodies.discard)
-
-    async def read_and_respond(self, environ: Environ, exchange: Exchange) -> None:
-        """Read the body, then respond in a thread. A slow body of an unknown sender is not read."""
+    def receive_body(self, environ: Environ, exchange: Exchange) -> None:
+        """Handle a request whose body arrives at once. Let the event loop read any other body."""
         path = environ["PATH_INFO"]
         limit = settings.UPLOAD_MAX_BYTES if path in settings.UPLOAD_PATHS else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         rate = settings.REQUEST_BODY_MIN_RATE
         body = RequestBody(exchange.proto, declared_length(environ), limit, settings.REQUEST_BODY_TIMEOUT, rate)
+        try:
+            is_read = body.read_in_thread()
+        except IncompleteBody:
+            refuse(environ, exchange.proto, ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body"))
+            return
+        if is_read:
+            set_body(environ, body.stream, body.length)
+            self.queue.run(partial(self.respond, environ, exchange))
+        else:
+            self.loop.call_soon_threadsafe(self.start_reading, environ, exchange, body)
+
+    def start_reading(self, environ: Environ, exchange: Exchange, body: RequestBody) -> None:
+        task = self.loop.create_task(self.read_and_respond(environ, exchange, body))
+        self.bodies.add(task)
+        task.add_done_callback(self.bodies.discard)
+
+    async def read_and_respond(self, environ: Environ, exchange: Exchange, body: RequestBody) -> None:
+        """Read the body, then respond in a thread. A slow body of an unknown sender is not read."""
         is_known = partial(self.loop.run_in_executor, self.executor, check_sender, dict(environ))
         try:
             await body.read(may_continue=is_known)

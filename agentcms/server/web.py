@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from granian import _granian
 from granian._signals import set_loop_signals
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes, Interfaces, RuntimeModes
 from granian.log import LogLevels
 from granian.server.common import WORKERS_METHODS
 from granian.server.mp import MPServer, WorkerProcess
@@ -86,6 +86,7 @@ def main() -> int:
         address=environment.read_text("HOST", "127.0.0.1"),
         port=environment.read_int("PORT", 8000, minimum=1),
         interface=Interfaces.RSGI,
+        runtime_mode=RuntimeModes.mt,  # with the other mode a read takes a third more CPU
         workers=environment.read_int("WEB_WORKERS", 2, minimum=1),
         backpressure=MAX_CONNECTIONS,
         # Proxies use HTTP/1.1. With other versions, granian waits without a limit for the first bytes of a connection.

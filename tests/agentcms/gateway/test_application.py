@@ -33,7 +33,8 @@ def test_a_body_that_cannot_be_stored_is_answered_503(monkeypatch):
 
     async def handle():
         server.loop, server.executor = asyncio.get_running_loop(), None
-        await server.read_and_respond({"PATH_INFO": "/api/stored/agent-import", "CONTENT_LENGTH": "9"}, exchange)
+        body = application.RequestBody(exchange.proto, 9, 100, 1, 1000)
+        await server.read_and_respond({"PATH_INFO": "/api/stored/agent-import"}, exchange, body)
 
     asyncio.run(handle())
 
