@@ -95,8 +95,8 @@ class WebApplication:
         body = RequestBody(exchange.proto, declared_length(environ), limit, settings.REQUEST_BODY_TIMEOUT, rate)
         try:
             is_read = body.read_in_thread()
-        except IncompleteBody:
-            refuse(environ, exchange.proto, ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body"))
+        except (IncompleteBody, OSError) as error:
+            refuse(environ, exchange.proto, refusal_of(error))
             return
         if is_read:
             set_body(environ, body.stream, body.length)
@@ -114,17 +114,8 @@ class WebApplication:
         is_known = partial(self.loop.run_in_executor, self.executor, check_sender, dict(environ))
         try:
             await body.read(may_continue=is_known)
-        except BodyTimeout:
-            message = (
-                "The request body did not arrive in time. "
-                f"Send at least {settings.REQUEST_BODY_MIN_RATE:,} bytes a second."
-            )
-            refuse(environ, exchange.proto, ApiError(408, message, "request_timeout"))
-        except IncompleteBody:
-            refuse(environ, exchange.proto, ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body"))
-        except OSError:  # a full disk, or too many open files
-            log.exception("A request body could not be stored.")
-            refuse(environ, exchange.proto, Unavailable())
+        except (BodyTimeout, IncompleteBody, OSError) as error:
+            refuse(environ, exchange.proto, refusal_of(error))
         except Exception:
             log.exception("A request body could not be read.")
             exchange.done()
@@ -154,6 +145,18 @@ def check_sender(environ: Environ) -> bool:
     finally:
         # An open connection would occupy a place of the pool, and after a restart of the database it would not work.
         connections.close_all()
+
+
+def refusal_of(error: Exception) -> ApiError:
+    """Return the error for a body that was not read: too slow, incomplete, or (OSError) not stored."""
+    if isinstance(error, BodyTimeout):
+        rate = f"{settings.REQUEST_BODY_MIN_RATE:,}"
+        message = f"The request body did not arrive in time. Send at least {rate} bytes a second."
+        return ApiError(408, message, "request_timeout")
+    if isinstance(error, IncompleteBody):
+        return ApiError(400, INCOMPLETE_BODY_MESSAGE, "incomplete_body")
+    log.error("A request body could not be stored.", exc_info=error)  # a full disk, or too many open files
+    return Unavailable()
 
 
 def refuse(environ: Environ, protocol: HTTPProtocol, error: ApiError) -> None:

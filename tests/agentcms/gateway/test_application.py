@@ -42,3 +42,16 @@ def test_a_body_that_cannot_be_stored_is_answered_503(monkeypatch):
     assert status == 503
     assert headers["Retry-After"] == "1"
     assert body["code"] == "unavailable"
+
+
+def test_a_prompt_body_that_cannot_be_stored_is_answered_503(monkeypatch):
+    def full_disk_at_once(self):
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(application.RequestBody, "read_in_thread", full_disk_at_once)
+    exchange = SimpleNamespace(proto=Protocol())
+
+    WebApplication(None).receive_body({"PATH_INFO": "/api/stored/agents", "CONTENT_LENGTH": "9"}, exchange)
+
+    assert exchange.proto.response[0] == 503
+    assert exchange.proto.response[1]["Retry-After"] == "1"
