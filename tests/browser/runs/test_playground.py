@@ -146,9 +146,9 @@ def test_text_typed_in_one_tab_runs_in_another(visit, agent, ask):
 
 
 def test_a_conversation_continues(visit, api, ask):
-    create_agent(api, "porter", memory="last-messages")
+    create_agent(api, "rememberer", memory="last-messages")
     visitor = visit()
-    page = ask(visitor, "porter", "I am Ann.")
+    page = ask(visitor, "rememberer", "I am Ann.")
     expect(page.locator(".answer-text").last).to_contain_text("You said: I am Ann.")
     expect(page.get_by_label("Message")).to_have_value("")
     expect(page.locator("[aria-busy]")).to_have_count(0)
