@@ -241,7 +241,7 @@ OPERATIONS = (
         "get",
         "/api/agents",
         "listRunnableAgents",
-        "List the agents that can run, by id",
+        "List the agents that can run, by ID",
         "Runnables",
         query=(*PAGING, "partial", "strict"),
     ),

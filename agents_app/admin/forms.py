@@ -91,7 +91,7 @@ class AgentAdminForm(AgentForm):
         if not adding and owner_id != before:
             for owner in (before, owner_id):
                 if not has_role(self.user, Role.PUBLISHER, owner):
-                    raise ValidationError("Changing the owner needs the Publisher role in both teams.")
+                    raise ValidationError("Moving an agent to another team needs the Publisher role in both teams.")
         return owner_id
 
     def clean(self) -> dict[str, Any]:

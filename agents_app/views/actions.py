@@ -103,7 +103,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
     with transaction.atomic():
         lock_agent(request, agent_id, Role.PUBLISHER).change_owner(owner_id)
 
-    message = f"{agent.name} now belongs to {owner_id or SHARED_LABEL}."
+    message = f"Current owner: {owner_id or SHARED_LABEL}."
     if not is_htmx(request):
         messages.success(request, message)
         return redirect("agents:edit", agent.pk)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from versions_app.models import AgentVersion
 
 
-LIVE_MOVED_SINCE_MESSAGE = "Live moved since. Look at the activations again and undo the newest."
+LIVE_MOVED_SINCE_MESSAGE = (
+    "The live version changed in the meantime. Reload the live history and roll back its newest entry."
+)
 
 
 class CannotUndo(ValidationError):
@@ -64,11 +66,13 @@ class Activation(models.Model):
         if row.activations.values_list("pk", flat=True).first() != self.pk:
             raise CannotUndo(LIVE_MOVED_SINCE_MESSAGE, code="moved")
         if self.from_version_id is None:
-            raise CannotUndo("Nothing was live before this, so there is nothing to go back to.", code="nothing_before")
+            raise CannotUndo(
+                "No version was live before this one, so there is nothing to roll back to.", code="nothing_before"
+            )
         version = row.versions.filter(pk=self.from_version_id).first()
         if version is None:
             raise CannotUndo(
-                f"Version {self.from_version_number} was live before, but is gone. Activate another one.",
+                f"Version {self.from_version_number} was live before, but was deleted. Publish another version.",
                 code="pruned",
             )
         with change(message=current_change().message or f"Rolled back to v{version.version_number}"):

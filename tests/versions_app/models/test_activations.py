@@ -108,12 +108,12 @@ def test_undoing_twice_publishes_the_first_version_again(agent):
 
 
 def test_only_the_newest_activation_can_be_undone(agent):
-    with pytest.raises(CannotUndo, match="moved since"):
+    with pytest.raises(CannotUndo, match="changed in the meantime"):
         agent.activations.last().undo()
 
 
 def test_the_first_activation_cannot_be_undone():
-    with pytest.raises(CannotUndo, match="Nothing was live before"):
+    with pytest.raises(CannotUndo, match="No version was live before"):
         AgentFactory().activations.first().undo()
 
 

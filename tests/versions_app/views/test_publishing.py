@@ -139,7 +139,7 @@ def test_a_late_undo_is_refused_with_a_message(publisher, story):
 
     response = publisher.post(reverse("versions:undo", args=[story.pk, first.pk]))
 
-    assert messages(response)[-1].startswith("Live moved since.")
+    assert messages(response)[-1].startswith("The live version changed in the meantime.")
     assert agent_state(story).live == 1
 
 

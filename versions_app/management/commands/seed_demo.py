@@ -63,7 +63,7 @@ def highest_role(superuser: bool, roles: dict[str, str]) -> str:
 
 
 def create_demo_agent(demo_agent: DemoAgent, users: dict[str, Any]) -> None:
-    """Create an agent and apply the steps of its hidemo_agent."""
+    """Create an agent and apply the steps of its history."""
     now = timezone.now()
     with change(actor=users[demo_agent.author], source=Source.PAGE, at=now - timedelta(days=demo_agent.days_ago)):
         created_at = now - timedelta(days=demo_agent.days_ago)
