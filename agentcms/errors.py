@@ -80,10 +80,18 @@ class Conflict(ApiError):
 
 
 class PreconditionFailed(ApiError):
-    """412: `If-Match` is stale; the response has the current ETag."""
+    """412: `If-Match` is stale; the response has the current ETag.
 
-    def __init__(self, error: str, etag: str = "") -> None:
+    `details` are further members of the body: what changed since, and where both changes touch.
+    """
+
+    def __init__(self, error: str, etag: str = "", details: Mapping[str, Any] | None = None) -> None:
         super().__init__(412, error, "precondition_failed", headers={"ETag": etag} if etag else None)
+        self.details = dict(details or {})
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {**super().body, **self.details}
 
 
 class TooLarge(ApiError):

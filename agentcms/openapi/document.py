@@ -81,7 +81,7 @@ ERROR_DESCRIPTIONS = {
     404: "Not found, or no access.",
     406: "Only application/json is available.",
     409: "The request conflicts with the current state.",
-    412: "If-Match is stale; the response has the current ETag.",
+    412: "If-Match is stale; the response has the current ETag, and for an edit where the changes touch.",
     413: "Request body too large.",
     415: "Send application/json.",
     422: "The Idempotency-Key was used for another request.",
@@ -173,7 +173,11 @@ def component_schemas() -> dict[str, JSON]:
 
 def response_schemas() -> dict[str, JSON]:
     error = object_of(error=STRING, code=STRING)
-    error["properties"] |= {"issues": array_of(object_of(field=STRING, message=STRING))}
+    error["properties"] |= {
+        "issues": array_of(object_of(field=STRING, message=STRING)),
+        "changedFields": {**array_of(STRING), "description": "Of a 412: the fields that changed since."},
+        "touching": {**array_of(STRING), "description": "Of a 412: the paths at which both changes touch."},
+    }
     return {
         "Anything": ANY,
         "Lines": {"type": "string", "description": "One JSON object on each line."},

@@ -3,26 +3,83 @@
 from __future__ import annotations
 
 import re
+from typing import Any, NamedTuple
 
 from rest_framework.request import Request
 
 from agentcms.errors import PreconditionFailed
 from agentcms.wire.timestamps import format_timestamp
 from agents_app.api import representation
+from agents_app.configuration import schema
 from agents_app.models import Agent
+from versions_app.compare.diff import changed_fields
+from versions_app.compare.merge import merge_snapshots
+from versions_app.history.earlier_state import EarlierState
 from versions_app.models import Activation, AgentVersion
+from versions_app.models.version import get_head_version, get_live_version
 
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"')
 
 
-def validate_if_match(request: Request, agent: Agent) -> None:
-    """Raise PreconditionFailed if `If-Match` names another state. The registry's part of the tag is ignored."""
+class ProposedEdit(NamedTuple):
+    """The validated fields of a PATCH, and whether it publishes."""
+
+    fields: dict[str, Any]
+    publishes: bool
+
+
+class MergeOutlook(NamedTuple):
+    """The fields that changed since a client read an agent, and the paths at which its own edit touches those."""
+
+    changed: list[str]
+    touching: list[str]
+
+
+def validate_if_match(request: Request, agent: Agent, edit: ProposedEdit | None = None) -> None:
+    """Raise PreconditionFailed if `If-Match` names another state. The registry's part of the tag is ignored.
+
+    With `edit`, the error says whether the edit touches what changed since.
+    """
     header = request.META.get("HTTP_IF_MATCH")
     # A blank header is a mismatch: the server passes invalid bytes as blank.
     if header is None or header.strip() == "*":
         return
-    if agent.etag not in {tag.rpartition(".")[0] for tag in _ETAG.findall(header)}:
-        raise PreconditionFailed(describe_last_change(agent), representation.etag(agent.row_key, agent.revision))
+    states = {tag.rpartition(".")[0] for tag in _ETAG.findall(header)}
+    if agent.etag in states:
+        return
+    outlook = find_merge_outlook(agent, edit, states) if edit else None
+    details = {"changedFields": outlook.changed, "touching": outlook.touching} if outlook else None
+    error = f"{describe_last_change(agent)}.{describe_outlook(outlook)} Read the agent and try again."
+    raise PreconditionFailed(error, representation.etag(agent.row_key, agent.revision), details)
+
+
+def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> MergeOutlook | None:
+    """Compare an edit with the changes since the newest of these states.
+
+    Return None if the state is not known, or if no field changed since.
+    """
+    known = [state.rpartition(".")[2] for state in states if state.startswith(f"{agent.row_key}.")]
+    revisions = [int(revision) for revision in known if revision.isascii() and revision.isdigit()]
+    if not revisions:
+        return None
+    earlier = EarlierState(agent, max(revisions))
+    base = earlier.find_live() if edit.publishes else earlier.find_head()
+    if base is None:
+        return None
+    current = get_live_version(agent) if edit.publishes else get_head_version(agent)
+    changed = changed_fields(base.snapshot, current.snapshot)
+    if not changed:
+        return None
+    mine = {**base.snapshot, **schema.to_wire_dict(edit.fields)}
+    return MergeOutlook(changed, merge_snapshots(base.snapshot, mine, current.snapshot).touching)
+
+
+def describe_outlook(outlook: MergeOutlook | None) -> str:
+    if outlook is None:
+        return ""
+    if outlook.touching:
+        return f" Your changes of {', '.join(outlook.touching)} touch theirs."
+    return " Your changes do not touch theirs."
 
 
 def describe_last_change(agent: Agent) -> str:
@@ -39,7 +96,7 @@ def describe_last_change(agent: Agent) -> str:
         change = f"{author} saved version {newest.version_number} at {time}{describe_save(agent, newest)}"
     else:
         change = f"{author} published version {newest.to_version_number} at {time}"
-    return f"{change}. Read the agent and try again."
+    return change
 
 
 def describe_change_without_version(agent: Agent) -> str:

@@ -9,7 +9,7 @@ from access_app.role import Role
 from agentcms.api.exceptions import api_error
 from agentcms.errors import ApiError, BadRequest, Conflict, NotFound
 from agentcms.ids import parse_uuid
-from agents_app.api.conditional import validate_if_match
+from agents_app.api.conditional import ProposedEdit, validate_if_match
 from agents_app.api.required_role import note_required_role
 from agents_app.configuration.schema import ConfigError
 from agents_app.configuration.sub_agents import describe_dependents
@@ -37,18 +37,20 @@ def agent_not_found(agent_id: str) -> NotFound:
     return NotFound(f"Stored agent with id {agent_id} not found")
 
 
-def lock_matching_agent(request: Request, agent_id: str, role: Role, hint: str = "") -> Agent:
+def lock_matching_agent(
+    request: Request, agent_id: str, role: Role, hint: str = "", edit: ProposedEdit | None = None
+) -> Agent:
     """Lock an agent for a write, inside a transaction.
 
     Raises NotFound where the caller may not see it, RoleRequired without the role (with `hint` in the message), and
-    PreconditionFailed where `If-Match` names another state.
+    PreconditionFailed where `If-Match` names another state, which says whether `edit` touches what changed since.
     """
     agent = lock_agent_for(request.user, agent_id)
     if agent is None:
         raise agent_not_found(agent_id)
     require_granted_role(request.user, role, agent, hint)
     note_required_role(role, agent.owner_id)
-    validate_if_match(request, agent)
+    validate_if_match(request, agent, edit)
     return agent
 
 

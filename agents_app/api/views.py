@@ -19,7 +19,7 @@ from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest, Conflict, Forbidden
 from agentcms.ids import parse_uuid
 from agents_app.api import list_query, representation, representation_cache
-from agents_app.api.conditional import is_not_modified
+from agents_app.api.conditional import ProposedEdit, is_not_modified
 from agents_app.api.idempotency import idempotent
 from agents_app.api.list_query import STATES
 from agents_app.api.lookups import (
@@ -113,8 +113,9 @@ class AgentView(JSONView):
         with checking_names(request, body, *PATCH_MODELS, **AGENT_KEYS) as names:
             fields, owner_id, options = parse_patch(body)
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
+        edit = ProposedEdit(fields, is_publishing(options))
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
-            agent = lock_matching_agent(request, agent_id, role, hint)
+            agent = lock_matching_agent(request, agent_id, role, hint, edit)
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)

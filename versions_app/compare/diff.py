@@ -160,8 +160,13 @@ def _fold_if_shorter(run: list[DiffLine]) -> list[DiffLine | Fold]:
 def line_counts(before: str, after: str) -> tuple[int, int]:
     """Return the numbers of added and of removed lines."""
     old, new = before.split("\n") if before else [], after.split("\n") if after else []
-    changed = [code for code in _opcodes(old, new, MAX_PAIRS) if code[0] != "equal"]
-    return sum(j2 - j1 for *_, j1, j2 in changed), sum(i2 - i1 for _, i1, i2, *_ in changed)
+    changed = replaced_blocks(old, new)
+    return sum(j2 - j1 for *_, j1, j2 in changed), sum(i2 - i1 for i1, i2, *_ in changed)
+
+
+def replaced_blocks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
+    """Return where two sequences differ, in order: start and end in the old one, start and end in the new one."""
+    return [block for tag, *block in _opcodes(old, new, MAX_PAIRS) if tag != "equal"]  # type: ignore[misc]
 
 
 def _diff_replaced_lines(old: Sequence[str], new: Sequence[str], i1: int, j1: int, by_word: bool) -> list[DiffLine]:

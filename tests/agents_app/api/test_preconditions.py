@@ -78,7 +78,8 @@ def test_a_stale_write_is_refused_with_author_and_time(api, editor, agent):
         assert (answer.status_code, answer.body["code"]) == (412, "precondition_failed")
         error = answer.body["error"]
         assert error.startswith("eddie saved version 2 at 20")
-        assert error.endswith("Z as a draft, changing name. Read the agent and try again.")
+        assert "Z as a draft, changing name. " in error
+        assert error.endswith("Read the agent and try again.")
         assert answer.headers["ETag"] == saved.headers["ETag"]
     assert api.get(agent_path()).headers["ETag"] == saved.headers["ETag"]
 
@@ -99,7 +100,7 @@ def test_a_stale_write_after_a_published_save_names_the_save(api, admin_caller, 
     answer = api.patch(agent_path(), {"name": "x"}, If_Match=agent.headers["ETag"])
 
     expected = f"root saved version 2 at {saved['updatedAt']} and published it, changing name, description."
-    assert answer.body["error"] == f"{expected} Read the agent and try again."
+    assert answer.body["error"] == f"{expected} Your changes of name touch theirs. Read the agent and try again."
 
 
 @pytest.mark.parametrize("act", [change_owner, discard_draft], ids=lambda act: act.__name__)
@@ -112,6 +113,52 @@ def test_a_stale_write_after_a_change_without_version_names_the_time(api, agent,
 
     expected = f"The owner changed, the draft was discarded, or the agent was unarchived or restored at {changed}."
     assert answer.body["error"] == f"{expected} Read the agent and try again."
+
+
+@pytest.mark.parametrize("options", [{}, {"autoPublish": False}], ids=["publish", "draft"])
+@pytest.mark.parametrize(
+    ("theirs", "mine", "changed", "touching"),
+    [
+        ({"description": "Short"}, {"name": "Two"}, ["description"], []),
+        ({"name": "Three"}, {"name": "Two"}, ["name"], ["name"]),
+        ({"name": "Two"}, {"name": "Two"}, ["name"], []),
+        ({"instructions": "One\n2\n3"}, {"instructions": "1\n2\nThree"}, ["instructions"], []),
+        ({"instructions": "One\n2\n3"}, {"instructions": "Uno\n2\n3"}, ["instructions"], ["instructions"]),
+        ({"metadata": {"team": "a"}}, {"metadata": {"team": "b"}}, ["metadata"], ["metadata.team"]),
+    ],
+)
+def test_a_stale_edit_says_whether_it_touches_the_changes_since(api, options, theirs, mine, changed, touching):
+    known = api.create("porter", instructions="1\n2\n3").headers["ETag"]
+    api.patch(agent_path("porter"), {**theirs, **options})
+    api.patch(agent_path("porter"), {**options, "tools": ["calculator"]})
+
+    answer = api.patch(agent_path("porter"), {**mine, **options}, If_Match=known)
+
+    assert answer.status_code == 412
+    assert {*answer.body["changedFields"]} == {*changed, "tools"}
+    assert answer.body["touching"] == touching
+    sentence = f"Your changes of {touching[0]} touch theirs." if touching else "Your changes do not touch theirs."
+    assert f" {sentence} Read the agent and try again." in answer.body["error"]
+
+
+def test_a_stale_edit_after_a_roll_back_is_compared_with_the_version_before(api, agent):
+    known = api.patch(agent_path(), {"name": "Two"}).headers["ETag"]
+    api.post(version_path(agent.body["activeVersionId"], "activate"))
+
+    for options in ({}, {"autoPublish": False}):
+        answer = api.patch(agent_path(), {"name": "Three", **options}, If_Match=known)
+
+        assert (answer.body["changedFields"], answer.body["touching"]) == (["name"], ["name"])
+
+
+@pytest.mark.parametrize("state", ["{key}.0.x", "{key}.999.x", "{key}.٣.x", "{key}.", "other.1.x", "{key}.-1.x"])
+def test_a_stale_edit_of_an_unknown_state_says_nothing_about_the_changes(api, agent, state):
+    tag = state.format(key=agent.headers["ETag"].strip('"').partition(".")[0])
+
+    answer = api.patch(agent_path(), {"name": "Three"}, If_Match=f'"{tag}"'.encode().decode("latin-1"))
+
+    assert answer.status_code == 412
+    assert answer.body.keys() == {"error", "code"}
 
 
 @pytest.mark.parametrize("tag", ["", " ", "x", "\xff"])
