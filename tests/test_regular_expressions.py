@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agents_app.search import tokenizer
-from agents_app.views.list_filters import word_pattern
+from agents_app.search.snippets import word_pattern
 from runs_app.providers.demo_calls import mention_pattern
 from tests.regular_expressions import code_patterns, find_slow_text, patterns_of_module
 
@@ -13,7 +13,7 @@ PATTERNS = [*code_patterns()]
 # Patterns that are put together at run time, by the function that does so.
 BUILT = {
     "agents_app/search/tokenizer.py:_word_pattern": tokenizer._word_pattern(),
-    "agents_app/views/list_filters.py:word_pattern": word_pattern("aa aaa ab -"),
+    "agents_app/search/snippets.py:word_pattern": word_pattern("aa aaa ab -"),
     "runs_app/providers/demo_calls.py:mention_pattern": mention_pattern("a-aa"),
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
+from django.db.models.expressions import RawSQL
 
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhere, owner_ids_for
@@ -56,6 +57,17 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def archived(self) -> Self:
         return self.filter(archived_at__isnull=False)
+
+    def with_tool(self, key: str) -> Self:
+        """Return the agents that have a tool, or an integration tool, with this key."""
+        if connection.vendor == "postgresql":
+            return self.filter(models.Q(tools__contains=[key]) | models.Q(integration_tools__contains=[key]))
+        table = self.model._meta.db_table
+        having = (
+            f"SELECT a.id FROM {table} a WHERE EXISTS (SELECT 1 FROM json_each(a.tools) e WHERE e.value = %s)"  # noqa: S608
+            " OR EXISTS (SELECT 1 FROM json_each(a.integration_tools) e WHERE e.value = %s)"
+        )
+        return self.filter(pk__in=RawSQL(having, [key, key]))  # noqa: S611
 
     def usable_by(self, owner_id: str) -> Self:
         """Return the agents that an agent of this owner may use as sub-agents."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SEARCHED_FIELDS = ("name", "description", "instructions")
 INDEXED_FIELDS = ("metadata", "agents", *SEARCHED_FIELDS)
+TAGS_KEY = "tags"  # of the metadata: a list of texts
 INDEX_TABLE = "agents_app_agentindex"
 FTS_TABLE = "agents_app_words"
 
@@ -47,6 +48,16 @@ class AgentIndexQuerySet(models.QuerySet["AgentIndex"]):
         equal = " AND ".join(["metadata #> %s::text[] = %s::jsonb"] * len(exact))
         matching = f"SELECT id FROM {INDEX_TABLE} WHERE {equal}"  # noqa: S608
         return rows.filter(pk__in=RawSQL(matching, [*chain(*exact)]))  # noqa: S611
+
+    def with_tag(self, tag: str) -> Self:
+        """Return the rows whose `metadata.tags` is a list that has the tag."""
+        if connection.vendor == "postgresql":
+            return self.filter(metadata__contains={TAGS_KEY: [tag]})
+        tagged = (
+            f"SELECT i.id FROM {INDEX_TABLE} i, json_each(i.metadata, '$.{TAGS_KEY}') e"  # noqa: S608
+            f" WHERE e.value = %s AND json_type(i.metadata, '$.{TAGS_KEY}') = 'array'"
+        )
+        return self.filter(pk__in=RawSQL(tagged, [tag]))  # noqa: S611
 
     def referencing(self, agent_id: str) -> Self:
         """Return the rows that refer to an agent as a sub-agent."""

@@ -1,25 +1,25 @@
-"""Search, filters, sorting and pagination of the agent list."""
+"""The state of the agent list in its URL: search, filters, tab, sorting and page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.core.paginator import Page, Paginator
-from django.db.models import F, TextField
-from django.db.models.functions import Cast
+from django.db.models import Count, Q
 from django.http import QueryDict
+from django.urls import reverse
+from django.utils.dateparse import parse_date
 
 from access_app.role import SHARED_LABEL
 from agentcms.web.list_state import Chip, ListState
-from agents_app.api.representation import known_agents, warnings_json
-from agents_app.models import Agent, AgentIndex, AgentQuerySet
+from agents_app.models import AgentQuerySet
 from agents_app.registry import Kind, registry
+from agents_app.search.filters import NOT_UPDATED, NOT_UPDATED_DAYS, UPDATED_WITHIN, AgentFilters
 from agents_app.search.tokenizer import MAX_SEARCH_LENGTH
-from agents_app.views.status import AgentStatus, agent_status, find_drafts, find_warnings, last_changed_by
+from agents_app.views.list_rows import AgentListRow, build_rows, ids_with_missing_references, with_draft
 
 PER_PAGE = 50
 SORTS = {
@@ -28,126 +28,187 @@ SORTS = {
     "updated": ("updated_at", "id"),
     "-updated": ("-updated_at", "id"),
 }
-STATUS_FILTERS = {"draft": "With a draft", "broken": "Broken references", "archived": "Archived"}
-SNIPPET_CONTEXT = 60  # characters on each side of a match
+SORT_LABELS = {
+    "-updated": "Newest change",
+    "updated": "Oldest change",
+    "name": "Name, A to Z",
+    "-name": "Name, Z to A",
+}
+DEFAULT_SORT = "-updated"
+TABS = {"": "All", "draft": "Drafts", "broken": "Broken", "archived": "Archived"}
+UPDATED_LABELS = {key: label for key, (label, _) in UPDATED_WITHIN.items()} | {
+    NOT_UPDATED: f"More than {NOT_UPDATED_DAYS} days ago"
+}
+ANY_OWNER = "*"  # in the filter form, because the blank owner is Shared
+OPEN_PANEL = "filters"
+MAX_TAGS = 10
+MAX_FILTER_LENGTH = 256
+FILTER_YEARS = range(2000, 2200)
 
-# Columns that the list does not show. Their texts can be long.
-UNUSED_COLUMNS = (
-    "active_version__snapshot_text",
-    "head_version__snapshot_text",
-    "default_options",
-    "metadata",
-    "input_processors",
-    "output_processors",
-    "scorers",
-)
-
-
-class SnippetPart(NamedTuple):
-    """A part of a search snippet, marked if it matches the search."""
-
-    text: str
-    marked: bool
+Params = Mapping[str, str | Sequence[str] | None]
 
 
-@dataclass(frozen=True)
-class AgentListRow:
-    """A row of the list."""
+class Tab(NamedTuple):
+    """A tab of the list with the number of its agents that match the filters."""
 
-    agent: Agent
-    status: AgentStatus
-    updated_by: str
-    snippet: Sequence[SnippetPart]
-
-    @property
-    def tool_count(self) -> int:
-        return len(self.agent.tools) + len(self.agent.integration_tools)
+    label: str
+    href: str
+    number: int
+    is_current: bool
 
 
 class AgentListState(ListState):
     """The state of the list, read from its URL. Unknown parameters and values are ignored."""
 
     def __init__(self, agents: AgentQuerySet, params: QueryDict) -> None:
-        self.agents = agents
+        self.agents = agents.filter(head_version__isnull=False)
         self.params = params
-        self.q = params.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", "")
-        self.owner = params.get("owner")
-        state = str(params.get("status"))
-        self.state = state if state in STATUS_FILTERS else ""
-        self.provider = params.get("provider", "").replace("\0", "")
-        sort = str(params.get("sort"))
-        self.sort = sort if sort in SORTS else "-updated"
+        state, sort = str(params.get("status")), str(params.get("sort"))
+        self.state = state if state in TABS else ""
+        self.sort = sort if sort in SORTS else DEFAULT_SORT
+        self.panel_is_open = params.get("panel") == OPEN_PANEL
+        self.filters = parse_filters(params)
+
+    @property
+    def q(self) -> str:
+        return self.filters.search
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.q or self.owner is not None or self.state or self.provider)
+        return self.filters.is_active
+
+    # --- the agents
+
+    @cached_property
+    def filtered(self) -> AgentQuerySet:
+        """The agents of all tabs."""
+        return self.filters.apply(self.agents)
 
     @cached_property
     def matches(self) -> AgentQuerySet:
-        agents = self.agents.filter(head_version__isnull=False)
-        agents = agents.archived() if self.state == "archived" else agents.without_archived()
-        if self.q:
-            heads = AgentIndex.objects.filter(is_head=True)
-            agents = agents.filter(pk__in=heads.search(self.q).values("agent"))
-        if self.owner is not None:
-            agents = agents.filter(owner_id=self.owner.replace("\0", ""))
-        if self.provider:
-            agents = agents.filter(model__provider=self.provider)
+        """The agents of the current tab."""
+        if self.state == "archived":
+            return self.filtered.archived()
+        agents = self.filtered.without_archived()
         if self.state == "draft":
-            agents = agents.exclude(head_version__snapshot_hash=F("active_version__snapshot_hash"))
-        if self.state == "broken":
-            agents = agents.with_ids(ids_with_missing_references(agents))
-        return agents
+            return with_draft(agents)
+        return agents.with_ids(self.broken_ids) if self.state == "broken" else agents
+
+    @cached_property
+    def broken_ids(self) -> list[str]:
+        return ids_with_missing_references(self.filtered.without_archived())
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """The number of agents in each tab."""
+        is_archived = Q(archived_at__isnull=False)
+        totals = self.filtered.order_by().aggregate(
+            current=Count("pk", filter=~is_archived), archived=Count("pk", filter=is_archived)
+        )
+        return {
+            "": totals["current"],
+            "draft": with_draft(self.filtered.without_archived()).count(),
+            "broken": len(self.broken_ids),
+            "archived": totals["archived"],
+        }
+
+    @property
+    def tabs(self) -> list[Tab]:
+        return [
+            Tab(label, self.url(status=key or None), self.counts[key], key == self.state)
+            for key, label in TABS.items()
+        ]
 
     @cached_property
     def page(self) -> Page[Any]:
-        ordered = self.matches.order_by(*SORTS[self.sort])
-        return Paginator(ordered, PER_PAGE).get_page(self.params.get("page"))
+        paginator = Paginator(self.matches.order_by(*SORTS[self.sort]), PER_PAGE)
+        paginator.count = self.counts[self.state]
+        return paginator.get_page(self.params.get("page"))
 
     @cached_property
     def rows(self) -> list[AgentListRow]:
-        """Return the rows of the page, in a fixed number of queries."""
-        page: Any = self.page.object_list
-        ids = [agent.pk for agent in page.only("pk")]
-        unused = UNUSED_COLUMNS if self.q else (*UNUSED_COLUMNS, "instructions")
-        unordered = self.agents.filter(pk__in=ids).with_versions().defer(*unused)
-        by_id = {agent.pk: agent for agent in unordered}
-        agents = [by_id[pk] for pk in ids if pk in by_id]
-        drafts, warnings, authors = find_drafts(agents), find_warnings(agents), last_changed_by(agents)
-        return [
-            AgentListRow(
-                agent,
-                agent_status(agent, warnings[agent.pk], drafts.get(agent.pk)),
-                authors[agent.pk],
-                build_snippet(agent, self.q),
-            )
-            for agent in agents
-        ]
+        agents: Any = self.page.object_list
+        return build_rows(self.agents, [agent.pk for agent in agents.only("pk")], self.q)
 
-    # --- filters and their URLs
+    # --- its URLs
+
+    def url(self, **changes: str | Sequence[str] | None) -> str:
+        """Return the query string with the changes applied, at the first page; None removes a parameter."""
+        return build_url({**self.current_params, **changes})
+
+    @cached_property
+    def current_params(self) -> Params:
+        """The parameters of the URL of this state. None and empty ones are left out."""
+        filters = self.filters
+        return {
+            "q": filters.search or None,
+            "status": self.state or None,
+            "model": filters.model or None,
+            "tool": filters.tool or None,
+            "owner": filters.owner,
+            "author": filters.author or None,
+            "tag": filters.tags,
+            "updated": filters.updated or None,
+            "from": filters.first_day.isoformat() if filters.first_day else None,
+            "to": filters.last_day.isoformat() if filters.last_day else None,
+            "sort": None if self.sort == DEFAULT_SORT else self.sort,
+            "panel": OPEN_PANEL if self.panel_is_open else None,
+        }
+
+    @property
+    def address(self) -> str:
+        """The shortest URL of the list in this state, for the browser's address bar."""
+        return f"{reverse('agents:list')}{self.url() if self.query else ''}"
+
+    @property
+    def has_blank_params(self) -> bool:
+        """True if the URL has blank parameters, as a form without scripts sends them. A blank owner is Shared."""
+        lists = ((name, value) for name, values in self.params.lists() for value in values)
+        return any(value == (ANY_OWNER if name == "owner" else "") for name, value in lists)
+
+    @property
+    def clear_url(self) -> str:
+        """The URL without filters, with the same tab and sorting."""
+        return build_url({name: self.current_params[name] for name in ("status", "sort", "panel")})
+
+    @property
+    def hidden_params(self) -> list[tuple[str, str]]:
+        """The parameters that no field of the search form has."""
+        names = {"status", "sort", "tag"} if self.panel_is_open else self.current_params.keys() - {"q"}
+        query = QueryDict(build_url({name: self.current_params[name] for name in sorted(names)})[1:])
+        panel = [("panel", OPEN_PANEL)] if self.panel_is_open else []
+        return panel + [(name, value) for name, values in query.lists() for value in values]
 
     @property
     def chips(self) -> list[Chip]:
-        chips = []
-        if self.q:
-            chips.append(Chip("Search", self.q, self.url(q=None)))
-        if self.owner is not None:
-            chips.append(Chip("Team", self.owner or SHARED_LABEL, self.url(owner=None)))
-        if self.state:
-            chips.append(Chip("Status", STATUS_FILTERS[self.state], self.url(status=None)))
-        if self.provider:
-            chips.append(Chip("Model", self.provider, self.url(provider=None)))
-        return chips
+        return [*self._chips()]
 
-    def filter_choices(self, owners: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Return the filters that can be added: for each group a label and its choices with their URLs."""
-        if not self.state:
-            yield "Status", [(label, self.url(status=key)) for key, label in STATUS_FILTERS.items()]
-        if self.owner is None:
-            yield "Team", [(owner or SHARED_LABEL, self.url(owner=owner)) for owner in owners]
-        if not self.provider:
-            providers = registry.entries(Kind.MODEL_PROVIDER)
-            yield "Model", [(entry.title, self.url(provider=entry.key)) for entry in providers]
+    def _chips(self) -> Iterator[Chip]:
+        filters = self.filters
+        if filters.search:
+            yield Chip("Search", filters.search, self.url(q=None))
+        if filters.owner is not None:
+            yield Chip("Team", filters.owner or SHARED_LABEL, self.url(owner=None))
+        if filters.model:
+            yield Chip("Model", model_title(filters.model), self.url(model=None))
+        if filters.tool:
+            yield Chip("Tool", tool_title(filters.tool), self.url(tool=None))
+        if filters.author:
+            yield Chip("Author", filters.author, self.url(author=None))
+        for tag in filters.tags:
+            yield Chip("Tag", tag, self.url(tag=[other for other in filters.tags if other != tag]))
+        if filters.updated:
+            yield Chip("Updated", UPDATED_LABELS[filters.updated].lower(), self.url(updated=None))
+        if filters.first_day:
+            yield Chip("Updated from", filters.first_day.isoformat(), self.url(**{"from": None}))
+        if filters.last_day:
+            yield Chip("Updated to", filters.last_day.isoformat(), self.url(to=None))
+
+    @property
+    def tag_query(self) -> str:
+        """The query string to which a tag is appended, for the links of the tags in the rows."""
+        query = self.query
+        return f"?{query}&tag=" if query else "?tag="
 
     @property
     def sorts(self) -> Mapping[str, dict[str, str]]:
@@ -160,45 +221,56 @@ class AgentListState(ListState):
             for name in ("name", "updated")
         }
 
-
-def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
-    """Return the IDs of the agents with missing references."""
-    columns = agents.order_by().annotate(references=Cast("head_version__references", TextField()))
-    rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
-    known = known_agents(rows)
-    return [
-        row.id for row in rows if warnings_json(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
-    ]
+    @property
+    def sort_choices(self) -> list[tuple[str, str, bool]]:
+        """Return the label and the URL of each order, and whether it is the current one."""
+        return [(label, self.url(sort=key), key == self.sort) for key, label in SORT_LABELS.items()]
 
 
-def build_snippet(agent: Agent, text: str) -> list[SnippetPart]:
-    """Return an excerpt of the instructions around the first match, with all matches marked. Empty without one."""
-    pattern = word_pattern(text[:MAX_SEARCH_LENGTH])
-    match = pattern.search(agent.instructions) if pattern else None
-    if pattern is None or match is None:
-        return []
-    return highlight(excerpt(agent.instructions, match.start(), match.end()), pattern)
+def parse_filters(params: QueryDict) -> AgentFilters:
+    """Return the filters that a URL names."""
+    owner, updated = params.get("owner"), params.get("updated", "")
+    return AgentFilters(
+        search=params.get("q", "")[:MAX_SEARCH_LENGTH].strip().replace("\0", ""),
+        owner=None if owner in (None, ANY_OWNER) else clean_value(str(owner)),
+        model=clean_value(params.get("model") or params.get("provider", "")),
+        tool=clean_value(params.get("tool", "")),
+        author=clean_value(params.get("author", "")),
+        tags=tuple(dict.fromkeys(filter(None, map(clean_value, params.getlist("tag")))))[:MAX_TAGS],
+        updated=updated if updated in UPDATED_LABELS else "",
+        first_day=parse_day(params.get("from", "")),
+        last_day=parse_day(params.get("to", "")),
+    )
 
 
-def word_pattern(text: str) -> re.Pattern[str] | None:
-    """Return the pattern of the beginnings of words that a search names, or None if it names none."""
-    words = sorted(map(re.escape, {*re.findall(r"\w+", text)}), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(words)})", re.IGNORECASE) if words else None
+def clean_value(text: str) -> str:
+    return text.replace("\0", "")[:MAX_FILTER_LENGTH]
 
 
-def excerpt(text: str, start: int, end: int) -> str:
-    """Return a part of a text with some whole words before and after it, on one line."""
-    before, after = text[:start][-SNIPPET_CONTEXT:], text[end:][:SNIPPET_CONTEXT]
-    if start > SNIPPET_CONTEXT:
-        before = f"… {before.partition(' ')[2]}"
-    if len(text) - end > SNIPPET_CONTEXT:
-        after = f"{after.rpartition(' ')[0]} …"
-    return " ".join(f"{before}{text[start:end]}{after}".split())
+def parse_day(text: str) -> date | None:
+    """Return the day of an ISO date, or None for any other text and for a year that no agent has."""
+    try:
+        day = parse_date(text)
+    except ValueError:  # the 31st of February
+        return None
+    return day if day is not None and day.year in FILTER_YEARS else None
 
 
-def highlight(text: str, pattern: re.Pattern[str]) -> list[SnippetPart]:
-    parts, position = [], 0
-    for match in pattern.finditer(text):
-        parts += [SnippetPart(text[position : match.start()], False), SnippetPart(match.group(), True)]
-        position = match.end()
-    return [part for part in [*parts, SnippetPart(text[position:], False)] if part.text]
+def build_url(params: Params) -> str:
+    query = QueryDict(mutable=True)
+    for name, value in params.items():
+        if value is not None:
+            query.setlist(name, [value] if isinstance(value, str) else list(value))
+    return f"?{query.urlencode()}"
+
+
+def model_title(model: str) -> str:
+    """Return the displayed name of a provider, or of a provider and a model: `OpenAI` or `OpenAI / gpt-5.2`."""
+    provider, _, name = model.partition("/")
+    entry = registry.get(Kind.MODEL_PROVIDER, provider)
+    return " / ".join(filter(None, [entry.title if entry else provider, name]))
+
+
+def tool_title(key: str) -> str:
+    entry = registry.get(Kind.TOOL, key)
+    return entry.title if entry else key

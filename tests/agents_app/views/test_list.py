@@ -115,11 +115,11 @@ def test_filters_are_in_the_url_and_can_be_removed(viewer):
 
     assert names(viewer.get(LIST, {"status": "draft"})) == ["Three"]
     assert names(viewer.get(LIST, {"status": "broken"})) == ["Two"]
-    answer = viewer.get(LIST, {"provider": "openai", "owner": "", "sort": "name"})
+    answer = viewer.get(LIST, {"model": "openai", "owner": "", "sort": "name"})
     assert names(answer) == ["One"]
     assert [(chip.name, chip.value) for chip in answer.context["listing"].chips] == [
         ("Team", "Shared"),
-        ("Model", "openai"),
+        ("Model", "OpenAI"),
     ]
     assert answer.context["listing"].chips[1].without == "?owner=&sort=name"
 
@@ -201,7 +201,7 @@ def test_the_number_of_queries_is_constant(viewer):
     for _ in range(10):
         draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
 
-    assert count_queries(viewer) == few == 10
+    assert count_queries(viewer) == few == 12
 
 
 def count_queries(client, **params):

@@ -2,7 +2,6 @@
 
 import uuid
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import create_agent
@@ -16,9 +15,13 @@ def test_the_list_is_used_by_keyboard(visit, api):
     page = visitor.goto("/")
     page.keyboard.press("/")
     page.keyboard.type(word)
-    page.keyboard.press("Enter")
 
     expect(page.locator(".filter-chip")).to_contain_text(word)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.locator("#list-status")).to_have_text("2 agents")
+    assert page.url.endswith(f"/?q={word}")
+    assert page.evaluate("document.activeElement.name") == "q"
+    page.keyboard.press("Enter")
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_label("Select all").press("Space")
     expect(page.locator("[data-selected-count]")).to_have_text("2 selected")
@@ -39,17 +42,56 @@ def test_the_list_is_used_by_keyboard(visit, api):
     assert visitor.console == []
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_the_filter_menu_is_inside_the_window(visit, fresh, width):
+def test_filters_apply_as_they_are_chosen_and_stay_in_the_url(visit, api):
+    tag = f"t{uuid.uuid4().hex[:8]}"
+    create_agent(api, f"{tag}-one", name="One", tools=["calculator"], metadata={"tags": [tag]})
+    create_agent(api, f"{tag}-two", name="Two", metadata={"tags": [tag]})
     visitor = visit()
-    visitor.page.set_viewport_size({"width": width, "height": 844})
-    page = visitor.goto("/?q=a%20long%20search&status=draft")
+    page = visitor.goto("/?sort=name")
 
-    page.locator(".filter-bar summary").click()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Tag", exact=True).select_option(tag)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Tool", exact=True).select_option("calculator")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator(".filter-chip")).to_have_count(2)
+    assert page.url.endswith(f"/?tool=calculator&tag={tag}&sort=name&panel=filters")
 
-    box = page.locator(".filter-bar .menu-body").bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= width
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Remove tool Calculator").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    assert visitor.console == []
+
+
+def test_the_list_is_searched_and_filtered_without_scripts(visit, api):
+    word = f"w{uuid.uuid4().hex[:8]}"
+    create_agent(api, f"{word}-one", name=f"One {word}", tools=["calculator"])
+    create_agent(api, f"{word}-two", name=f"Two {word}")
+    page = visit(java_script_enabled=False).goto("/")
+
+    page.get_by_label("Search agents").fill(word)
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Tool", exact=True).select_option("calculator")
+    page.get_by_role("button", name="Apply").click()
+
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert page.url.endswith(f"/?q={word}&tool=calculator&panel=filters")
+
+
+def test_an_agent_takes_two_lines_on_a_phone(visit, api):
+    word = f"w{uuid.uuid4().hex[:8]}"
+    fields = {"description": "Answers. " * 20, "metadata": {"tags": ["beta"]}, "tools": ["gone"]}
+    create_agent(api, f"{word}-one", name=f"A very long name of an agent that has no room {word} " * 3, **fields)
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+
+    page = visitor.goto(f"/?author=publisher&model=demo&owner=&updated=1d&tag=beta&panel=filters&q={word}-one")
+    page.get_by_role("link", name="Remove search").click()
+
+    assert page.locator("tbody tr").first.bounding_box()["height"] <= 72
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_key_is_created_and_revoked(visit):

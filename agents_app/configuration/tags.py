@@ -1,0 +1,17 @@
+"""Tags of agents: the list of texts at `tags` in the metadata."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def read_tags(value: str | None) -> list[str]:
+    """Return the tags from the JSON text of `metadata.tags`, each once. Anything but a list of texts has none."""
+    try:
+        tags: Any = json.loads(value) if value else []
+    except ValueError:  # a plain text
+        return []
+    if not isinstance(tags, list):
+        return []
+    return [*dict.fromkeys(tag for tag in tags if isinstance(tag, str) and tag.strip())]
