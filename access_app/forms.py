@@ -24,6 +24,12 @@ class SignInForm(AuthenticationForm):
 
     wait = 0  # seconds until the next attempt, if throttled
 
+    def focus_first_error(self) -> None:
+        """Move the focus of the page to the first field with an error, or to the password."""
+        first = next((name for name in self.fields if name in self.errors), "password")
+        for name, field in self.fields.items():
+            field.widget.attrs["autofocus"] = name == first
+
     def clean(self) -> dict[str, Any]:
         username = self.cleaned_data.get("username")
         if not username or not self.cleaned_data.get("password"):

@@ -74,6 +74,10 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         )
         return key, token
 
+    def valid(self) -> ApiKeyQuerySet:
+        """Return the keys that are neither expired nor revoked."""
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()), revoked_at=None)
+
     def find(self, token: str) -> ApiKey | None:
         """Return the valid key of a token, with its user, or None; one query."""
         if not (token.isascii() and token.isprintable()):  # PostgreSQL rejects a NUL even in a comparison
@@ -123,6 +127,11 @@ class ApiKey(models.Model):
         """Revoke the key at once; a second call changes nothing."""
         ApiKey.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())
         self.refresh_from_db(fields=["revoked_at"])
+
+    @property
+    def used_today(self) -> bool:
+        """True if the key was used in the last 24 hours, so that a program probably depends on it."""
+        return self.last_used_at is not None and timezone.now() - self.last_used_at < timedelta(days=1)
 
     @property
     def used_recently(self) -> bool:

@@ -67,6 +67,14 @@ def remove_member(membership: Membership) -> None:
         membership.delete()
 
 
+def last_manager_message(membership: Membership) -> str:
+    """Return why a member cannot be removed: as the last active manager of the team. Otherwise return ""."""
+    managers = Membership.objects.filter(owner_id=membership.owner_id, role=Role.MANAGER, user__is_active=True)
+    if list(managers.values_list("pk", flat=True)[:2]) != [membership.pk]:
+        return ""
+    return LAST_MANAGER_MESSAGE.format(team=membership.owner_id or SHARED_LABEL)
+
+
 def reject_loss_of_managers(memberships: Iterable[Membership]) -> None:
     """Raise ValidationError if a team would have no active manager without these memberships.
 

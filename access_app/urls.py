@@ -12,4 +12,5 @@ urlpatterns = [
     path("account/password", views.ChangePasswordView.as_view(), name="password"),
     path("team", views.team, name="team"),
     path("team/members/<int:membership_id>", views.member, name="member"),
+    path("team/members/<int:membership_id>/remove", views.remove, name="remove_member"),
 ]

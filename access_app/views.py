@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import Count, Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
@@ -21,8 +21,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from access_app.forms import KeyForm, MemberForm, RoleForm, SignInForm
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role_everywhere, require_role
-from access_app.role import Role
-from access_app.teams import can_be_owner, change_role, managed_owners, remove_member
+from access_app.role import SHARED_LABEL, Role
+from access_app.teams import can_be_owner, change_role, last_manager_message, managed_owners, remove_member
+from agentcms.first_user import FIRST_USER_COMMAND
+from agentcms.web.dialogs import redirect_page, render_dialog
 
 
 class SignInView(LoginView):
@@ -31,7 +33,13 @@ class SignInView(LoginView):
     authentication_form = SignInForm
     template_name = "registration/login.html"
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Add the command for the first user while there is none."""
+        command = "" if User.objects.exists() else FIRST_USER_COMMAND
+        return super().get_context_data(**kwargs, first_user_command=command)
+
     def form_invalid(self, form: Any) -> HttpResponse:
+        form.focus_first_error()
         response = super().form_invalid(form)
         response.status_code = 429 if form.wait else 422
         if form.wait:
@@ -75,14 +83,24 @@ def keys(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def revoke_key(request: HttpRequest, key_id: int) -> HttpResponse:
-    key = get_object_or_404(ApiKey, pk=key_id, user=request.user.pk)
-
-    key.revoke()
-
-    messages.success(request, f"The key “{key.name}” was revoked. It no longer works.")
-    return redirect("account:keys")
+    """Revoke an API key, after a question that says when it was last used."""
+    key = get_object_or_404(ApiKey.objects.select_related("user"), pk=key_id, user=request.user.pk)
+    if request.method == "POST":
+        key.revoke()
+        messages.success(request, f"The key “{key.name}” was revoked. It no longer works.")
+        return redirect_page(request, reverse("account:keys"))
+    context = {
+        "nav": "account",
+        "title": f"Revoke “{key.name}”?",
+        "body": "account/_revoke_key.html",
+        "key": key,
+        "why_not": "" if key.is_valid else "This key no longer works. There is nothing to revoke.",
+        "buttons": [{"label": f"Revoke “{key.name}”", "kind": "danger"}],
+        "back": reverse("account:keys"),
+    }
+    return render_dialog(request, context)
 
 
 @login_required
@@ -131,22 +149,57 @@ def other_memberships(request: HttpRequest, managed: list[str]) -> QuerySet[Memb
 @login_required
 @require_POST
 def member(request: HttpRequest, membership_id: int) -> HttpResponse:
-    """Change the role of a member, or remove the member."""
-    memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
-    membership = get_object_or_404(memberships, pk=membership_id)
-    form = RoleForm(request.POST)
-    is_removal = "remove" in request.POST or not request.POST.get("role")
-
+    """Change the role of a member. Undo posts here too, with the role in the query."""
+    membership = managed_membership(request, membership_id)
+    form, before = RoleForm(request.POST if "role" in request.POST else request.GET), membership.role
+    if not form.is_valid():
+        messages.error(request, "The role was not changed. Choose one of the list.")
+        return redirect_page(request, team_url(membership.owner_id))
     try:
-        if is_removal:
-            remove_member(membership)
-            messages.success(request, f"{membership.user} is no longer a member.")
-        elif form.is_valid():
-            change_role(membership, Role(form.cleaned_data["role"]))
-            messages.success(request, f"{membership.user} is now {membership.get_role_display().lower()}.")
+        change_role(membership, Role(form.cleaned_data["role"]))
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
-    return redirect(team_url(membership.owner_id))
+    else:
+        undo_url = f"{reverse('account:member', args=[membership.pk])}?{urlencode({'role': before})}"
+        message = f"{membership.user} is now {membership.get_role_display().lower()}."
+        messages.success(request, message, extra_tags=undo_url if may_undo(request, membership, before) else "")
+    return redirect_page(request, team_url(membership.owner_id))
+
+
+def may_undo(request: HttpRequest, membership: Membership, before: str) -> bool:
+    """Return True if the role changed and the user still manages the team: managers can demote themselves."""
+    return membership.role != before and membership.owner_id in managed_owners(request.user)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def remove(request: HttpRequest, membership_id: int) -> HttpResponse:
+    """Remove a member from a team, after a question that says what the member loses."""
+    membership = managed_membership(request, membership_id)
+    if request.method == "POST":
+        try:
+            remove_member(membership)
+            messages.success(request, f"{membership.user} is no longer a member.")
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+        return redirect_page(request, team_url(membership.owner_id))
+    context = {
+        "nav": "team",
+        "title": f"Remove {membership.user} from {membership.owner_id or SHARED_LABEL}?",
+        "body": "account/_remove_member.html",
+        "membership": membership,
+        "keys": membership.user.api_keys.valid().aggregate(count=Count("pk"), last_used_at=Max("last_used_at")),
+        "why_not": last_manager_message(membership),
+        "buttons": [{"label": f"Remove {membership.user}", "kind": "danger"}],
+        "back": team_url(membership.owner_id),
+    }
+    return render_dialog(request, context)
+
+
+def managed_membership(request: HttpRequest, membership_id: int) -> Membership:
+    """Return a membership of a team that the user manages, or raise Http404."""
+    memberships = Membership.objects.select_related("user").filter(owner_id__in=managed_owners(request.user))
+    return get_object_or_404(memberships, pk=membership_id)
 
 
 def team_url(owner_id: str) -> str:

@@ -10,16 +10,18 @@ from pathlib import Path
 
 import django
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command, get_commands
 
 from agentcms import environment
+from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentcms.settings")
     django.setup()
-    for step in (migrate, collect_static_files, seed_demo_data, remove_old_metrics):
+    for step in (migrate, collect_static_files, seed_demo_data, check_first_user, remove_old_metrics):
         started_at = time.monotonic()
         if step():
             seconds = time.monotonic() - started_at
@@ -76,6 +78,17 @@ def seed_demo_data() -> bool:
     call_command("seed_demo")
     call_command("seed_demo_runs")
     return True
+
+
+def check_first_user() -> bool:
+    """Say how to create the first user if there is none. The start-up message says it again, after all other lines."""
+    marker = Path(settings.DATA_DIR) / NO_USERS_FILE
+    if get_user_model().objects.exists():
+        marker.unlink(missing_ok=True)
+    else:
+        marker.touch()
+        print(f"There are no users yet. Create the first one: {FIRST_USER_COMMAND}", flush=True)
+    return False
 
 
 def remove_old_metrics() -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import socket
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
+from agentcms.first_user import FIRST_USER_COMMAND, NO_USERS_FILE
 from agentcms.server.processes import PROJECT, Child, Watchdog, stop_with_parent
 from agentcms.server.supervisor import Log, StopRequested, Supervisor
 from agentcms.server.valkey import Valkey, remove_stale_socket
@@ -240,7 +242,20 @@ def startup_lines(config: ServerConfig) -> Iterator[str]:
     yield f"Agent CMS is at {config.address}"
     for user in demo_users(config.data / "demo_passwords.json"):
         yield f"  sign in as {user['username']} ({user['role']}), password {user['password']}"
+    if (config.data / NO_USERS_FILE).exists():
+        yield "There are no users yet. Create the first one in another terminal:"
+        yield f"  {first_user_command(config)}"
     yield f"Data: {config.data}. Ctrl-C stops everything."
+
+
+def first_user_command(config: ServerConfig) -> str:
+    """Return the command for the first user, with the variables that select the database of this server."""
+    variables = {name: os.environ[name] for name in ("DATA_DIR", "DATABASE_URL") if os.environ.get(name)}
+    if "DATA_DIR" in variables:
+        variables["DATA_DIR"] = str(config.data)
+    if "DATABASE_URL" in variables:
+        variables["DATABASE_URL"] = "…"  # it has a password, which logs must not show
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), FIRST_USER_COMMAND])
 
 
 def demo_users(path: Path) -> list[dict[str, str]]:

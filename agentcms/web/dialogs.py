@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django_htmx.http import HttpResponseClientRedirect
 
 
 def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
@@ -19,3 +20,8 @@ def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 2
 def is_htmx(request: HttpRequest) -> bool:
     """Return True if htmx sent the request."""
     return bool(getattr(request, "htmx", False))
+
+
+def redirect_page(request: HttpRequest, url: str) -> HttpResponse:
+    """Return a redirect of the whole page, also for htmx."""
+    return HttpResponseClientRedirect(url) if is_htmx(request) else redirect(url)

@@ -13,11 +13,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
-from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import SHARED_LABEL, Role
-from agentcms.web.dialogs import is_htmx, render_dialog
+from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
@@ -74,11 +74,6 @@ def unarchive(request: HttpRequest, agent_id: str) -> HttpResponse:
         unarchive_locked(agent)
     messages.success(request, f"{agent.name} was unarchived.")
     return redirect_page(request, reverse("agents:edit", args=[agent.pk]))
-
-
-def redirect_page(request: HttpRequest, url: str) -> HttpResponse:
-    """Return a redirect of the whole page, also for htmx."""
-    return HttpResponseClientRedirect(url) if is_htmx(request) else redirect(url)
 
 
 @require_http_methods(GET_POST)

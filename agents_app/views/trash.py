@@ -18,12 +18,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from access_app.permissions import granted_covers, require_granted_role
 from access_app.role import SHARED_LABEL, Role
-from agentcms.web.dialogs import render_dialog
+from agentcms.web.dialogs import redirect_page, render_dialog
 from agents_app.configuration.sub_agents import CircularReference
 from agents_app.forms.actions import RestoreDeletedForm, TypedForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST
-from agents_app.views.actions import redirect_page
 from versions_app import trash
 from versions_app.models import DeletedAgent
 from versions_app.models.deleted_agent import DeletedAgentQuerySet

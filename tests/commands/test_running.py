@@ -1,5 +1,8 @@
 """Starting the command, its errors and restarts of its processes."""
 
+import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +28,24 @@ def test_it_responds_at_the_printed_url(running):
 
     assert answer.status_code < 500
     assert f"Agent CMS is at {running.base_url}/" in running.log_text()
+
+
+def test_the_printed_command_creates_the_first_user(running):
+    """Without users, the terminal and the sign-in page name the command. With one, the page does not."""
+    (command,) = re.findall(
+        r"There are no users yet\. Create the first one in another .*\n.*\|   (.*)", running.log_text()
+    )
+    before = httpx.get(f"{running.base_url}/sign-in", timeout=60).text
+    command = command.replace(".venv/bin/python", shlex.quote(sys.executable)).replace("NAME", "first")
+    terminal = {"PATH": os.environ["PATH"], "AGENTCMS_PASSWORD": "a long enough password"}
+
+    done = subprocess.run(
+        ["sh", "-c", command], env=terminal, cwd=PROJECT, capture_output=True, text=True, timeout=120
+    )
+
+    assert done.stderr == "Created first.\n"
+    assert "manage.py create_user NAME --superuser" in before
+    assert "create_user" not in httpx.get(f"{running.base_url}/sign-in", timeout=60).text
 
 
 def test_it_listens_on_localhost_only(running):

@@ -86,7 +86,7 @@ def test_a_manager_adds_changes_and_removes_members(manager, ann):
     client.post(reverse("account:member", args=[membership.pk]), {"role": "viewer"})
     membership.refresh_from_db()
     assert membership.role == "viewer"
-    client.post(reverse("account:member", args=[membership.pk]), {"role": "viewer", "remove": "yes"})
+    client.post(reverse("account:remove_member", args=[membership.pk]))
     assert not Membership.objects.filter(pk=membership.pk).exists()
 
 
@@ -106,7 +106,7 @@ def test_a_manager_cannot_change_another_team(manager):
 
     assert client.get(team("newsroom")).status_code == 403
     assert client.post(team("newsroom"), {"username": "mo", "role": "manager"}).status_code == 403
-    assert client.post(reverse("account:member", args=[other.pk]), {"remove": "yes"}).status_code == 404
+    assert client.post(reverse("account:remove_member", args=[other.pk])).status_code == 404
 
 
 def test_adding_an_unknown_user_is_an_error(manager):

@@ -1,5 +1,7 @@
 """Signing in, redirects afterwards and throttling of attempts."""
 
+import re
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.cache import cache
@@ -26,6 +28,59 @@ def user():
 
 def sign_in(client, username="ann", password=PASSWORD, **more):
     return client.post(reverse("login"), {"username": username, "password": password, **more})
+
+
+COMMAND = ".venv/bin/python manage.py create_user NAME --superuser"
+
+
+def test_the_page_says_what_the_product_is(client):
+    page = client.get(reverse("login")).content.decode()
+
+    assert "Agent CMS" in page
+    assert "Edit, test, publish and run AI agents as a team" in page
+
+
+def test_an_empty_database_says_how_to_create_the_first_user(client):
+    page = client.get(reverse("login")).content.decode()
+
+    assert "There are no users yet" in page
+    assert COMMAND in page
+
+
+def test_a_database_with_users_does_not(client, user):
+    assert COMMAND not in client.get(reverse("login")).content.decode()
+
+
+def focused(answer):
+    """The names of the fields that the page focuses."""
+    inputs = re.findall(r"<input[^>]*>", answer.content.decode())
+    return [re.search(r'name="(\w+)"', tag)[1] for tag in inputs if "autofocus" in tag]
+
+
+def test_the_first_page_focuses_the_username(client, user):
+    assert focused(client.get(reverse("login"))) == ["username"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "first"),
+    [
+        ({"username": "", "password": ""}, "username"),
+        ({"username": "ann", "password": ""}, "password"),
+        ({"username": "ann", "password": "wrong"}, "password"),
+    ],
+)
+def test_an_error_focuses_its_field(client, user, sent, first):
+    assert focused(client.post(reverse("login"), sent)) == [first]
+
+
+def test_errors_are_in_lines_below_their_fields(client, user):
+    page = client.post(reverse("login"), {"username": "", "password": ""}).content.decode()
+
+    for name in ("username", "password"):
+        error = page.partition(f'id="id_{name}_error"')[2].partition("</div>")[0]
+        assert "This field is required." in error
+    assert page.count('aria-invalid="true"') == 2
+    assert "novalidate" in page
 
 
 @pytest.mark.parametrize(("path", "is_mentioned"), [("/", False), ("/agents/a", True)])

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
     [
         reverse("agents:selected"),
         reverse("exchange:export"),
-        reverse("account:revoke_key", args=[1]),
+        reverse("account:member", args=[1]),
         reverse("versions:review", args=["any"]),
         reverse("versions:undo", args=["any", 1]),
     ],
