@@ -4,6 +4,7 @@ from django.urls import path
 
 from agents_app.views import actions, bulk, edit, trash
 from agents_app.views import list as list_views
+from agents_app.views.used_by import used_by
 
 app_name = "agents"
 
@@ -17,6 +18,7 @@ urlpatterns = [
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
     path(AGENT, edit.edit, name="edit"),
+    path(f"{AGENT}/used-by", used_by, name="used_by"),
     path(f"{AGENT}/archive", actions.archive, name="archive"),
     path(f"{AGENT}/unarchive", actions.unarchive, name="unarchive"),
     path(f"{AGENT}/delete", actions.delete, name="delete"),

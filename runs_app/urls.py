@@ -11,6 +11,7 @@ PLAYGROUND_PATH = "agents/<str:agent_id>/try"
 
 urlpatterns = [
     path("runs", runs.run_list, name="list"),
+    path("agents/<str:agent_id>/runs", runs.agent_runs, name="of_agent"),
     path(RUN_PATH, runs.view, name="view"),
     path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),

@@ -26,6 +26,6 @@ urlpatterns = [
     path(f"{VERSION}/describe", actions.describe, name="describe"),
     path(f"{VERSION}/duplicate", actions.duplicate, name="duplicate"),
     path(f"{VERSION}/delete", actions.delete, name="delete"),
-    path(f"{AGENT}/activations", history.activations, name="activations"),
-    path(f"{AGENT}/activations/<int:activation_id>/undo", publish.undo, name="undo"),
+    path(f"{AGENT}/live-history", history.live_history, name="live_history"),
+    path(f"{AGENT}/live-history/<int:activation_id>/undo", publish.undo, name="undo"),
 ]

@@ -9,9 +9,11 @@ from django.shortcuts import redirect, render
 from django_htmx.http import HttpResponseClientRedirect
 
 
-def render_dialog(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    """Render the question before an action: a dialog for htmx, else a page."""
-    template = "components/_act.html" if is_htmx(request) else "components/act.html"
+def render_dialog(
+    request: HttpRequest, context: dict[str, Any], status: int = 200, page: str = "components/act.html"
+) -> HttpResponse:
+    """Render the question before an action: a dialog for htmx, else the template `page`."""
+    template = "components/_act.html" if is_htmx(request) else page
     response = render(request, template, {"nav": "agents", "action": request.path, **context}, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response

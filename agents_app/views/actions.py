@@ -17,13 +17,14 @@ from django_htmx.http import trigger_client_event
 
 from access_app.permissions import has_role_everywhere, require_granted_role, require_role
 from access_app.role import SHARED_LABEL, Role
-from agentcms.web.dialogs import is_htmx, redirect_page, render_dialog
+from agentcms.web.dialogs import is_htmx, redirect_page
 from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.archiving import archive_locked, unarchive_locked
 from agents_app.editing.presence import RENEWAL_INTERVAL, renew_presence
 from agents_app.forms.actions import ArchiveForm, ChangeOwnerForm, DeleteForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, missing_role_message, owner_choices
+from agents_app.views.header import AgentTab, render_agent_dialog
 
 
 @require_http_methods(GET_POST)
@@ -120,7 +121,7 @@ def render_confirmation(
         "why_not": missing_role_message(request, agent, Role.PUBLISHER),
         **extra,
     }
-    return render_dialog(request, context, 422 if form.is_bound else 200)
+    return render_agent_dialog(request, agent, AgentTab.EDIT, context, 422 if form.is_bound else 200)
 
 
 @require_POST

@@ -27,16 +27,8 @@ from agents_app.forms.edit import AgentEditForm, ExistingAgentForm, find_version
 from agents_app.forms.fields import id_taken_message
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
-from agents_app.views.access import (
-    GET_POST,
-    can_duplicate,
-    get_agent,
-    has_role_for,
-    lock_agent,
-    owner_choices,
-    permission_context,
-)
-from agents_app.views.status import agent_status, find_drafts, find_warnings
+from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, lock_agent, owner_choices
+from agents_app.views.header import AgentTab, header_context
 from versions_app.models import Activation
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -88,23 +80,9 @@ def edit(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
     snapshot = schema.to_wire_dict(head_configuration(agent))
-    context = agent_context(request, agent)
+    context = {**header_context(request, agent, AgentTab.EDIT), "may_create": can_duplicate(request, agent)}
     context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset_labels(snapshot)}
     return render(request, "agents/read.html", context)
-
-
-def agent_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
-    """Return the template context with the state of an agent and the user's permissions."""
-    warnings, draft = find_warnings([agent])[agent.pk], find_drafts([agent]).get(agent.pk)
-    return {
-        "nav": "agents",
-        "agent": agent,
-        "status": agent_status(agent, warnings, draft),
-        "warnings": warnings,
-        "draft": draft,
-        **permission_context(request, agent),
-        "may_create": can_duplicate(request, agent),
-    }
 
 
 def save_agent(request: HttpRequest, agent: Agent) -> HttpResponse:
@@ -173,7 +151,8 @@ def render_editor(
 ) -> HttpResponse:
     """Render the editor's page, or for an htmx POST only the parts around the fields."""
     context = {
-        **agent_context(request, agent),
+        **header_context(request, agent, AgentTab.EDIT),
+        "may_create": can_duplicate(request, agent),
         "form": form,
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
         **extra,

@@ -17,6 +17,7 @@ from access_app.caller import Caller
 from access_app.permissions import granted_covers, granted_role
 from access_app.role import Role
 from agentcms.web.list_state import Chip, ListState, parse_number
+from agents_app.models import Agent
 from runs_app.display.formats import format_cost, format_duration, total_tokens
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
@@ -48,11 +49,14 @@ class RunRow:
 
 
 class RunListState(ListState):
-    """The filters and the page in the query of a URL. Invalid values are ignored."""
+    """The filters and the page in the query of a URL. Invalid values are ignored.
 
-    def __init__(self, runs: AgentRunQuerySet, user: Caller, params: QueryDict) -> None:
-        self.runs, self.user, self.params = runs, user, params
-        self.agent = params.get("agent", "").replace("\0", "")
+    The list of the runs of one agent, `of_agent`, cannot be filtered by agent.
+    """
+
+    def __init__(self, runs: AgentRunQuerySet, user: Caller, params: QueryDict, of_agent: Agent | None = None) -> None:
+        self.runs, self.user, self.params, self.of_agent = runs, user, params, of_agent
+        self.agent = "" if of_agent else params.get("agent", "").replace("\0", "")
         state = str(params.get("status"))
         self.state = state if state in AgentRun.Status.values else ""
         self.version = parse_number(params.get("version", ""))
@@ -65,9 +69,7 @@ class RunListState(ListState):
     @cached_property
     def matches(self) -> AgentRunQuerySet:
         """The matching runs. Child runs are listed on the pages of their parents."""
-        filters: dict[str, Any] = {"parent": None}
-        if self.agent:
-            filters["agent_key"] = self.agent
+        filters: dict[str, Any] = {"parent": None, **self._agent_filter}
         if self.state:
             filters["status"] = self.state
         if self.version:
@@ -75,6 +77,12 @@ class RunListState(ListState):
         if self.mine:
             filters["requested_by"] = self.user.pk
         return self.runs.filter(**filters)
+
+    @property
+    def _agent_filter(self) -> dict[str, Any]:
+        if self.of_agent:
+            return {"agent": self.of_agent}
+        return {"agent_key": self.agent} if self.agent else {}
 
     @cached_property
     def page(self) -> Page[AgentRun]:
@@ -117,13 +125,13 @@ class RunListState(ListState):
             yield "Status", [(label, self.url(status=key)) for key, label in AgentRun.Status.choices]
         if not self.mine:
             yield "Started by", [("Me", self.url(by="me"))]
-        if self.agent and not self.version and (numbers := self._recent("version_number", agent_key=self.agent)):
+        if self._agent_filter and not self.version and (numbers := self._recent("version_number")):
             numbers = sorted(filter(None, numbers), reverse=True)
             yield "Version", [(f"v{number}", self.url(version=str(number))) for number in numbers]
-        if not self.agent and (agents := self._recent("agent_key")):
+        if not self._agent_filter and (agents := self._recent("agent_key")):
             yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
 
-    def _recent(self, column: str, **filters: Any) -> list[Any]:
+    def _recent(self, column: str) -> list[Any]:
         """Return the values of a column among the newest runs, newest first."""
-        newest = self.runs.filter(parent=None, **filters).values_list(column, flat=True)[:RECENT_RUNS]
+        newest = self.runs.filter(parent=None, **self._agent_filter).values_list(column, flat=True)[:RECENT_RUNS]
         return [*dict.fromkeys(newest)][:MAX_OFFERED]

@@ -13,7 +13,7 @@ from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
 from agents_app.models import Agent
 from agents_app.views.access import has_role_for, role_requirement
-from agents_app.views.status import agent_status, find_drafts, find_warnings
+from agents_app.views.header import AgentTab, header_context
 from runs_app.forms import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground_columns import MAX_COLUMNS, TryColumn, TryPageParams, build_columns
@@ -41,8 +41,7 @@ def render_playground(
         response = render(request, "runs/_try_results.html", context, status=status)
         response.headers["HX-Replace-Url"] = page_url(agent, params)
     else:
-        warnings = find_warnings([agent])[agent.pk]
-        context["status"] = agent_status(agent, warnings, find_drafts([agent]).get(agent.pk))
+        context = {**header_context(request, agent, AgentTab.PLAYGROUND), **context}
         response = render(request, "runs/playground.html", context, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
@@ -50,7 +49,6 @@ def render_playground(
 
 def column_context(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> dict[str, Any]:
     return {
-        "nav": "agents",
         "agent": agent,
         "columns": columns,
         "choices": choice_options(agent),

@@ -14,6 +14,8 @@ from django.views.decorators.http import require_safe
 
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
+from agents_app.views.access import get_agent
+from agents_app.views.header import AgentTab, header_context
 from runs_app.display.answer import RunView, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
@@ -35,6 +37,16 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @login_required
+def agent_runs(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Display the runs of an agent that the user may read, newest first, without child runs."""
+    agent = get_agent(request, agent_id)
+    listing = RunListState(readable_runs(request), request.user, request.GET, of_agent=agent)
+    context = {"listing": listing, "available_filters": [*listing.available_filters()]}
+    return render(request, "runs/agent_runs.html", {**header_context(request, agent, AgentTab.RUNS), **context})
+
+
+@require_safe
+@login_required
 def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Display a run: input, answer, timeline, usage and the configuration of the agent."""
     run = get_run(request, run_id)
@@ -44,6 +56,8 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     shows_configuration = run.configuration_visible_to(request.user)
     context = {
         "nav": "runs",
+        "base_template": "agents/base.html" if agent else "base.html",
+        **(header_context(request, agent, AgentTab.RUNS) if agent else {}),
         "run": run,
         "answer": run_view,
         "name": run.configuration.get("name") if shows_configuration else run.agent_key,

@@ -12,11 +12,12 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from access_app.role import Role
-from agentcms.web.dialogs import is_htmx, render_dialog
+from agentcms.web.dialogs import is_htmx
 from agents_app.editing.change_context import change
 from agents_app.forms.actions import DuplicateForm
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, get_agent, lock_agent, owner_choices
+from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.forms.history import DescribeForm
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import confirmation_context, get_version, success_response
@@ -43,8 +44,10 @@ def render_delete_dialog(
     request: HttpRequest, agent: Agent, version: AgentVersion, notice: str = "", status: int = 200
 ) -> HttpResponse:
     number, is_live = version.version_number, version.pk == agent.active_version_id
-    return render_dialog(
+    return render_agent_dialog(
         request,
+        agent,
+        AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, None, notice, Role.PUBLISHER),
             "title": f"v{number} is live" if is_live else f"Delete v{number}?",
@@ -86,7 +89,7 @@ def render_describe_dialog(
         "body": "versions/_describe.html",
         "buttons": [{"label": "Save", "kind": "primary", "save": True}],
     }
-    return render_dialog(request, context, status)
+    return render_agent_dialog(request, agent, AgentTab.HISTORY, context, status)
 
 
 @require_http_methods(GET_POST)
@@ -116,7 +119,7 @@ def render_snapshot_dialog(request: HttpRequest, agent: Agent, form: DescribeFor
         "body": "versions/_snapshot.html",
         "buttons": [{"label": "Save version", "kind": "primary", "save": True}],
     }
-    return render_dialog(request, context, status)
+    return render_agent_dialog(request, agent, AgentTab.HISTORY, context, status)
 
 
 @require_http_methods(GET_POST)
@@ -153,4 +156,4 @@ def render_duplicate_dialog(
         "buttons": [{"label": "Create agent", "kind": "primary", "save": True}],
         "why_not": "" if form.owners else "Creating an agent needs the Editor role in a team.",
     }
-    return render_dialog(request, context, status)
+    return render_agent_dialog(request, agent, AgentTab.HISTORY, context, status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -14,7 +14,8 @@ from django.views.decorators.http import require_safe
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
-from agents_app.views.access import get_agent, permission_context
+from agents_app.views.access import get_agent
+from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections, count_changes
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import POINTER_NAMES, get_versions, history_url, pointer_numbers
@@ -35,13 +36,13 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
     differences = build_sections(
         before.snapshot, after.snapshot, side_by_side=layout == "sides", unfolded=request.GET.getlist("unfold")
     )
+    header = header_context(request, agent, AgentTab.HISTORY)
     context = {
-        "nav": "agents",
-        "agent": agent,
+        **header,
+        **action_context(agent, header, (before, after)),
         "before": before,
         "after": after,
         "sides": [version_context(agent, version) for version in (before, after)],
-        **action_context(request, agent, (before, after)),
         "choices": version_choices(agent),
         "sections": differences,
         "changes": count_changes(differences),
@@ -51,13 +52,12 @@ def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
     return render(request, "versions/compare.html", context)
 
 
-def action_context(request: HttpRequest, agent: Agent, pair: Sequence[AgentVersion]) -> dict[str, Any]:
+def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[AgentVersion]) -> dict[str, Any]:
     """Return which of the versions the user may restore and publish. Restoring the head would change nothing."""
-    permissions, versions = permission_context(request, agent), dict.fromkeys(pair)
+    versions = dict.fromkeys(pair)
     return {
         "restorable": [v for v in versions if permissions["may_edit"] and v.pk != agent.head_version_id],
         "publishable": [v for v in versions if permissions["may_publish"] and v.pk != agent.active_version_id],
-        "limits": permissions["limits"],
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -14,8 +13,8 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from agents_app.configuration.display import config_sections, unset_labels
-from agents_app.models import Agent
-from agents_app.views.access import can_duplicate, get_agent, permission_context
+from agents_app.views.access import can_duplicate, get_agent
+from agents_app.views.header import AgentTab, header_context
 from versions_app.api.representation import full_version_json
 from versions_app.compare.sections import Section, build_sections
 from versions_app.forms.history import VersionFilterForm
@@ -26,18 +25,6 @@ from versions_app.views.lookups import get_version, history_url
 
 VERSIONS_PER_PAGE = 20
 MAX_RECENT_VERSIONS = 5
-
-
-def header_context(request: HttpRequest, agent: Agent) -> dict[str, Any]:
-    """Return the context of the header of every page of a history."""
-    return {
-        "nav": "agents",
-        "agent": agent,
-        "live": agent.active_version,
-        "draft": agent.head_version if agent.has_draft else None,
-        **permission_context(request, agent),
-        "may_create": can_duplicate(request, agent),
-    }
 
 
 @require_safe
@@ -54,13 +41,12 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
     query.pop("page", None)
 
     context = {
-        **header_context(request, agent),
-        "tab": "versions",
+        **header_context(request, agent, AgentTab.HISTORY),
+        "may_create": can_duplicate(request, agent),
         "filters": filters,
         "query": query.urlencode(),
         "page": page,
         "entries": build_entries(agent, page.object_list),
-        "version_count": len(summaries),
         "pruned_message": pruned_message(agent, len(summaries)),
         "charts": build_charts(agent, summaries),
     }
@@ -73,7 +59,7 @@ def recent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Render the newest versions, a fragment of the editor."""
     agent = get_agent(request, agent_id)
     entries = build_entries(agent, agent.versions.all()[:MAX_RECENT_VERSIONS])
-    return render(request, "versions/_recent.html", {**header_context(request, agent), "entries": entries})
+    return render(request, "versions/_recent.html", {"agent": agent, "entries": entries})
 
 
 @require_safe
@@ -86,7 +72,8 @@ def view(request: HttpRequest, agent_id: str, number: int) -> HttpResponse:
     numbers = agent.versions.order_by().values_list("version_number", flat=True)
     (entry,) = build_entries(agent, [version])
     context = {
-        **header_context(request, agent),
+        **header_context(request, agent, AgentTab.HISTORY),
+        "may_create": can_duplicate(request, agent),
         "version": version,
         "entry": entry,
         "changed": sections_since(based_on, version, request.GET.getlist("unfold")),
@@ -119,23 +106,20 @@ def download_version(request: HttpRequest, agent_id: str, number: int) -> HttpRe
 
 @require_safe
 @login_required
-def activations(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Show the live history, newest first. The newest entry can be undone."""
+def live_history(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Show which version was live when, newest first. The newest entry can be undone."""
     agent = get_agent(request, agent_id)
     page = Paginator(agent.activations.all(), VERSIONS_PER_PAGE).get_page(request.GET.get("page"))
     summaries = version_summaries(agent)
     newest = page.object_list[0] if page.number == 1 and page.object_list else None
     numbers = {summary.number for summary in summaries}
     context = {
-        **header_context(request, agent),
-        "tab": "activations",
+        **header_context(request, agent, AgentTab.LIVE_HISTORY),
         "page": page,
         "newest": newest,
         "can_undo": newest is not None and newest.from_version_number in numbers,
         "undo_url": newest and history_url("undo", agent, newest.pk),
         "numbers": numbers,
-        "version_count": len(summaries),
-        "pruned_message": pruned_message(agent, len(summaries)),
         "charts": build_charts(agent, summaries),
     }
-    return render(request, "versions/activations.html", context)
+    return render(request, "versions/live_history.html", context)

@@ -54,7 +54,6 @@ def confirmation_context(
     """Return the context of every confirmation dialog, with the reason if the user lacks the role."""
     return {
         "agent": agent,
-        "history": True,
         "back": reverse("versions:list", args=[agent.pk]),
         "live": agent.active_version,
         "draft": agent.head_version if agent.has_draft else None,

@@ -11,11 +11,11 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_http_methods, require_POST
 
 from access_app.role import Role
-from agentcms.web.dialogs import render_dialog
 from agents_app.configuration.sub_agents import CircularReference, dependents_payload
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from agents_app.views.access import GET_POST, lock_agent, missing_role_message
+from agents_app.views.header import AgentTab, render_agent_dialog
 from versions_app.compare.summary import summarize
 from versions_app.forms.history import ActivateForm, DiscardForm, PointersForm, RestoreForm
 from versions_app.models import Activation, AgentVersion, CannotUndo
@@ -65,8 +65,10 @@ def render_activate_dialog(
     live = get_live_version(agent)
     number, is_live = version.version_number, version.pk == live.pk
     button = {"label": f"Publish v{number} (replaces v{live.version_number})", "kind": "release"}
-    return render_dialog(
+    return render_agent_dialog(
         request,
+        agent,
+        AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.PUBLISHER),
             "title": f"v{number} is already live" if is_live else f"Publish v{number}?",
@@ -112,8 +114,10 @@ def render_restore_dialog(
 ) -> HttpResponse:
     live = get_live_version(agent)
     number, is_head = version.version_number, version.pk == agent.head_version_id
-    return render_dialog(
+    return render_agent_dialog(
         request,
+        agent,
+        AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, version, form, notice, Role.EDITOR),
             "title": f"v{number} is already the draft"
@@ -179,8 +183,10 @@ def render_discard_dialog(
 ) -> HttpResponse:
     live, head = get_live_version(agent), get_head_version(agent)
     button = {"label": f"Discard draft v{head.version_number}", "kind": "danger"}
-    return render_dialog(
+    return render_agent_dialog(
         request,
+        agent,
+        AgentTab.HISTORY,
         {
             **confirmation_context(request, agent, head, form, notice, Role.EDITOR),
             "title": "Discard the draft?" if agent.has_draft else "There is no draft",

@@ -15,6 +15,7 @@ from agents_app.configuration import schema
 from agents_app.forms.edit import ExistingAgentForm, find_version_by_id
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
+from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import build_sections, count_changes
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import get_versions
@@ -33,7 +34,6 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
     differences = build_sections(version.snapshot, unsaved, side_by_side=side_by_side, unfolded=unfolded)
 
     context = {
-        "nav": "agents",
         "agent": agent,
         "against": against,
         "version": version,
@@ -44,10 +44,15 @@ def review(request: HttpRequest, agent_id: str) -> HttpResponse:
         "changes": count_changes(differences),
         "invalid_fields": ", ".join(str(field.label) for field in form.fields_with_errors),
     }
-    template = "versions/_review_dialog.html" if is_htmx(request) else "versions/review.html"
-    response = render(request, template, context)
+    response = render_review(request, agent, context)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
+
+
+def render_review(request: HttpRequest, agent: Agent, context: dict[str, Any]) -> HttpResponse:
+    if is_htmx(request):
+        return render(request, "versions/_review_dialog.html", context)
+    return render(request, "versions/review.html", {**header_context(request, agent, AgentTab.EDIT), **context})
 
 
 @require_POST

@@ -52,7 +52,7 @@ def test_a_viewer_gets_a_read_only_editor_with_a_reason(viewer, drafted):
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [("list", []), ("view", [2]), ("view", [3]), ("compare", []), ("activations", [])]
+    ("name", "more"), [("list", []), ("view", [2]), ("view", [3]), ("compare", []), ("live_history", [])]
 )
 def test_a_viewer_gets_a_history_without_actions(viewer, drafted, name, more):
     html = main_of(page(viewer, name, drafted, *more).content.decode())

@@ -20,7 +20,7 @@ def test_an_agent_is_created_edited_compared_published_and_restored(visit, api):
 
     append_text(page, " Speak softly.")
     page.get_by_role("button", name="Save and publish").click()
-    expect(page.locator("#editor-title")).to_contain_text("Live v2")
+    expect(page.locator("#agent-title")).to_contain_text("Live v2")
 
     page.get_by_role("link", name=re.compile("^History")).first.click()
     page.check("#pair-2")

@@ -30,5 +30,5 @@ def test_an_agent_is_archived_deleted_and_restored(visit, api):
     row.get_by_role("link", name="Restore").click()
     page.get_by_role("button", name="Restore", exact=True).click()
     page.wait_for_url(f"**/agents/{agent_id}")
-    expect(page.locator("#editor-title")).to_contain_text("Live v1")
+    expect(page.locator("#agent-title")).to_contain_text("Live v1")
     assert visitor.console == []

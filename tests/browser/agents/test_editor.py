@@ -43,15 +43,15 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     page.keyboard.press("Control+s")
 
     expect(page.locator(".toast").last).to_contain_text("Draft v2 saved")
-    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 1")
     expect(page.locator("#versions")).to_contain_text("v2")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_hidden()
     assert stored(api, agent)["instructions"] == "Open the door for {{guest}}. Greet them."
     assert live_number(api, agent) == 1
 
     page.get_by_role("button", name="Save and publish").press("Enter")
-    expect(page.locator("#editor-title")).to_contain_text("Live v2")
-    expect(page.locator("#editor-title")).not_to_contain_text("Draft")
+    expect(page.locator("#agent-title")).to_contain_text("Live v2")
+    expect(page.locator("#agent-title")).not_to_contain_text("Draft")
     assert live_number(api, agent) == 2
     assert page.evaluate("window.notReloaded")
     page = visitor.goto("/new-agent")
@@ -83,7 +83,7 @@ def test_text_typed_during_a_save_is_kept(visit, fresh, api):
     expect(instructions(page)).to_contain_text("One. Two.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     page.keyboard.press("Control+s")
-    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 2")
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 2")
     assert stored(api, fresh)["instructions"].endswith("One. Two.")
 
 
@@ -106,7 +106,7 @@ def test_concurrent_editors_lose_no_text(visit, fresh, api):
     assert stored(api, fresh)["headVersionNumber"] == 2
 
     conflict.get_by_role("button", name="Save my changes on top of v2").click()
-    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 2")
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 2")
     expect(page.locator("#conflict")).to_have_count(0)
     after = stored(api, fresh)
     assert after["description"] == "Theirs"
@@ -146,7 +146,7 @@ def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
     page.bring_to_front()
     page.get_by_role("button", name="Save draft").click()
 
-    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 1")
     assert stored(api, fresh)["instructions"].endswith("Kept.")
 
 
@@ -199,7 +199,7 @@ def test_publishing_can_be_undone(visit, fresh, api):
 
     page.locator(".toast").get_by_role("button", name="Undo").click()
 
-    expect(page.locator("#editor-title")).to_contain_text("Live v1")
+    expect(page.locator("#agent-title")).to_contain_text("Live v1")
     assert live_number(api, fresh) == 1
 
 
@@ -212,7 +212,7 @@ def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
 
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    expect(page.locator("#editor-title")).to_contain_text("Live v1")
+    expect(page.locator("#agent-title")).to_contain_text("Live v1")
     page.get_by_role("button", name="Restore").click()
 
     expect(instructions(page)).to_contain_text("Typed since.")
@@ -227,7 +227,7 @@ def test_discarding_the_draft_shows_live_and_can_be_undone(visit, fresh, api):
     page.get_by_role("button", name="Discard draft v2").click()
 
     expect(instructions(page)).to_contain_text("Greet guests.")
-    expect(page.locator("#editor-title")).not_to_contain_text("Draft")
+    expect(page.locator("#agent-title")).not_to_contain_text("Draft")
     page.locator(".toast").get_by_role("button", name="Undo").click()
     expect(instructions(page)).to_contain_text("A draft.")
 

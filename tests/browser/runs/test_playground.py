@@ -222,7 +222,7 @@ def test_the_playground_works_without_javascript(visit, slow, api):
     page.get_by_role("button", name="Compare with another version").click()
     expect(page.locator(".trial")).to_have_count(2)
     page.get_by_role("link", name="Open the run").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Run of Concierge")
+    expect(page.get_by_role("heading", level=2).first).to_have_text("Run of Concierge")
 
 
 def test_a_deleted_run_is_reported(visit, api, slow, ask):

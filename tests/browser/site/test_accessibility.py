@@ -21,7 +21,8 @@ FIND_VIOLATIONS = """async (theme) => {
 
 READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/exchange", "/no-such-page", "/api/docs"]
 READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
-OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3", "/activations"]
+OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
+OF_AN_AGENT += ["/live-history", "/used-by", "/runs"]
 OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/archive", "/hand-over"]
 CONFIRMATIONS = [
     "versions/1/activate",
@@ -82,7 +83,7 @@ def test_confirmations_break_no_rule_as_pages_and_dialogs(visit: Any, agent: str
 
 def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, served: Any, axe: str):
     visitor = visit()
-    page = visitor.goto(f"/agents/{agent}/activations")
+    page = visitor.goto(f"/agents/{agent}/live-history")
     page.click("#undo")
     expect(page.locator(".toast")).to_contain_text("Rolled back to v2.")
     violations = {"undone": find_violations(page, axe)}
@@ -95,7 +96,7 @@ def test_results_and_errors_break_no_rule(visit: Any, agent: str, api: Any, serv
     release.click()
     expect(page.locator("dialog[open]")).to_contain_text("Nothing was changed")
     violations["refused"] = find_violations(page, axe)
-    page.goto(f"{served.base_url}/agents/{agent}/activations/999999/undo")
+    page.goto(f"{served.base_url}/agents/{agent}/live-history/999999/undo")
     violations["405"] = find_violations(page, axe)
     violations["403"] = find_violations(visit("editor").goto("/team?owner=elsewhere"), axe)
     code = "from django.template.loader import render_to_string; print(render_to_string('500.html'))"

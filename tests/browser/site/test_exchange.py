@@ -33,5 +33,5 @@ def test_selected_agents_are_exported_and_imported(visit: Any, agent: str, api: 
     expect(page.locator("tbody tr")).to_contain_text("Changed", timeout=30_000)
     page.locator("tbody").get_by_role("link", name="Night porter").click()
 
-    expect(page.locator("#editor-title")).to_contain_text("Draft ahead by 1")
+    expect(page.locator("#agent-title")).to_contain_text("Draft ahead by 1")
     assert visitor.console == []

@@ -21,7 +21,7 @@ def test_unsaved_text_can_be_chosen_for_comparison(visit: Any, agent: str, api: 
     other.get_by_label("To", exact=True).select_option("My unsaved text")
     other.get_by_role("button", name="Compare").click()
 
-    expect(other.get_by_role("heading", level=1)).to_have_text("Review changes")
+    expect(other.get_by_role("heading", level=2).first).to_have_text("Review changes")
     expect(other.locator("#review-title")).to_have_text("Unsaved changes since v1")
     expect(other.locator("#section-description")).to_contain_text("Mine, not saved")
     assert visitor.console == []

@@ -21,7 +21,7 @@ def test_comparing_publishing_and_undo_need_no_reload(visit, agent, api):
     dialog.get_by_role("button", name="Publish v1 (replaces v3)").click()
 
     expect(page.locator("#version-1 .chip-live")).to_be_visible()
-    expect(page.locator("#history .chip-live").first).to_contain_text("Live v1")
+    expect(page.locator("#agent-title .chip-live")).to_contain_text("Live v1")
     expect(page.locator("dialog[open]")).to_have_count(0)
     assert live_number(api, agent) == 1
 
@@ -135,10 +135,11 @@ def test_a_draft_is_discarded_and_restored(visit, agent, api):
     patch_agent(api, agent, description="Half an idea", autoPublish=False)
     page = visit("editor").goto(history(agent))
 
-    page.locator(".page-header summary").click()
+    page.locator("#agent-actions summary").click()
     page.click("#discard")
     page.get_by_role("button", name="Discard draft v4").click()
     expect(page.locator("#history .chip-draft")).to_have_count(0)
+    expect(page.locator("#agent-title .chip-draft")).to_have_count(0)
     page.locator(".toast", has_text="Draft v4 discarded").get_by_role("button", name="Undo").click()
 
     expect(page.locator("#version-5 .chip-draft")).to_be_visible()
@@ -247,7 +248,7 @@ def test_markup_in_texts_is_escaped_without_console_errors(visit, api, agent, la
         f"{history(agent)}/4",
         f"{history(agent)}/compare?from=1&to=4&layout={layout}",
         f"{history(agent)}/4/restore",
-        f"/agents/{agent}/activations",
+        f"/agents/{agent}/live-history",
     ):
         page = visitor.goto(path)
         page.wait_for_load_state("networkidle")

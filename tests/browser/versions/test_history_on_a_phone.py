@@ -13,7 +13,7 @@ def test_the_newest_version_is_visible_below_one_row_of_controls(visit: Any, age
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(f"/agents/{agent}/versions")
 
-    rows = {round(element.bounding_box()["y"]) for element in page.locator(".page-header .actions > *").all()}
+    rows = {round(element.bounding_box()["y"]) for element in page.locator("#agent-actions > *").all()}
     assert len(rows) == 1
     bar = page.locator(".history-bar").bounding_box()
     assert bar["height"] < 60
@@ -42,7 +42,7 @@ def test_a_version_is_published_from_its_menu(visit: Any, agent: str, api: Any):
 def test_an_activation_reads_from_top_to_bottom(visit: Any, agent: str):
     visitor = visit()
     visitor.page.set_viewport_size({"width": 390, "height": 844})
-    move = visitor.goto(f"/agents/{agent}/activations").locator(".timeline-item").first
+    move = visitor.goto(f"/agents/{agent}/live-history").locator(".timeline-item").first
 
     head, why, meta, acts = (element.bounding_box() for element in move.locator("> *").all())
 

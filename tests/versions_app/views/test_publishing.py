@@ -68,7 +68,7 @@ def test_the_reason_is_stored_in_the_live_history(publisher, story):
     act(publisher, "activate", story, 1, message="The new tool is down")
 
     assert story.activations.first().reason == "The new tool is down"
-    assert "The new tool is down" in page(publisher, "activations", story).content.decode()
+    assert "The new tool is down" in page(publisher, "live_history", story).content.decode()
 
 
 @pytest.mark.parametrize("name", ["activate", "restore"])
