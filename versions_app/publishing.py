@@ -77,7 +77,7 @@ def row_values(row: Agent, head: AgentVersion) -> dict[str, Any]:
     if sha256_hex(row.snapshot_text) == head.snapshot_hash:
         return {}
     snapshot = json.loads(head.snapshot_text)  # a copy: the lists of the row are not those of the version
-    return {name: snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
+    return schema.from_snapshot(snapshot)
 
 
 def reject_new_circular_reference(row: Agent, head: AgentVersion | None, live: AgentVersion | None) -> None:

@@ -24,7 +24,7 @@ from agentcms.openapi.json_schema import (
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
-from agents_app.configuration.schema import AgentConfig, AgentCreate, as_partial
+from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
@@ -284,7 +284,7 @@ def agent_schema(configuration: JSON) -> JSON:
         name: {key: value for key, value in schema.items() if key != "default"}
         for name, schema in configuration["properties"].items()
     }
-    return object_of(
+    schema = object_of(
         id=STRING,
         **fields,
         ownerId=STRING,
@@ -300,6 +300,8 @@ def agent_schema(configuration: JSON) -> JSON:
         archivedAt=nullable(DATE_TIME),
         warnings=array_of(ref("Warning")),
     )
+    added = {WIRE_NAMES[name] for name in ADDED_FIELDS}  # a response has them only if they are set
+    return {**schema, "required": [name for name in schema["required"] if name not in added]}
 
 
 def version_schema() -> JSON:

@@ -87,7 +87,10 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
     fieldsets: ClassVar = [
-        (None, {"fields": ["id", "owner_id", "name", "description", "instructions", "model"]}),
+        (
+            None,
+            {"fields": ["id", "owner_id", "name", "description", "instructions", "request_context_schema", "model"]},
+        ),
         ("Tools and sub-agents", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
         (
             "Details",

@@ -16,7 +16,7 @@ from agents_app.forms.fields import ID_HELP, SHARED_HELP, OptionalKeyField, RawT
 from agents_app.models import Agent
 
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata")
+OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema")
 
 
 class AgentForm(forms.ModelForm):
@@ -41,6 +41,7 @@ class AgentForm(forms.ModelForm):
             self.fields[name].empty = list  # type: ignore[attr-defined]
         for name in (*LIST_FIELDS, *OBJECT_FIELDS[1:]):
             self.fields[name].required = False
+        self.fields["request_context_schema"].empty = lambda: None  # type: ignore[attr-defined]
         self.fields["revision"].initial = self.instance.revision
 
     def is_stale_for(self, row: Agent) -> bool:

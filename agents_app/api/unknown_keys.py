@@ -46,7 +46,6 @@ UNSUPPORTED_AGENT_KEYS = frozenset(
         "skills",
         "workspace",
         "browser",
-        "requestContextSchema",
         "durable",
     }
 )

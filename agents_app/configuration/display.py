@@ -13,6 +13,7 @@ FIELD_LABELS = {
     "name": "Name",
     "description": "Description",
     "instructions": "Instructions",
+    "requestContextSchema": "Variables",
     "model": "Model",
     "tools": "Tools",
     "defaultOptions": "Default options",
@@ -73,4 +74,4 @@ def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, st
 
 def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
     """Return the labels of the fields that are not set."""
-    return [label for field, label in FIELD_LABELS.items() if not snapshot[field]]
+    return [label for field, label in FIELD_LABELS.items() if not snapshot.get(field)]

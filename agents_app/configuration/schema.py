@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from itertools import repeat
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -21,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
+from agents_app.configuration.variables import RequestContextSchema
 
 JSONObject = dict[str, Any]
 
@@ -174,6 +176,7 @@ class AgentConfig(BaseModel):
     name: Name
     description: Text = ""
     instructions: str
+    request_context_schema: RequestContextSchema | None = None
     model: ModelChoice
     tools: Keys = Field(default_factory=list)
     default_options: Object = Field(default_factory=dict)
@@ -189,6 +192,10 @@ class AgentConfig(BaseModel):
 
 FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
+# Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
+# equal configurations have equal snapshots, whichever release wrote them.
+ADDED_FIELDS = frozenset({"request_context_schema"})
+_ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 
 class AgentCreate(AgentConfig):
@@ -250,8 +257,19 @@ def validate_new_agent(body: Any) -> JSONObject:
 
 
 def to_wire_dict(fields: Mapping[str, Any]) -> JSONObject:
-    """Return the configuration under its wire names, as stored in a snapshot."""
+    """Return the configuration under its wire names."""
     return {wire: fields[name] for name, wire in WIRE_NAMES.items() if name in fields}
+
+
+def to_snapshot(fields: Mapping[str, Any], base: Mapping[str, Any] = MappingProxyType({})) -> JSONObject:
+    """Return a configuration as a snapshot stores it: the fields over those of a base, which is a snapshot."""
+    wire = {**base, **to_wire_dict(fields)}
+    return {name: value for name, value in wire.items() if value is not None or name not in _ADDED_WIRE_NAMES}
+
+
+def from_snapshot(snapshot: Mapping[str, Any]) -> JSONObject:
+    """Return the whole configuration of a snapshot, by Python name."""
+    return {name: snapshot.get(wire) if name in ADDED_FIELDS else snapshot[wire] for name, wire in WIRE_NAMES.items()}
 
 
 def validate_fields(model: type[BaseModel], body: Any) -> JSONObject:

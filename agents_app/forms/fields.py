@@ -77,6 +77,8 @@ class StrictJSONField(forms.JSONField):
 
     def prepare_value(self, value: Any) -> Any:
         """Format a stored value with indentation. Input is displayed again unchanged."""
+        if value is None:
+            return ""
         return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
     def bound_data(self, data: Any, initial: Any) -> Any:

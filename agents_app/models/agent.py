@@ -39,6 +39,12 @@ class Agent(models.Model):
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True, default="")
     instructions = models.TextField(blank=True)
+    request_context_schema = models.JSONField(
+        "variables",
+        null=True,
+        blank=True,
+        help_text='{"properties": {"tone": {"description": …, "default": …}}, "required": ["tone"]}',
+    )
     model = models.JSONField(help_text='{"provider": …, "name": …} and the settings of the model.')
     tools = models.JSONField(default=list, blank=True)
     default_options = models.JSONField(default=dict, blank=True)
@@ -275,7 +281,7 @@ class Agent(models.Model):
     @property
     def snapshot_text(self) -> str:
         """The configuration as canonical JSON under wire names, as a version stores it."""
-        return canonical(schema.to_wire_dict(vars(self)))
+        return canonical(schema.to_snapshot(vars(self)))
 
     @property
     def has_draft(self) -> bool:
@@ -288,7 +294,7 @@ class Agent(models.Model):
         version = version or self.active_version
         if version is None:
             raise ValueError(f"Agent {self.pk} has no live version.")
-        return {name: version.snapshot[wire] for name, wire in schema.WIRE_NAMES.items()}
+        return schema.from_snapshot(version.snapshot)
 
     @property
     def etag(self) -> str:

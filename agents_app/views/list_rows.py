@@ -24,6 +24,7 @@ DESCRIPTION_LENGTH = 140
 UNUSED_COLUMNS = (
     "active_version__snapshot_text",
     "head_version__snapshot_text",
+    "request_context_schema",
     "default_options",
     "metadata",
     "input_processors",

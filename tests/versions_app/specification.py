@@ -106,7 +106,8 @@ class History:
     ) -> None:
         self.counter += 1
         base = self.versions[based_on].snapshot if based_on else {}
-        changed = tuple(wire for wire in WIRE_NAMES.values() if canonical(base.get(wire)) != canonical(snapshot[wire]))
+        names = WIRE_NAMES.values()
+        changed = tuple(name for name in names if canonical(base.get(name)) != canonical(snapshot.get(name)))
         self.versions[self.counter] = Version(self.counter, snapshot, based_on, pinned, changed)
         if head:
             self.head = self.counter

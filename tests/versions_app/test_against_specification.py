@@ -50,7 +50,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
     def make(self, agent_id, changes):
         agent = AgentFactory(id=agent_id, **changes)
         self.histories[agent_id] = History()
-        self.histories[agent_id].create(schema.to_wire_dict(vars(agent)))
+        self.histories[agent_id].create(schema.to_snapshot(vars(agent)))
         self.stale[agent_id] = Agent.objects.get(pk=agent_id)
 
     def here(self, agent_id):
@@ -92,7 +92,7 @@ class AgentsAndHistories(RuleBasedStateMachine):
             setattr(stale, name, value)
         stale.save(update_fields=list(changes) if named else None)
         written = {name: getattr(stale, name) for name in (changes if named else schema.FIELDS)}
-        history.save({**history.head_snapshot, **schema.to_wire_dict(written)}, None)
+        history.save(schema.to_snapshot(written, history.head_snapshot), None)
 
     @rule(agent_id=agent_ids, changes=fields, publish=publishing)
     def edit(self, agent_id, changes, publish):

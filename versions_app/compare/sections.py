@@ -144,10 +144,15 @@ def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptio
         section.kind = "list"
         section.items = list(build_list_items(diff.before or [], diff.after or [], numbers))
     else:
-        differences = diff_paths(diff.before, diff.after)
+        differences = diff_paths(members_or_value(diff.before, diff.after), members_or_value(diff.after, diff.before))
         section.paths = [build_path_row(path, next(numbers)) for path in islice(differences, MAX_PATHS)]
         section.omitted = sum(1 for _ in differences)
     return section
+
+
+def members_or_value(value: Any, other: Any) -> Any:
+    """Return a side of a difference: no members instead of nothing, where the other side has members."""
+    return {} if value is None and other and isinstance(other, dict) else value
 
 
 def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> tuple[list[RowBlock], int]:

@@ -102,6 +102,15 @@ def _summarize_object(label: str, before: Any, after: Any) -> FieldSummary:
     return FieldSummary(label, _signed_keys("+", added), _signed_keys("−", removed), text)
 
 
+def _summarize_variables(label: str, before: Any, after: Any) -> FieldSummary:
+    """Summarize the declarations by variable: added, removed and changed."""
+    old, new = before or {}, after or {}
+    sides = [side.get("properties") or {} for side in (old, new)]
+    if values_equal(*sides):
+        return FieldSummary(label, text="changed")
+    return _summarize_object(label, *sides)
+
+
 def _signed_keys(sign: str, keys: Sequence[str]) -> str:
     names = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
     return " ".join([*names, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
@@ -128,6 +137,7 @@ SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
     "name": _summarize_value,
     "description": _summarize_text,
     "instructions": _summarize_lines,
+    "requestContextSchema": _summarize_variables,
     "model": _summarize_model,
     "memory": _summarize_value,
     "inputProcessors": _summarize_processors,

@@ -22,6 +22,7 @@ from agents_app.configuration.schema import (
     ConfigError,
     Issue,
     collecting_issues,
+    to_snapshot,
     to_wire_dict,
     validate_config,
     validate_new_agent,
@@ -218,7 +219,7 @@ def missing_publisher_message(owner_id: str) -> str:
 
 
 def equals_version(fields: dict[str, Any], version: AgentVersion | None) -> bool:
-    return version is not None and canonical(to_wire_dict(fields)) == version.snapshot_text
+    return version is not None and canonical(to_snapshot(fields)) == version.snapshot_text
 
 
 # --- Missing references

@@ -239,7 +239,7 @@ class AgentVersion(models.Model):
 
     def amend_locked(self, row: Agent, fields: dict[str, Any]) -> AgentVersion | None:
         """Publish a copy of this version with validated fields changed. The head stays. Return it, if it differs."""
-        text = canonical({**self.snapshot, **schema.to_wire_dict(fields)})
+        text = canonical(schema.to_snapshot(fields, self.snapshot))
         if sha256_hex(text) == self.snapshot_hash:
             return None
         version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED_MESSAGE)

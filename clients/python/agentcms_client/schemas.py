@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class AgentWarning(TypedDict):
@@ -20,6 +20,7 @@ class Agent(TypedDict):
     name: str
     description: str
     instructions: str
+    requestContextSchema: NotRequired[dict[str, Any]]
     model: dict[str, Any]
     tools: list[str]
     defaultOptions: dict[str, Any]
@@ -86,6 +87,24 @@ class DeletedAgent(TypedDict):
     deletedAt: str
     deletedBy: str | None
     removedAt: str
+
+
+class Answer(TypedDict):
+    """The answer of a run. `warnings` name, among others, variables without a value."""
+
+    runId: str
+    text: str
+    finishReason: str
+    usage: dict[str, int]
+    steps: list[dict[str, Any]]
+    toolCalls: list[dict[str, Any]]
+    toolResults: list[dict[str, Any]]
+    warnings: list[AgentWarning]
+    agentId: str
+    versionId: str | None
+    versionNumber: int | None
+    cost: float | None
+    isDemo: bool
 
 
 class Job(TypedDict):

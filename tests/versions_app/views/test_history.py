@@ -215,7 +215,7 @@ def test_a_version_page_shows_all_fields_and_its_neighbours(viewer, story):
     assert "v3" in text
     assert "Compare with live" in text
     assert "Changes since v1 Instructions +1 −1" in text
-    assert "Nothing is set for Description, Tools" in text
+    assert "Nothing is set for Description, Variables, Tools" in text
 
 
 def test_a_downloaded_version_equals_the_api_response(viewer, story):
