@@ -56,6 +56,7 @@ class QueryParams:
         self.faults: list[JSONFault] = []
         self.names_read: set[str] = set()
         self.values: dict[str, list[str]] = {}
+        self.request_contexts: list[str] = []  # not validated; most views ignore them
         # request.GET would replace invalid UTF-8 silently.
         raw: bytes = request.META.get("QUERY_STRING", "").encode("latin-1", "replace")
         for pair in filter(None, raw.split(b"&")):
@@ -73,6 +74,7 @@ class QueryParams:
     def _add_pair(self, raw_name: bytes, raw_value: bytes) -> None:
         name = unquote_to_bytes(raw_name).decode("utf-8", "backslashreplace")
         if name in IGNORED_PARAMETERS:
+            self.request_contexts.append(unquote_to_bytes(raw_value).decode("latin-1"))
             return
         try:
             value = unquote_to_bytes(raw_value).decode()

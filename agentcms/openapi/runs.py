@@ -16,6 +16,7 @@ from agentcms.openapi.json_schema import (
     ref,
 )
 from runs_app.models import AgentRun, RunEvent
+from runs_app.requests.request_context import MAX_CONTEXT_KB
 
 NUMBER: JSON = {"type": "number"}
 OBJECT: JSON = {"type": "object"}
@@ -70,6 +71,11 @@ def call_schema() -> JSON:
                     "messages": MESSAGES_SCHEMA,
                     "memory": {"type": "object", "properties": {"thread": thread, "resource": STRING}},
                     "clientTools": {"type": "object", "additionalProperties": tool},
+                    "requestContext": {
+                        **OBJECT,
+                        "description": f"The values of the agent's variables, at most {MAX_CONTEXT_KB} KB.",
+                    },
+                    "variables": {**OBJECT, "description": "A shorthand of requestContext, and stronger than it."},
                 },
             },
             ref("CallOptions"),
@@ -157,6 +163,8 @@ def run_schema() -> JSON:
         threadId=nullable(STRING),
         messages=array_of(OBJECT),
         options=OBJECT,
+        requestContext=OBJECT,
+        instructions=nullable({**STRING, "description": "What the model was told, with the variables filled."}),
         configuration=nullable(ref("Configuration")),
         output=STRING,
         warnings=array_of(ref("Warning")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,8 +28,7 @@ UNSUPPORTED_FIELDS: AgentBody = {
 
 def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
     """Return the body of an agent. `partial` leaves out the schemas of its tools."""
-    snapshot = agent.configuration
-    model = snapshot["model"]
+    snapshot, model = agent.configuration, agent.configuration["model"]
     return {
         "id": agent.id,
         "name": agent.name,
@@ -45,12 +45,18 @@ def agent_body(agent: ResolvedAgent, *, partial: bool = False) -> AgentBody:
         "supportsMemory": bool(snapshot.get("memory")),
         "defaultOptions": snapshot.get("defaultOptions") or {},
         "metadata": snapshot.get("metadata") or {},
+        **variables_body(snapshot.get("requestContextSchema")),
         **UNSUPPORTED_FIELDS,
         "source": agent.source,
         "status": "draft" if agent.target == "draft" else "published",
         "resolvedVersionId": agent.version_id,
         "resolvedVersionNumber": agent.version_number,
     }
+
+
+def variables_body(schema: Mapping[str, Any] | None) -> AgentBody:
+    """Return the declared variables, if any. The client expects a text in the form of superjson."""
+    return {"requestContextSchema": json.dumps({"json": schema}, ensure_ascii=False)} if schema else {}
 
 
 def entry_bodies(kind: Kind, keys: Iterable[str] | None, partial: bool) -> dict[str, AgentBody]:

@@ -31,7 +31,7 @@ from runs_app.api.lookups import (
 from runs_app.engine import start
 from runs_app.events import streams
 from runs_app.models import AgentRun
-from runs_app.requests.body import find_unknown_keys, parse_call
+from runs_app.requests.body import parse_call
 from runs_app.resolution import ResolvedAgent, stored_agents
 from versions_app.models import AgentVersion
 
@@ -121,13 +121,13 @@ def start_requested_run(request: Request, agent_id: str) -> AgentRun:
     body = json_object_body(request)
     with QueryParams(request) as query:
         strict, unknown = query.boolean("strict"), query.unknown_names(*VERSION_PARAMETERS)
-    call = parse_call(body, strict=strict)
+    call = parse_call(body, strict=strict, query_contexts=query.request_contexts)
     if strict and unknown:
         raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
-    unknown += find_unknown_keys(body)
+    call = call._replace(warnings=[*unknown, *call.warnings])
     key = idempotency_key(request) or ""
     try:
-        return start.start_run(agent, user=request.user, key=key, unknown=unknown, **call._asdict())
+        return start.start_run(agent, user=request.user, key=key, **call._asdict())
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
 

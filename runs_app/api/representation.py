@@ -45,6 +45,8 @@ def run_detail_body(run: AgentRun, user: Caller) -> dict[str, Any]:
         "threadId": run.thread.key if run.thread else None,
         "messages": run.input["messages"],
         "options": run.input.get("options") or {},
+        "requestContext": run.request_context,
+        "instructions": run.filled_instructions if run.configuration_visible_to(user) else None,
         "configuration": run.configuration if run.configuration_visible_to(user) else None,
         "output": run.output,
         "warnings": run.warnings if has_details else [],

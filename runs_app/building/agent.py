@@ -12,12 +12,13 @@ from typing import Any, cast
 
 from cachetools import LRUCache
 from django.conf import settings
-from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.settings import ModelSettings
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
+from agents_app.configuration.variables import find_placeholders
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.building.step_policy import StepPolicy
@@ -77,7 +78,7 @@ class AgentBuilder:
         agent = Agent(
             model,
             name=str(self.configuration.get("name") or "agent"),
-            instructions=self.configuration.get("instructions") or None,
+            instructions=self.instructions(),
             deps_type=RunDeps,
             model_settings=self.model_settings(choice),
             toolsets=[FunctionToolset([*self.tools()], id=TOOLSET_ID)],
@@ -88,6 +89,18 @@ class AgentBuilder:
         self.check_scorers()
         is_demo = get_provider(choice).dialect == DEMO_DIALECT
         return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
+
+    def instructions(self) -> str | Callable[[RunContext[RunDeps]], str] | None:
+        """Return the instructions, or a function if they have variables: the agent is cached, their values are not."""
+        text: str | None = self.configuration.get("instructions") or None
+        if text is None or not any(find_placeholders(text)):
+            return text
+        template = text
+
+        def run_instructions(ctx: RunContext[RunDeps]) -> str:
+            return template if ctx.deps.instructions is None else ctx.deps.instructions
+
+        return run_instructions
 
     def model_settings(self, choice: Mapping[str, Any]) -> ModelSettings:
         parsed, ignored = parse_settings(choice, get_provider(choice))

@@ -23,6 +23,7 @@ class RunDeps:
     user_id: int | None
     call_sub_agent: CallSubAgent
     thread_id: int | None = None
+    instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
     # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are
     # stored because an id is only unique while its object exists.

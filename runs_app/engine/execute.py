@@ -166,6 +166,7 @@ def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> 
         user_id=run.requested_by_id,
         call_sub_agent=tree.sub_agent_caller(engine, run, execute_run),
         thread_id=run.thread_id,
+        instructions=run.filled_instructions,
         agent_path=tree.agent_path,
         options=options,
     )

@@ -22,6 +22,7 @@ from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
+from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
 from runs_app.engine import leases
 from runs_app.engine.engine import get_engine
@@ -60,22 +61,23 @@ def start_run(
     thread: str = "",
     resource: str = "",
     key: str = "",
-    unknown: Sequence[UnknownName] = (),
+    request_context: Mapping[str, Any] | None = None,
+    warnings: Sequence[UnknownName] = (),
 ) -> AgentRun:
     """Create a run and execute it in this process after the commit.
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
-    A second call with the same `key` and user returns the same run. `user` is None for trusted code. `unknown` are
-    names of the request that become warnings of the run.
+    A second call with the same `key` and user returns the same run. `user` is None for trusted code.
+    `request_context` are the values of the variables of the agent. `warnings` become warnings of the run.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
     requester = cast("User | None", user)  # anonymous users have no role
-    run_input = build_input(messages, options or {}, client_tools or [])
+    run_input = build_input(messages, options or {}, client_tools or [], request_context or {})
     reject_taken_tool_names(agent, client_tools or [])
-    columns = {"warnings": [name._asdict() for name in unknown]}
+    columns = {"warnings": [warning._asdict() for warning in warnings]}
     if key:
         return start_idempotently(agent, requester, run_input, (thread, resource), key, **columns)
     return create_run(agent, requester, run_input, (thread, resource), **columns)
@@ -104,7 +106,8 @@ def start_idempotently(
 def create_run(
     agent: ResolvedAgent, user: User | None, run_input: RunInput, thread: ThreadName, **columns: Any
 ) -> AgentRun:
-    """Create a run if the limits allow it. Raise TooManyRuns otherwise."""
+    """Create a run if the limits allow it. Raise TooManyRuns otherwise, and ConfigError for missing variables."""
+    run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     with transaction.atomic():
         lock_and_check_limits(agent, user)
         return insert_run(agent, user, run_input, thread=find_or_create_thread(agent, user, *thread), **columns)
@@ -112,20 +115,40 @@ def create_run(
 
 def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
-    run_input = build_input(prompt, {}, [])
-    return save_run(
-        agent, parent.requested_by, run_input, parent.owner_id, parent=parent, parent_call_id=call_id[:128]
-    )
+    run_input = build_input(prompt, {}, [], parent.request_context)
+    run_input, warnings = fill_input(agent, run_input, [])
+    columns = {"parent": parent, "parent_call_id": call_id[:128], "warnings": warnings}
+    return save_run(agent, parent.requested_by, run_input, parent.owner_id, **columns)
 
 
-def build_input(messages: Any, options: Mapping[str, Any], client_tools: list[dict[str, Any]]) -> RunInput:
+def fill_input(
+    agent: ResolvedAgent, run_input: RunInput, warnings: list[dict[str, str]]
+) -> tuple[RunInput, list[dict[str, str]]]:
+    """Add the instructions that the model is told to the input of a run, and return its warnings with those.
+
+    Raise ConfigError if a required variable is missing or a value is invalid.
+    """
+    filled = fill_instructions(agent.configuration, run_input.get("requestContext") or {})
+    if filled.text != (agent.configuration.get("instructions") or ""):
+        run_input = {**run_input, "instructions": filled.text}
+    return run_input, [*warnings, *(warning._asdict() for warning in filled.warnings)]
+
+
+def build_input(
+    messages: Any,
+    options: Mapping[str, Any],
+    client_tools: list[dict[str, Any]],
+    request_context: Mapping[str, Any],
+) -> RunInput:
     """Return the input of a run as its row stores it. Raise ConfigError if it is invalid or too large."""
     run_input: RunInput = {"messages": parse_messages(messages), "options": dict(options)}
     if client_tools:
         run_input["clientTools"] = client_tools
+    if request_context:
+        run_input["requestContext"] = dict(request_context)
     if len(json.dumps(run_input, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         maximum = settings.RUN_MAX_INPUT // 1024
-        message = f"The messages, options and tools of a run must not exceed {maximum} KB together."
+        message = f"The messages, options, tools and request context of a run must not exceed {maximum} KB together."
         raise ConfigError([Issue("messages", message)])
     return run_input
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
@@ -95,7 +96,11 @@ def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
     except Agent.DoesNotExist:
         raise SubAgentError(f"No agent is registered as '{key}'.") from None
-    return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
+    try:
+        return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
+    except ConfigError as error:  # it needs variables that the call does not have
+        reasons = " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
+        raise SubAgentError(f"The agent '{key}' cannot be called. {reasons}") from None
 
 
 async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> str:

@@ -6,7 +6,7 @@ Only the process that executes a run appends its events. All other processes rea
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -148,6 +148,18 @@ class AgentRun(models.Model):
     def version_label(self) -> str:
         """The version that ran: `v7` or `unsaved text`."""
         return f"v{self.version_number}" if self.version_number else self.get_target_display().lower()
+
+    @property
+    def request_context(self) -> dict[str, Any]:
+        """The values of the variables that the caller sent, without reserved ones."""
+        values: dict[str, Any] = self.input.get("requestContext") or {}
+        return values
+
+    @property
+    def filled_instructions(self) -> str:
+        """The instructions that the model was told, with the variables filled."""
+        text: str = self.input.get("instructions", self.configuration.get("instructions")) or ""
+        return text
 
     def details_visible_to(self, user: Caller) -> bool:
         """Return whether a user may see more than the question and the answer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentcms.wire.names import join_path, to_wire
@@ -12,6 +12,8 @@ from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import CallOptions, ModelOptions, parse_options
+from runs_app.requests.request_context import MEMBERS as CONTEXT_MEMBERS
+from runs_app.requests.request_context import RequestContext, parse_request_context
 from runs_app.requests.tool_schemas import reject_large_schemas
 
 MAX_CLIENT_TOOLS = 128
@@ -41,11 +43,13 @@ class GenerateCall(NamedTuple):
     client_tools: list[dict[str, Any]]
     thread: str
     resource: str
+    request_context: RequestContext
+    warnings: list[UnknownName]
 
 
 # Keys that change nothing here, but that the published client sends. Only strict requests refuse those that their
 # callers chose.
-SENT_BY_CLIENT = frozenset({"requestContext", "runtimeContext", "runId", "threadId", "resourceId"})
+SENT_BY_CLIENT = frozenset({"runtimeContext", "runId", "threadId", "resourceId"})
 WITHOUT_EFFECT = frozenset(
     {
         "format",
@@ -64,7 +68,14 @@ WITHOUT_EFFECT = frozenset(
 )
 WITHOUT_EFFECT_MESSAGE = "This has no effect here. Omit it."
 KNOWN_KEYS = frozenset(
-    {"messages", "memory", "clientTools", *map(to_wire, CallOptions.model_fields), *UNSUPPORTED_MESSAGES}
+    {
+        "messages",
+        "memory",
+        "clientTools",
+        *CONTEXT_MEMBERS,
+        *map(to_wire, CallOptions.model_fields),
+        *UNSUPPORTED_MESSAGES,
+    }
 )
 KNOWN_NESTED_KEYS = {
     "memory": frozenset({"thread", "resource", "options", "readOnly"}),
@@ -91,15 +102,18 @@ def reject_unknown_keys(body: Mapping[str, Any]) -> None:
         raise ConfigError(issues)
 
 
-def parse_call(body: Mapping[str, Any], *, strict: bool = False) -> GenerateCall:
-    """Validate a body. Raise ConfigError with all issues. Unknown keys are issues of strict requests."""
+def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts: Sequence[str] = ()) -> GenerateCall:
+    """Validate a body. Raise ConfigError with all issues. What has no effect is an issue of strict requests.
+
+    `query_contexts` are the values of the query parameter `requestContext`.
+    """
     issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if body.get(name)]
     if "messages" not in body:
         issues.append(Issue("messages", "This is required."))
     if strict:
         with collecting_issues(issues):
             reject_unknown_keys(body)
-    call = GenerateCall(body.get("messages"), {}, [], "", "")
+    call = GenerateCall(body.get("messages"), {}, [], "", "", {}, [])
     with collecting_issues(issues):
         call = call._replace(options=parse_options(body))
     with collecting_issues(issues):
@@ -107,6 +121,9 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False) -> GenerateCall
     with collecting_issues(issues):
         thread, resource = parse_memory(body)
         call = call._replace(thread=thread, resource=resource)
+    with collecting_issues(issues):
+        context = parse_request_context(body, query_contexts, strict=strict)
+        call = call._replace(request_context=context.values, warnings=[*find_unknown_keys(body), *context.warnings])
     if issues and "messages" in body:
         with collecting_issues(issues):
             parse_messages(call.messages)

@@ -3,11 +3,12 @@
 from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
 from agentcms_client.responses import ApiError, Stale
-from agentcms_client.schemas import Agent, Comparison, DeletedAgent, Job, Page, Version
+from agentcms_client.schemas import Agent, Answer, Comparison, DeletedAgent, Job, Page, Version
 
 __all__ = [
     "CALLS",
     "Agent",
+    "Answer",
     "ApiError",
     "AsyncClient",
     "Client",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+RUN_TIMEOUT = 600.0  # seconds, longer than the server lets a run take by default
 DELETED_AGENTS = "/api/stored/deleted-agents"
 
 
@@ -20,6 +21,7 @@ class Call:
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
+    timeout: float | None = None  # seconds, instead of the client's
 
     def __post_init__(self) -> None:
         self.query = {name: _query_value(value) for name, value in self.query.items() if value is not None}
@@ -35,6 +37,8 @@ class Call:
             "params": self.query,
             "headers": self.headers,
         }
+        if self.timeout is not None:
+            kwargs["timeout"] = self.timeout
         if isinstance(self.body, bytes):
             kwargs["content"] = self.body
         elif self.body is not None:
@@ -123,6 +127,11 @@ class Calls:
 
     def compare(self, agent_id: str, before: str = "live", after: str = "head") -> Call:
         return Call("GET", agent_path(agent_id, "versions", "compare"), {"from": before, "to": after})
+
+    def generate(self, agent_id: str, messages: Any, **body: Any) -> Call:
+        """Run an agent: `generate("concierge", "Hello", variables={"name": "Ann"})`. `messages` may be a text."""
+        path = f"/api/agents/{quote(agent_id, safe='')}/generate"
+        return Call("POST", path, body={"messages": messages, **body}, timeout=RUN_TIMEOUT)
 
     def get_job(self, job_id: str) -> Call:
         return Call("GET", f"/api/jobs/{job_id}")

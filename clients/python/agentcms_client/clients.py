@@ -12,7 +12,7 @@ import httpx
 
 from agentcms_client.calls import CALLS, Call
 from agentcms_client.responses import Stale, parse_response, retry_delay
-from agentcms_client.schemas import Agent, Comparison, Job, Version
+from agentcms_client.schemas import Agent, Answer, Comparison, Job, Version
 
 Changes = Callable[[Agent], dict[str, Any]]
 
@@ -106,6 +106,11 @@ class Client:
         comparison: Comparison = self.send(CALLS.compare(agent_id, before, after))
         return comparison
 
+    def generate(self, agent_id: str, messages: Any, **body: Any) -> Answer:
+        """Run an agent and return its answer. `variables` are the values of its variables."""
+        answer: Answer = self.send(CALLS.generate(agent_id, messages, **body))
+        return answer
+
     def job(self, job_id: str) -> Job:
         job: Job = self.send(CALLS.get_job(job_id))
         return job
@@ -197,6 +202,11 @@ class AsyncClient:
         """Compare two versions, by id, `live` or `head`."""
         comparison: Comparison = await self.send(CALLS.compare(agent_id, before, after))
         return comparison
+
+    async def generate(self, agent_id: str, messages: Any, **body: Any) -> Answer:
+        """Run an agent and return its answer. `variables` are the values of its variables."""
+        answer: Answer = await self.send(CALLS.generate(agent_id, messages, **body))
+        return answer
 
     async def job(self, job_id: str) -> Job:
         job: Job = await self.send(CALLS.get_job(job_id))
