@@ -25,6 +25,7 @@ BATCH = 1000
 ExpiredRows = Callable[[], QuerySet[Any]]
 
 _expired_rows: dict[str, ExpiredRows] = {}
+_first_steps: list[Callable[[], None]] = []
 _steps: list[Callable[[], None]] = []
 
 offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
@@ -46,9 +47,17 @@ def cleanup_step(step: Callable[[], None]) -> Callable[[], None]:
     return step
 
 
+def before_cleanup(step: Callable[[], None]) -> Callable[[], None]:
+    """Register a function that needs the rows which are about to expire. It must be safe to repeat."""
+    _first_steps.append(step)
+    return step
+
+
 @job_handler(CLEAN_UP)
 def delete_expired_rows(job: Job) -> dict[str, Any]:
-    """Delete all expired rows in batches, then run the other steps."""
+    """Delete all expired rows in batches, between the steps before and after."""
+    for step in _first_steps:
+        step()
     removed: dict[str, int] = job.cursor or {}
     for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)

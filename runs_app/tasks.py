@@ -6,6 +6,7 @@ from celery import shared_task
 
 from runs_app import cleanup, scoring  # noqa: F401  registers their handlers
 from runs_app.engine import leases
+from runs_app.usage import rollup  # noqa: F401  registers its step of the clean-up
 
 
 @shared_task

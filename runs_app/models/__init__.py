@@ -1,5 +1,6 @@
 """Models of runs, their events and scores, conversations, saved inputs and model providers."""
 
+from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.message import Message
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
@@ -8,4 +9,14 @@ from runs_app.models.saved_input import SavedInput
 from runs_app.models.score import Score, ScorerCount
 from runs_app.models.thread import Thread
 
-__all__ = ["AgentRun", "Message", "ModelProvider", "RunEvent", "SavedInput", "Score", "ScorerCount", "Thread"]
+__all__ = [
+    "AgentRun",
+    "DailyUsage",
+    "Message",
+    "ModelProvider",
+    "RunEvent",
+    "SavedInput",
+    "Score",
+    "ScorerCount",
+    "Thread",
+]

@@ -139,6 +139,10 @@ class AgentRun(models.Model):
             # Every process reads its unfinished runs twice a second.
             models.Index(fields=["status", "lease_until"], name="run_open", condition=Q(finished_at=None)),
             models.Index(fields=["finished_at"], name="run_finished"),
+            # The figures of the days that are not rolled up yet.
+            models.Index(
+                fields=["agent", "finished_at"], name="run_end_of_agent", condition=Q(finished_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,39 @@
+"""Histograms of durations, from which percentiles are estimated.
+
+A bucket holds the durations from `BASE ** n` to `BASE ** (n + 1)` seconds. An estimate is the geometric middle of its
+bucket, so it is at most 5 % off. Durations below a millisecond count as a millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+BASE = 1.1
+SHORTEST = 0.001  # seconds
+
+Histogram = Mapping[int, int]  # the number of runs by bucket
+
+
+def bucket_of(seconds: float) -> int:
+    """Return the bucket of a duration."""
+    return math.floor(math.log(max(seconds, SHORTEST), BASE))
+
+
+def merge_histograms(histograms: Iterable[Histogram]) -> Histogram:
+    total: Counter[int] = Counter()
+    for histogram in histograms:
+        total.update(histogram)
+    return total
+
+
+def estimate_percentile(histogram: Histogram, share: float) -> timedelta | None:
+    """Return the duration that this share of the runs (0 to 1) did not exceed, or None without runs."""
+    remaining = math.ceil(sum(histogram.values()) * share)
+    for bucket in sorted(histogram):
+        remaining -= histogram[bucket]
+        if remaining <= 0:
+            return timedelta(seconds=BASE ** (bucket + 0.5))
+    return None
