@@ -6,6 +6,9 @@ from functools import cache
 
 from pydantic import BaseModel
 
+from agentcms.openapi.descriptions import BODIES, LINES_EXAMPLE, OWN_PARAMETERS, PARAMETERS
+from agentcms.openapi.descriptions import OPERATIONS as OPERATIONS_TEXT
+from agentcms.openapi.field_descriptions import FIELDS
 from agentcms.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -29,8 +32,26 @@ from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
+# The subject of an operation, by the first of these parts that its path contains.
+SUBJECTS = {
+    "/versions": "Versions",
+    "/activations": "Live history",
+    "/deleted-agents": "Trash",
+    "/agent-export": "Export and import",
+    "/agent-import": "Export and import",
+    "/jobs": "Export and import",
+    "schema": "Descriptions of the API",
+    "/stored/agents": "Agents",
+    "/api/agents": "Running agents",
+    "/api/runs": "Runs",
+    "/api/": "Other",
+}
+
 # Media types of bodies and responses that are not JSON.
 MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
+
+
+FLAG = {**BOOLEAN, "default": False}
 
 
 def order_by_schema(*fields: str) -> JSON:
@@ -67,8 +88,8 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "at": {"schema": DATE_TIME},
     "from": {"required": True, "schema": STRING, "description": "The ID of a version, live or head."},
     "to": {"required": True, "schema": STRING, "description": "The ID of a version, live or head."},
-    "strict": {"schema": BOOLEAN, "description": "Refuse what otherwise is a warning, such as unknown names."},
-    **{name: {"schema": BOOLEAN} for name in ("force", "dryRun", "publish", "partial", "children")},
+    "strict": {"schema": FLAG, "description": "Refuse what otherwise is a warning, such as unknown names."},
+    **{name: {"schema": FLAG} for name in ("force", "dryRun", "publish", "partial", "children")},
     "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATUSES], "default": "all"}},
     "recordAction": {"name": "action", "schema": {"enum": ["all", *ACTIONS], "default": "all"}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
@@ -113,7 +134,9 @@ def operation_object(operation: Operation) -> JSON:
     """Return the OpenAPI object of an operation."""
     result: JSON = {
         "operationId": operation.id,
+        "tags": [tag(operation.path)],
         "summary": operation.summary,
+        "description": OPERATIONS_TEXT.get(operation.id, ""),
         "parameters": parameters(operation),
         "responses": {
             str(operation.status): success_response(operation),
@@ -127,16 +150,36 @@ def operation_object(operation: Operation) -> JSON:
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
         is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
-        result["requestBody"] = {"required": is_required, "content": {media_type: {"schema": ref(operation.body)}}}
+        content: JSON = {"schema": ref(operation.body)}
+        if example := LINES_EXAMPLE if operation.body == "Lines" else BODIES.get(operation.id):
+            content["example"] = example
+        result["requestBody"] = {"required": is_required, "content": {media_type: content}}
     return result
 
 
+def tag(path: str) -> str:
+    """Return the subject of a path, by which the reference groups the operations."""
+    return next(subject for part, subject in SUBJECTS.items() if part in path)
+
+
 def parameters(operation: Operation) -> list[JSON]:
+    """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    return in_path + [
+    in_query = [
         {"name": name, "in": "query", "schema": STRING, **QUERY_PARAMETERS.get(name, {})} for name in operation.query
     ]
+    return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
+
+
+def describe_parameter(operation: Operation, parameter: JSON) -> JSON:
+    """Return a parameter with its description, example and default, unless it has its own description."""
+    name = parameter["name"]
+    own = OWN_PARAMETERS.get(operation.id, {}).get(name, {})
+    described = {**PARAMETERS.get(name, {}), **parameter, **{key: own[key] for key in own if key != "default"}}
+    if "default" in own:
+        described["schema"] = {**described["schema"], "default": own["default"]}
+    return described
 
 
 def error_statuses(operation: Operation) -> set[int]:
@@ -168,7 +211,29 @@ def component_schemas() -> dict[str, JSON]:
     add_model_schema(schemas, "VersionDescription", Description)
     add_model_schema(schemas, "Configuration", AgentConfig)
     schemas["Agent"] = agent_schema(schemas["Configuration"])
-    return schemas
+    return {name: describe_fields(name, schema) for name, schema in schemas.items()}
+
+
+def describe_fields(name: str, schema: JSON) -> JSON:
+    """Return a schema whose fields say what they mean. The shared parts of schemas do not change."""
+    described = dict(schema)
+    if "properties" in schema:
+        described["properties"] = {
+            field: describe_fields(name, with_description(name, field, value))
+            for field, value in schema["properties"].items()
+        }
+    for key in ("anyOf", "allOf"):
+        if key in schema:
+            described[key] = [describe_fields(name, part) for part in schema[key]]
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            described[key] = describe_fields(name, schema[key])
+    return described
+
+
+def with_description(name: str, field: str, schema: JSON) -> JSON:
+    text = FIELDS.get(f"{name}.{field}", FIELDS.get(field, ""))
+    return {"description": text, **schema} if text else schema
 
 
 def response_schemas() -> dict[str, JSON]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
 
 from agentcms.api.renderers import encode_json
 from agentcms.api.views import JSONView
 from agentcms.openapi.document import document
-from agentcms.openapi.operations import OPERATIONS
+from agentcms.openapi.reference import reference_context
 from agents_app.configuration.schema import AgentCreate
 
 
@@ -46,6 +49,11 @@ class DocsView(JSONView):
         return super().handle_exception(exception)
 
     def get(self, request: Request) -> HttpResponse:
-        operations = [(operation, document()["paths"][operation.path][operation.method]) for operation in OPERATIONS]
-        context = {"operations": operations, "schemas": document()["components"]["schemas"]}
-        return render(request._request, "api/docs.html", context)
+        origin = request.build_absolute_uri("/").rstrip("/")
+        return render(request._request, "api/docs.html", {"reference": render_reference(origin), "nav": "api"})
+
+
+@lru_cache(maxsize=4)  # one for each host name of the server; others are rendered again
+def render_reference(origin: str) -> SafeString:
+    """Return the reference as HTML. It is the same for every user and changes only with the code."""
+    return render_to_string("api/_reference.html", reference_context(origin))

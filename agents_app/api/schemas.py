@@ -32,7 +32,7 @@ class ChangeOptions(BaseModel):
     model_config = WIRE_CONFIG
 
     change_message: ChangeMessage | None = None
-    auto_publish: bool | None = None
+    auto_publish: Annotated[bool | None, Field(json_schema_extra={"default": True})] = None
 
 
 class Ownership(BaseModel):

