@@ -37,7 +37,7 @@ def test_an_edit_in_a_task_creates_one_version_with_its_source(worker):
     wait_until(lambda: agent.versions.count() == 2)
     version = agent.versions.first()
     assert (version.source, version.author, version.changed_fields) == ("task", None, ["name"])
-    assert version.change_message == "Auto-saved after edit"
+    assert version.change_message == ""
 
 
 @pytest.mark.django_db(transaction=True)

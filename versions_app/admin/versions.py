@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -24,6 +25,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
 from versions_app.compare.sections import build_sections
+from versions_app.history.summaries import add_summaries
 from versions_app.models import AgentVersion
 
 LIVE_MOVED_MESSAGE = "The live version changed since you opened this page. Nothing was changed. Check the new state."
@@ -65,6 +67,14 @@ class HistoryAdmin(ReadOnlyAdmin):
         return visible.filter(agent__in=Agent.objects.for_user(request.user)).select_related("agent", "author")
 
 
+class VersionChangeList(ChangeList):
+    """A page of versions, each without a message with a summary of its change."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        add_summaries([version for version in self.result_list if not version.custom_message])
+
+
 @admin.register(AgentVersion)
 class AgentVersionAdmin(HistoryAdmin):
     """The list of versions, with publishing, restoring and pinning."""
@@ -72,7 +82,7 @@ class AgentVersionAdmin(HistoryAdmin):
     list_display = (
         "__str__",
         "state",
-        "change_message",
+        "change_text",
         "author_name",
         "source",
         "created_at",
@@ -97,6 +107,10 @@ class AgentVersionAdmin(HistoryAdmin):
         "created_at",
     )
     fields = ("name", "change_message", "pinned", *readonly_fields)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        versions = super().get_queryset(request).select_related("agent__active_version", "agent__head_version")
+        return versions.defer("agent__active_version__snapshot_text", "agent__head_version__snapshot_text")
 
     def has_change_permission(self, request: HttpRequest, obj: AgentVersion | None = None) -> bool:
         """Allow editors: only the name, message and pin are editable."""
@@ -135,6 +149,14 @@ class AgentVersionAdmin(HistoryAdmin):
             "side_by_side": False,
         }
         return render_to_string("admin/versions_app/difference.html", context)
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return VersionChangeList
+
+    @admin.display(description="Change")
+    def change_text(self, version: Any) -> str:
+        """Return the message of a version, or what it changed if it has none."""
+        return version.custom_message or version.summary
 
     @admin.display(description="State")
     def state(self, version: AgentVersion) -> str:

@@ -25,7 +25,8 @@ from versions_app.compare.diff import changed_fields
 from versions_app.publishing import add_pointer_moves, author_fields, move_pointers, should_publish
 
 CREATED_MESSAGE = "Created"
-EDITED_MESSAGE = "Auto-saved after edit"
+# The answer of the API for a version without a message, which its protocol prescribes. It is not stored.
+DEFAULT_API_MESSAGE = "Auto-saved after edit"
 SNAPSHOT_MESSAGE = "Saved by hand"
 BYPASSES_HISTORY_MESSAGE = (
     "would make a version past the history. Save the agent, or call its versions' snapshot() or restore()."
@@ -75,7 +76,7 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
         row = write.row
         head, text = row.head_version, row.snapshot_text
         if head is None or sha256_hex(text) != head.snapshot_hash:
-            version = self.append(row, text, based_on=head, message=EDITED_MESSAGE if head else CREATED_MESSAGE)
+            version = self.append(row, text, based_on=head, message="" if head else CREATED_MESSAGE)
             live = version if should_publish(row) else None
             add_pointer_moves(write, head=version, live=live, reason=PUBLISHED_REASON if head else "")
             return version
@@ -197,8 +198,8 @@ class AgentVersion(models.Model):
 
     @property
     def custom_message(self) -> str:
-        """The message of the change, empty if it is the default one."""
-        return "" if self.change_message == EDITED_MESSAGE else self.change_message
+        """The message of the change. A process of the previous release still stores the default of the API."""
+        return "" if self.change_message == DEFAULT_API_MESSAGE else self.change_message
 
     # Each method locks the agent's row. Its `_locked` variant takes the row from `get_locked()` of its transaction.
 
@@ -242,7 +243,7 @@ class AgentVersion(models.Model):
         text = canonical(schema.to_snapshot(fields, self.snapshot))
         if sha256_hex(text) == self.snapshot_hash:
             return None
-        version = AgentVersion.objects.append(row, text, based_on=self, message=EDITED_MESSAGE)
+        version = AgentVersion.objects.append(row, text, based_on=self, message="")
         move_pointers(row, live=version, reason=PUBLISHED_REASON)
         return version
 

@@ -55,7 +55,7 @@ def test_a_save_with_a_change_creates_one_version():
 
     assert agent.versions.count() == 2
     assert agent.head_version.changed_fields == ["name", "memory"]
-    assert agent.head_version.change_message == "Auto-saved after edit"
+    assert agent.head_version.change_message == ""
     assert agent.head_version.based_on == 1
 
 
