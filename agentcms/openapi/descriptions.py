@@ -1,4 +1,4 @@
-"""What operations and parameters mean, and examples of request bodies."""
+"""Descriptions of operations and parameters, and examples of request bodies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agentcms.openapi.json_schema import JSON
 EXAMPLE_UUID = "0198a6c2-7c1e-7d3a-9f00-5b1f8d2c4e6a"
 
 # What an operation does beyond its summary: the required role, effects and limits. By the ID of the operation.
-OPERATIONS: dict[str, str] = {
+OPERATION_DESCRIPTIONS: dict[str, str] = {
     "listAgents": "Returns the agents that you may see, as pages or by cursor, as they are live or as drafts.",
     "createAgent": "Needs the editor role for the owner. The agent starts with version 1, which is live at once.",
     "getAgent": "Returns the live version. Send If-None-Match to get a 304 while nothing changed.",
@@ -61,7 +61,7 @@ OPERATIONS: dict[str, str] = {
     "getSchema": "This document, for generators of clients.",
 }
 
-PARAMETERS: dict[str, JSON] = {
+PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
     "agentId": {"description": "The ID of the agent, percent-encoded.", "example": "concierge"},
     "deletedId": {"description": "The ID of the entry in the trash.", "example": EXAMPLE_UUID},
     "versionId": {"description": "The ID of a version of the agent.", "example": EXAMPLE_UUID},
@@ -109,7 +109,7 @@ OWN_PARAMETERS: dict[str, dict[str, JSON]] = {
 }
 
 # Examples of request bodies by the ID of the operation. The tests send them.
-BODIES: dict[str, JSON] = {
+BODY_EXAMPLES: dict[str, JSON] = {
     "createAgent": {
         "id": "greeter",
         "name": "Greeter",

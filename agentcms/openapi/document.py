@@ -6,9 +6,14 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from agentcms.openapi.descriptions import BODIES, LINES_EXAMPLE, OWN_PARAMETERS, PARAMETERS
-from agentcms.openapi.descriptions import OPERATIONS as OPERATIONS_TEXT
-from agentcms.openapi.field_descriptions import FIELDS
+from agentcms.openapi.descriptions import (
+    BODY_EXAMPLES,
+    LINES_EXAMPLE,
+    OPERATION_DESCRIPTIONS,
+    OWN_PARAMETERS,
+    PARAMETER_DESCRIPTIONS,
+)
+from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
 from agentcms.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -136,7 +141,7 @@ def operation_object(operation: Operation) -> JSON:
         "operationId": operation.id,
         "tags": [tag(operation.path)],
         "summary": operation.summary,
-        "description": OPERATIONS_TEXT.get(operation.id, ""),
+        "description": OPERATION_DESCRIPTIONS.get(operation.id, ""),
         "parameters": parameters(operation),
         "responses": {
             str(operation.status): success_response(operation),
@@ -151,7 +156,7 @@ def operation_object(operation: Operation) -> JSON:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
         is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
         content: JSON = {"schema": ref(operation.body)}
-        if example := LINES_EXAMPLE if operation.body == "Lines" else BODIES.get(operation.id):
+        if example := LINES_EXAMPLE if operation.body == "Lines" else BODY_EXAMPLES.get(operation.id):
             content["example"] = example
         result["requestBody"] = {"required": is_required, "content": {media_type: content}}
     return result
@@ -176,7 +181,11 @@ def describe_parameter(operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
     own = OWN_PARAMETERS.get(operation.id, {}).get(name, {})
-    described = {**PARAMETERS.get(name, {}), **parameter, **{key: own[key] for key in own if key != "default"}}
+    described = {
+        **PARAMETER_DESCRIPTIONS.get(name, {}),
+        **parameter,
+        **{key: own[key] for key in own if key != "default"},
+    }
     if "default" in own:
         described["schema"] = {**described["schema"], "default": own["default"]}
     return described
@@ -232,7 +241,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    text = FIELDS.get(f"{name}.{field}", FIELDS.get(field, ""))
+    text = FIELD_DESCRIPTIONS.get(f"{name}.{field}", FIELD_DESCRIPTIONS.get(field, ""))
     return {"description": text, **schema} if text else schema
 
 

@@ -1,9 +1,9 @@
-"""What the fields of bodies and responses mean."""
+"""Descriptions of the fields of bodies and responses."""
 
 from __future__ import annotations
 
 # By the name of the field, or by schema and field where names have several meanings.
-FIELDS: dict[str, str] = {
+FIELD_DESCRIPTIONS: dict[str, str] = {
     "Dependents.id": "The ID of an agent.",
     "Job.done": "Records or agents that are done.",
     "Job.total": "Records or agents in total, as soon as it is known.",

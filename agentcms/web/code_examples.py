@@ -31,13 +31,13 @@ class CodeExample(NamedTuple):
 def code_examples(request: ExampleRequest) -> list[CodeExample]:
     """Return a request in curl, Python and JavaScript. The API key is in the environment variable KEY."""
     return [
-        CodeExample("curl", "curl", curl(request)),
-        CodeExample("python", "Python", python(request)),
-        CodeExample("javascript", "JavaScript", javascript(request)),
+        CodeExample("curl", "curl", curl_command(request)),
+        CodeExample("python", "Python", python_code(request)),
+        CodeExample("javascript", "JavaScript", javascript_code(request)),
     ]
 
 
-def curl(request: ExampleRequest) -> str:
+def curl_command(request: ExampleRequest) -> str:
     """Return a request as a command of curl."""
     method = "" if request.method == "GET" else f" -X {request.method}"
     lines = [f"curl{' -N' if request.response == 'events' else ''}{method} {shlex.quote(request.url)}"]
@@ -53,7 +53,7 @@ def curl(request: ExampleRequest) -> str:
 # --- Python
 
 
-def python(request: ExampleRequest) -> str:
+def python_code(request: ExampleRequest) -> str:
     """Return a request as Python code that uses httpx."""
     headers = {"Authorization": "Bearer KEY"}
     if request.sends_file:
@@ -72,8 +72,8 @@ def python(request: ExampleRequest) -> str:
     if streams:
         reading = "    response.raise_for_status()\n    for line in response.iter_lines():\n        print(line)"
         return f"import os\n\nimport httpx\n\nwith {call} as response:\n{reading}"
-    shown = "response.text" if request.response == "lines" else "response.json()"
-    return f"import os\n\nimport httpx\n\nresponse = {call}\nresponse.raise_for_status()\nprint({shown})"
+    result = "response.text" if request.response == "lines" else "response.json()"
+    return f"import os\n\nimport httpx\n\nresponse = {call}\nresponse.raise_for_status()\nprint({result})"
 
 
 def python_value(value: Any, indent: int = 4) -> str:
@@ -97,7 +97,7 @@ def python_value(value: Any, indent: int = 4) -> str:
 # --- JavaScript
 
 
-def javascript(request: ExampleRequest) -> str:
+def javascript_code(request: ExampleRequest) -> str:
     """Return a request as JavaScript that uses fetch, for Node.js."""
     options = [*([] if request.method == "GET" else [f'method: "{request.method}"'])]
     headers = ["Authorization: `Bearer ${process.env.KEY}`"]
