@@ -3,6 +3,7 @@
 from django.urls import path
 
 from runs_app.views import actions, playground, runs, saved_inputs
+from runs_app.views.usage import usage
 
 app_name = "runs"
 
@@ -12,6 +13,7 @@ PLAYGROUND_PATH = "agents/<str:agent_id>/try"
 urlpatterns = [
     path("runs", runs.run_list, name="list"),
     path("agents/<str:agent_id>/runs", runs.agent_runs, name="of_agent"),
+    path("agents/<str:agent_id>/usage", usage, name="usage"),
     path(RUN_PATH, runs.view, name="view"),
     path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
