@@ -3,9 +3,13 @@
 from io import StringIO
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
+from agents_app.models import Agent
 from runs_app.models import AgentRun
+from runs_app.usage.aggregation import UsageFigures
+from runs_app.usage.report import build_report
 
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
@@ -20,13 +24,30 @@ def seed():
 def test_demo_runs_use_a_tool_and_a_sub_agent():
     output = seed()
 
-    runs = AgentRun.objects.filter(parent=None)
-    assert "Created 4 runs of storyteller." in output
+    runs = AgentRun.objects.filter(parent=None, agent="storyteller")
+    assert "Created 4 runs of storyteller and " in output
     assert set(runs.values_list("status", "is_demo")) == {("succeeded", True)}
     assert set(runs.values_list("requested_by_name", flat=True)) == {"ada", "maya", "tom"}
     assert AgentRun.objects.get(parent__isnull=False).agent_key == "proofreader"
     called = [event.data["payload"]["toolName"] for run in runs for event in run.events.filter(type="tool-call")]
     assert sorted(called) == ["agent-proofreader", "word-count"]
+
+
+def test_an_agent_was_used_for_weeks_in_several_versions():
+    seed()
+    agent = Agent.objects.get(pk="support-triage")
+
+    report = build_report(agent, get_user_model().objects.get(username="ada"), 30)
+
+    assert {6, 7, 8, 9} <= {*report.versions}
+    assert len({day for day, _ in report.usage}) >= 25
+    total = UsageFigures()
+    for figures in report.totals.values():
+        total.add(figures)
+    assert total.errors
+    assert total.cost
+    assert total.scores
+    assert len(report.moves) >= 3
 
 
 def test_seeding_again_creates_no_runs():
