@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from access_app.caller import Caller
+from agents_app.configuration.references import FIELD_KINDS
 from runs_app.display.formats import format_cost, format_duration, model_name, total_tokens
 from runs_app.display.spans import Span, build_spans
 from runs_app.display.transcript import AnswerPart, Transcript
@@ -98,8 +99,17 @@ class RunView:
 
     @property
     def warnings(self) -> list[str]:
-        warnings = self.run.warnings if self.has_details else []
-        return [item["message"] if isinstance(item, dict) else str(item) for item in warnings]
+        """The warnings of the run. Those about missing entries say what that meant for the run."""
+        return [warning_text(item) for item in (self.run.warnings if self.has_details else [])]
+
+
+def warning_text(warning: Any) -> str:
+    """Return a stored warning as text."""
+    if not isinstance(warning, dict):
+        return str(warning)
+    message = str(warning["message"])
+    is_missing_entry = warning.get("field") in FIELD_KINDS and message.startswith("No ")
+    return f"{message} The agent ran without it." if is_missing_entry else message
 
 
 def input_messages(run: AgentRun) -> list[dict[str, str]]:

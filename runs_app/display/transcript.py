@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents_app.registry import Kind, registry
 from runs_app.display.formats import format_duration
@@ -18,12 +18,20 @@ PREFIX_KINDS = {"workflow-": ("workflow", Kind.WORKFLOW), "agent-": ("sub-agent"
 MAX_DISPLAYED_LENGTH = 20_000  # characters of one value; the event has the complete value
 
 
+class TextSpan(NamedTuple):
+    """A piece of a text. It is marked if it differs from another answer."""
+
+    text: str
+    marked: bool
+
+
 @dataclass
 class TextPart:
     """A text of the answer or of its reasoning."""
 
     kind: str  # "text" or "reasoning"
     text: str = ""
+    spans: list[TextSpan] = field(default_factory=list)  # the text in pieces, if it is compared with another answer
 
 
 @dataclass

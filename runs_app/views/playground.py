@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -17,7 +18,7 @@ from agentcms.errors import ApiError
 from agentcms.ids import uuid7
 from agentcms.web.dialogs import is_htmx
 from agentcms.web.list_state import parse_number
-from agents_app.configuration.schema import ConfigError
+from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
@@ -25,6 +26,7 @@ from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
 from runs_app.models import AgentRun, SavedInput
+from runs_app.requests.request_context import parse_request_context
 from runs_app.views.playground_columns import (
     MAX_COLUMNS,
     TryColumn,
@@ -40,8 +42,11 @@ from runs_app.views.playground_page import (
     pointer_numbers,
     render_as_typed,
     render_playground,
+    variables_form,
 )
+from runs_app.views.playground_variables import submitted_texts, texts_of_values, typed_values
 
+NEW_COLUMNS = ("add", "drop", "")  # actions after which the columns may have other variables; "" selects a version
 RUN_IN_PROGRESS_MESSAGE = "The previous run is still in progress. Wait for it, or stop it."
 
 
@@ -53,14 +58,16 @@ def playground(request: HttpRequest, agent_id: str) -> HttpResponse:
     params = TryPageParams.from_query(request.GET, default_choices(agent))
     columns = build_columns(agent, request.user, params)
     engine.preload()
-    form = MessageForm(initial={"message": initial_message(request, agent, columns)})
-    return render_playground(request, agent, params, columns, form)
+    saved = find_saved_input(request, agent)
+    form = MessageForm(initial={"message": saved.text if saved else initial_message(columns)})
+    variables = variables_form(columns, texts_of_values(saved.variables if saved else initial_values(columns)))
+    return render_playground(request, agent, params, columns, form, variables)
 
 
 @require_POST
 @login_required
 def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Add, remove or change columns, or start new conversations."""
+    """Add, remove or change columns, start new conversations, or mark the words that differ."""
     agent = get_agent(request, agent_id)
     params = TryPageParams.from_query(request.POST, default_choices(agent))
     action, _, number = request.POST.get("act", "").partition("-")
@@ -70,7 +77,9 @@ def arrange(request: HttpRequest, agent_id: str) -> HttpResponse:
         params.drop(parse_number(number) - 1)
     elif action == "fresh":
         params.runs = ["" for _ in params.runs]
-    return render_as_typed(request, agent, params)
+    elif action == "mark":
+        params.marks = not params.marks
+    return render_as_typed(request, agent, params, new_fields=action in NEW_COLUMNS)
 
 
 @require_POST
@@ -81,16 +90,17 @@ def run(request: HttpRequest, agent_id: str) -> HttpResponse:
     require_granted_role(request.user, Role.EDITOR, agent)
     params = TryPageParams.from_query(request.POST, default_choices(agent))
     columns = build_columns(agent, request.user, params)
-    form = MessageForm(request.POST)
-    if not form.is_valid():
-        return render_playground(request, agent, params, columns, form, status=422)
+    form, texts = MessageForm(request.POST), submitted_texts(request.POST)
+    variables = variables_form(columns, texts, is_submitted=True)
+    if not (form.is_valid() & variables.is_valid()):  # both, so that all errors are shown at once
+        return render_playground(request, agent, params, columns, form, variables, status=422)
 
-    started = [start_column(request, column, form.cleaned_data["message"]) for column in columns]
+    started = [start_column(request, column, form.cleaned_data["message"], texts) for column in columns]
     params.runs = [str(new.pk) if new else old for new, old in zip(started, params.runs, strict=True)]
     if not is_htmx(request):
         return redirect_with_errors(request, agent, params, columns)
     load_answers(columns, agent, request.user, params)
-    response = render_playground(request, agent, params, columns, form)
+    response = render_playground(request, agent, params, columns, form, variables)
     # The message stays in the field if any column could not start.
     clear = continues_conversation(columns) and not any(column.start_error for column in columns)
     response.headers["HX-Trigger"] = json.dumps({"runs-started": {"target": "body", "clear": clear}})
@@ -106,8 +116,11 @@ def redirect_with_errors(
     return redirect(page_url(agent, params))
 
 
-def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun | None:
-    """Start the run of a column. If that fails, set `start_error` of the column and return None."""
+def start_column(request: HttpRequest, column: TryColumn, text: str, variables: Mapping[str, str]) -> AgentRun | None:
+    """Start the run of a column. If that fails, set `start_error` of the column and return None.
+
+    `variables` are the texts of the variables by name.
+    """
     if column.unavailable_reason or column.agent is None:
         return None
     if column.run and not column.run.is_finished:
@@ -115,12 +128,10 @@ def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun
             column.start_error = RUN_IN_PROGRESS_MESSAGE
             return None
         cancel_run(column.run)  # the new answer replaces it on the page
-    new_thread = f"try-{uuid7()}" if column.has_memory else ""
-    key, resource = (column.thread.key, column.thread.resource) if column.thread else (new_thread, "")
     try:
-        return start_run(column.agent, user=request.user, messages=text, thread=key, resource=resource)
+        return start_run(column.agent, user=request.user, messages=text, **run_options(column, variables))
     except ConfigError as error:
-        column.start_error = " ".join(issue.message for issue in error.issues)
+        column.start_error = " ".join(issue_text(issue) for issue in error.issues)
     except ApiError as error:
         column.start_error = error.error
     except AgentArchived as error:
@@ -128,6 +139,21 @@ def start_column(request: HttpRequest, column: TryColumn, text: str) -> AgentRun
     except Agent.DoesNotExist:  # deleted meanwhile
         raise Http404 from None
     return None
+
+
+def run_options(column: TryColumn, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the conversation and the values of the variables. Raise ConfigError if they are too long."""
+    new_thread = f"try-{uuid7()}" if column.has_memory else ""
+    key, resource = (column.thread.key, column.thread.resource) if column.thread else (new_thread, "")
+    values = typed_values(variables, column.agent.configuration) if column.agent else {}
+    context = parse_request_context({"variables": values})
+    return {"thread": key, "resource": resource, "request_context": context.values, "warnings": context.warnings}
+
+
+def issue_text(issue: Issue) -> str:
+    """Return an issue as a sentence, with the name of the variable if it is about one."""
+    name = issue.field.removeprefix("requestContext.")
+    return issue.message if name == issue.field else f"{name}: {issue.message}"
 
 
 def next_choice(agent: Agent, params: TryPageParams) -> str:
@@ -141,11 +167,19 @@ def next_choice(agent: Agent, params: TryPageParams) -> str:
     return next((f"v{number}" for number in newest if number not in used), "live")
 
 
-def initial_message(request: HttpRequest, agent: Agent, columns: Sequence[TryColumn]) -> str:
-    """Return the initial text of the field: a saved input, or the last message without a conversation."""
-    if input_id := parse_number(request.GET.get("input", "")):
-        inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id)
-        return inputs.values_list("text", flat=True).first() or ""
+def find_saved_input(request: HttpRequest, agent: Agent) -> SavedInput | None:
+    """Return the saved input of the user that the URL names, if any."""
+    input_id = parse_number(request.GET.get("input", ""))
+    return SavedInput.objects.filter(user=request.user.pk, agent=agent, pk=input_id).first() if input_id else None
+
+
+def initial_values(columns: Sequence[TryColumn]) -> Mapping[str, Any]:
+    """Return the values of the variables in the last run of the first column that has one."""
+    return next((column.run.request_context for column in columns if column.run), {})
+
+
+def initial_message(columns: Sequence[TryColumn]) -> str:
+    """Return the initial text of the field: the last message, unless it belongs to a conversation."""
     if continues_conversation(columns):
         return ""
     return next((column.answers[-1].question for column in columns if column.answers), "")

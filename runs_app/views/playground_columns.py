@@ -41,6 +41,7 @@ class TryPageParams:
     runs: list[str]
     unsaved: str = ""  # the encoded form of the editor
     base: str = ""  # the version number on which the unsaved text is based
+    marks: bool = False  # whether the words in which the answers differ are marked
 
     @classmethod
     def from_query(cls, query: QueryDict, default: Sequence[str] = ("live",)) -> TryPageParams:
@@ -49,13 +50,15 @@ class TryPageParams:
         choices = [value for value in values if is_valid_choice(value)][:MAX_COLUMNS] or [*default]
         runs = query.getlist("run") or query.get("runs", "").split(",")
         runs = [*runs, *[""] * MAX_COLUMNS][: len(choices)]
-        return cls(choices, runs, query.get("unsaved", ""), query.get("unsaved_base", ""))
+        marks = query.get("marks") == "yes"
+        return cls(choices, runs, query.get("unsaved", ""), query.get("unsaved_base", ""), marks)
 
     @property
     def query(self) -> str:
         """The query of the URL of this page."""
         runs = {"runs": ",".join(self.runs)} if any(self.runs) else {}
-        return urlencode({"columns": ",".join(self.choices), **runs}, safe=",")
+        marks = {"marks": "yes"} if self.marks else {}
+        return urlencode({"columns": ",".join(self.choices), **runs, **marks}, safe=",")
 
     def add(self, choice: str) -> None:
         if len(self.choices) < MAX_COLUMNS:
@@ -86,6 +89,7 @@ class TryColumn:
     warnings: list[str] = field(default_factory=list)
     answers: list[RunView] = field(default_factory=list)
     start_error: str = ""  # why the submitted message started no run
+    difference: str = ""  # how the last answer differs from that of the first column, if the words are marked
     demo_reason: str = ""  # why the demo model replaces the model of the agent
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -17,14 +17,28 @@ from agents_app.views.header import AgentTab, header_context
 from runs_app.forms import MessageForm
 from runs_app.models import SavedInput
 from runs_app.views.playground_columns import MAX_COLUMNS, TryColumn, TryPageParams, build_columns
+from runs_app.views.playground_differences import mark_differences
+from runs_app.views.playground_variables import VariablesForm, submitted_texts, variables_of_all
 from versions_app.models.version import get_head_version, get_live_version
 
 
-def render_as_typed(request: HttpRequest, agent: Agent, params: TryPageParams | None = None) -> HttpResponse:
+def render_as_typed(
+    request: HttpRequest, agent: Agent, params: TryPageParams | None = None, *, new_fields: bool = False
+) -> HttpResponse:
     """Render the page with the submitted values."""
     params = params or TryPageParams.from_query(request.POST, default_choices(agent))
+    columns = build_columns(agent, request.user, params)
     form = MessageForm(initial={"message": request.POST.get("message", "")})
-    return render_playground(request, agent, params, build_columns(agent, request.user, params), form)
+    variables = variables_form(columns, submitted_texts(request.POST))
+    return render_playground(request, agent, params, columns, form, variables, new_fields=new_fields)
+
+
+def variables_form(
+    columns: Sequence[TryColumn], texts: Mapping[str, str], *, is_submitted: bool = False
+) -> VariablesForm:
+    """Return the form of the variables of all columns."""
+    configurations = [column.agent.configuration for column in columns if column.agent]
+    return VariablesForm(variables_of_all(configurations), texts, is_submitted=is_submitted)
 
 
 def render_playground(
@@ -33,10 +47,18 @@ def render_playground(
     params: TryPageParams,
     columns: Sequence[TryColumn],
     form: MessageForm,
+    variables: VariablesForm,
+    *,
     status: int = 200,
+    new_fields: bool = False,
 ) -> HttpResponse:
-    """Render the page, or for htmx the columns and the elements that depend on them."""
-    context = {"form": form, **column_context(request, agent, columns)}
+    """Render the page, or for htmx the columns and the elements that depend on them.
+
+    With `new_fields`, htmx replaces the fields of the variables too, because other columns may have other ones.
+    """
+    context = {"form": form, "variables": variables, "new_fields": new_fields}
+    context |= {"marks": params.marks, "marks_pending": params.marks and not mark_differences(columns)}
+    context |= column_context(request, agent, columns)
     if is_htmx(request):
         response = render(request, "runs/_try_results.html", context, status=status)
         response.headers["HX-Replace-Url"] = page_url(agent, params)

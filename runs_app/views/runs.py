@@ -16,6 +16,7 @@ from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
+from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
@@ -64,8 +65,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "agent": agent,
         "version": version,
         "replaced_model": replaced_model(version, run_view),
-        "input_messages": input_messages(run),
-        "options": format_options(run),
+        **input_context(run, shows_configuration=shows_configuration),
         "children": run_view.children,
         "total_cost": total_cost(run) if run_view.has_details else None,
         "scores": run.scores.all() if run_view.has_details else [],
@@ -96,6 +96,16 @@ def replaced_model(version: AgentVersion | None, run_view: RunView) -> str:
     if not run_view.uses_demo_model or not model or model == run_view.run.configuration.get("model"):
         return ""
     return model_name(model)
+
+
+def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]:
+    """Return the context of the input: messages, options, and variables with the instructions that they filled."""
+    return {
+        "input_messages": input_messages(run),
+        "options": format_options(run),
+        "variables": [(name, to_text(value)) for name, value in run.request_context.items()],
+        "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
+    }
 
 
 def format_options(run: AgentRun) -> str:

@@ -8,15 +8,22 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
+from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import is_htmx
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
+from runs_app.display.answer import RunView
 from runs_app.forms import MAX_SAVED_INPUTS, SavedInputForm
-from runs_app.models import SavedInput
+from runs_app.models import AgentRun, SavedInput
+from runs_app.views.lookups import readable_runs
 from runs_app.views.playground_page import render_as_typed
+from runs_app.views.playground_variables import submitted_texts, texts_of_values
+
+NAME_LENGTH = 60  # of an input that is saved without a name
 
 
 @require_POST
@@ -24,7 +31,8 @@ from runs_app.views.playground_page import render_as_typed
 def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Save the current message under a name, replacing a saved input of this name."""
     agent = get_agent(request, agent_id)
-    form = SavedInputForm(request.POST)
+    data, variables = input_to_save(request, agent)
+    form = SavedInputForm(data)
     inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():
         errors = " ".join(str(field.errors[0]) for field in form if field.errors)
@@ -35,9 +43,45 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
         return render_result(request, agent, message, is_error=True)
     user_id = cast(int, request.user.pk)
     _, is_new = SavedInput.objects.update_or_create(
-        user_id=user_id, agent=agent, name=name, defaults={"text": form.cleaned_data["message"]}
+        user_id=user_id,
+        agent=agent,
+        name=name,
+        defaults={"text": form.cleaned_data["message"], "variables": variables},
     )
     return render_result(request, agent, f"Input {name} saved." if is_new else f"Input {name} replaced.")
+
+
+def input_to_save(request: HttpRequest, agent: Agent) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the name and the message to save, and the texts of the variables.
+
+    They are those of the form, or of a run whose question was chosen (`asked`). Without a name, such a question is
+    saved under its beginning.
+    """
+    name = request.POST.get("input_name", "")
+    run = find_asked_run(request, agent)
+    if run is None:
+        return {"input_name": name, "message": request.POST.get("message", "")}, submitted_texts(request.POST)
+    question = RunView(run).question
+    data = {"input_name": name.strip() or new_name(request, agent, question), "message": question}
+    return data, texts_of_values(run.request_context)
+
+
+def find_asked_run(request: HttpRequest, agent: Agent) -> AgentRun | None:
+    """Return the run whose question is to be saved: the chosen one, or the last one if the message is empty."""
+    run_ids = [request.POST.get("asked", "")]
+    if not request.POST.get("message", "").strip():
+        run_ids += request.POST.getlist("run")
+    run_id = next((run_id for run_id in run_ids if parse_uuid(run_id)), None)
+    return readable_runs(request).filter(agent=agent, pk=run_id).first() if run_id else None
+
+
+def new_name(request: HttpRequest, agent: Agent, question: str) -> str:
+    """Return the beginning of a question, with a number if another saved input of the user has this name."""
+    beginning = Truncator(" ".join(question.split())).chars(NAME_LENGTH)
+    inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent).exclude(text=question)
+    taken = {*inputs.filter(name__startswith=beginning).values_list("name", flat=True)}
+    names = (beginning, *(f"{beginning} ({number})" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)
 
 
 @require_POST

@@ -4,6 +4,7 @@
   "use strict";
 
   const { find, findAll, listen, findNewestText } = agentcms;
+  const VARIABLE_PREFIX = "variable-";
 
   // --- requests: one at a time, with the columns and runs that the page shows when a request is sent
 
@@ -40,6 +41,10 @@
     if (!link || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     link.closest("details")?.removeAttribute("open");
+    const texts = JSON.parse(link.dataset.fillVariables || "{}");
+    findAll("#variables :is(textarea, select)").forEach((field) => {
+      field.value = texts[decodeURIComponent(field.name.replace(VARIABLE_PREFIX, ""))] ?? "";
+    });
     setMessage(link.dataset.fill);
   });
 
@@ -93,6 +98,15 @@
     const select = findAll("#tried select[name=column]").find((candidate) => candidate.value === "unsaved");
     select?.dispatchEvent(new Event("change", { bubbles: true }));
   }
+
+  // --- words that differ: the server marks them once all answers are finished
+
+  listen("htmx:after:swap", () => {
+    const tried = find("#tried[data-marks-pending]");
+    if (!tried || find("[aria-busy]", tried)) return;
+    tried.removeAttribute("data-marks-pending");
+    find("[data-refresh]").click();
+  });
 
   addEventListener("storage", () => updateUnsavedText() && reloadUnsavedColumns());
   listen("htmx:after:swap", updateUnsavedText);

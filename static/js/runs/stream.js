@@ -8,6 +8,7 @@
   const FIRST_RETRY_DELAY = 250;
   const MAX_RETRY_DELAY = 5000;
   const CLOCK_INTERVAL = 100;
+  const ENDINGS = { finish: "done", abort: "stopped", error: "failed" }; // by the type of the last event
   const GONE_MESSAGE = "This run no longer exists, or you have been signed out. Reload the page.";
 
   const openStreams = new Set();
@@ -19,6 +20,7 @@
       lastEvent: Number(element.dataset.after),
       startedAt: performance.now() - Number(element.dataset.seconds) * 1000,
       retryDelay: FIRST_RETRY_DELAY,
+      ending: ENDINGS.finish,
       source: null,
     };
     stream.clock = setInterval(() => showElapsed(stream), CLOCK_INTERVAL);
@@ -54,7 +56,9 @@
     if (!stream.element.isConnected) return closeStream(stream);
     if (event.lastEventId) stream.lastEvent = Number(event.lastEventId);
     if (event.data === "[DONE]") return finish(stream);
-    showEvent(stream.answer, JSON.parse(event.data));
+    const chunk = JSON.parse(event.data);
+    stream.ending = ENDINGS[chunk.type] ?? stream.ending;
+    showEvent(stream.answer, chunk);
   }
 
   // The server refused the connection: it is busy or starting, or the user has no access to the run.
@@ -90,7 +94,7 @@
     element.removeAttribute("aria-busy");
     element.dispatchEvent(new Event("run-finished", { bubbles: true }));
     const announcement = find("#run-announcement");
-    if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: done.`;
+    if (announcement) announcement.textContent = `${element.getAttribute("aria-label")}: ${stream.ending}.`;
     updateStopAll();
   }
 

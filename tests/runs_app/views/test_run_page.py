@@ -106,7 +106,7 @@ def test_warnings_and_scores_are_shown(editor, ann, agent):
 
     text = page_text(page(editor, run))
 
-    assert "No tool is registered as &#x27;gone&#x27;. The agent answered without it." in text
+    assert "No tool is registered as &#x27;gone&#x27;. The agent ran without it." in text
     assert "length The scorer failed." in text
     assert "tone 0.75" in text
 

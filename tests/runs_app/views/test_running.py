@@ -67,7 +67,7 @@ def test_missing_entries_are_warnings_before_and_after_the_run(editor, field, ca
         run = wait_for_end(AgentRun.objects.get())
 
     after = page_text(editor.get(reverse("runs:view", args=[run.pk])))
-    assert (before.count("The agent runs without it."), after.count("The agent answered without it.")) == (1, 1)
+    assert (before.count("The agent runs without it."), after.count("The agent ran without it.")) == (1, 1)
     assert "You said: Hello there" in after
     assert len([record for record in caplog.records if "gone" in record.getMessage()]) == 1
 
