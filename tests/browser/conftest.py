@@ -76,7 +76,9 @@ def create_agent(api: httpx.Client, agent_id: str, **fields: Any) -> None:
 
 
 def patch_agent(api: httpx.Client, agent_id: str, **fields: Any) -> None:
-    assert api.patch(f"/api/stored/agents/{agent_id}", json=fields).status_code == 200
+    """Change an agent, with a message: a version without one would be folded into the next one of the history."""
+    body = {"changeMessage": "Changed for a test", **fields}
+    assert api.patch(f"/api/stored/agents/{agent_id}", json=body).status_code == 200
 
 
 def activate(api: httpx.Client, agent_id: str, number: int) -> None:

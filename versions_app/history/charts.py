@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from agents_app.models import Agent
-from versions_app.history.timeline import VersionSummary
+from versions_app.history.timeline import VersionSummary, instruction_sizes
 
 CHART_WIDTH = 280
-MAX_SPANS = 12
-MAX_POINTS = 120
+MAX_PERIODS = 24
+MIN_BAR_WIDTH = 6.0  # of a period, however short
+MAX_POINTS = 40  # each reads the instructions of a version
 WEEK_COUNT = 12
 LETTER_WIDTH = 7  # of a label
+LABEL_PADDING = 14
 
 
 class Bar(NamedTuple):
@@ -43,13 +45,16 @@ class Curve(NamedTuple):
 def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str, Any]:
     """Return the template context of all charts."""
     now = timezone.now()
-    moves = [*agent.activations.values_list("to_version_number", "created_at")[:MAX_SPANS]][::-1]
+    moves = [*agent.activations.values_list("to_version_number", "created_at")[: MAX_PERIODS + 1]][::-1]
+    omits_periods = len(moves) > MAX_PERIODS
+    moves = moves[-MAX_PERIODS:]
     weeks = weekly_bars(summaries, now)
     return {
         "width": CHART_WIDTH,
         "spans": live_bars(moves, now),
         "since": format_day(moves[0][1], now) if moves else "",
-        "sizes": instructions_curve(summaries),
+        "omits_periods": omits_periods,
+        "sizes": instructions_curve(instruction_sizes(agent, sample_numbers(summaries))),
         "weeks": weeks,
         "most": max(int(bar.label) for bar in weeks),
         "weeks_count": WEEK_COUNT,
@@ -57,42 +62,60 @@ def build_charts(agent: Agent, summaries: Sequence[VersionSummary]) -> dict[str,
 
 
 def live_bars(moves: Sequence[tuple[int, datetime]], now: datetime) -> list[Bar]:
-    """Return a bar for each period in which a version was live, oldest first, each at least 4 pixels wide."""
+    """Return a bar for each period in which a version was live, oldest first.
+
+    Every bar has a visible width, and the last one, which is live, has room for its label.
+    """
     if not moves:
         return []
     ends = [*(at for _, at in moves[1:]), None]
-    total = max((now - moves[0][1]).total_seconds(), 1)
-    seconds = [((end or now) - at).total_seconds() for (_, at), end in zip(moves, ends, strict=True)]
-    widths = [max(duration / total * CHART_WIDTH, 4.0) for duration in seconds]
-    scale = CHART_WIDTH / sum(widths)
+    seconds = [max(((end or now) - at).total_seconds(), 0) for (_, at), end in zip(moves, ends, strict=True)]
+    live_label = f"v{moves[-1][0]} live"
+    min_widths = [MIN_BAR_WIDTH] * (len(moves) - 1) + [label_width(live_label)]
     bars, x = [], 0.0
-    for (number, at), end, share in zip(moves, ends, widths, strict=True):
-        width = share * scale
+    for (number, at), end, width in zip(moves, ends, share_width(seconds, min_widths), strict=True):
         bars.append(live_bar(number, round(x, 1), width, at, end, now))
         x += width
     return bars
 
 
+def share_width(seconds: Sequence[float], min_widths: Sequence[float]) -> list[float]:
+    """Divide the width of the chart by duration, after each bar got its least width."""
+    rest, total = CHART_WIDTH - sum(min_widths), sum(seconds) or 1
+    return [least + rest * duration / total for duration, least in zip(seconds, min_widths, strict=True)]
+
+
 def live_bar(number: int, x: float, width: float, at: datetime, end: datetime | None, now: datetime) -> Bar:
     """Return the bar of a period in which a version was live. No end means that it is still live."""
     start = format_day(at, now)
-    description = f"v{number} from {start} to {format_day(end, now)}" if end else f"v{number} since {start}"
-    labels = (f"v{number} live", f"v{number}") if end is None else (f"v{number}",)
-    label = next((label for label in labels if width >= 14 + LETTER_WIDTH * len(label)), "")
+    description = f"v{number} from {start} to {format_day(end, now)}" if end else f"v{number} live since {start}"
+    label = f"v{number}" if end else f"v{number} live"
+    if end and width < label_width(label):
+        label = ""
     return Bar(x, 4, round(max(width - 2, 2), 1), 22, end is None, label, description)
 
 
-def instructions_curve(summaries: Sequence[VersionSummary]) -> Curve | None:
+def label_width(label: str) -> float:
+    return LABEL_PADDING + LETTER_WIDTH * len(label)
+
+
+def sample_numbers(summaries: Sequence[VersionSummary]) -> list[int]:
+    """Return the numbers of at most MAX_POINTS versions, evenly spread, with the first and the last."""
+    count = min(len(summaries), MAX_POINTS)
+    indexes = {round(position * (len(summaries) - 1) / max(count - 1, 1)) for position in range(count)}
+    return [summaries[index].number for index in sorted(indexes)]
+
+
+def instructions_curve(points: Sequence[tuple[int, int]]) -> Curve | None:
     """Return the length of the instructions by version, or None if there are fewer than two versions."""
-    points = summaries[-MAX_POINTS:]
     if len(points) < 2:
         return None
-    max_size = max(max(point.size for point in points), 1)
+    max_size = max(max(size for _, size in points), 1)
     step = CHART_WIDTH / (len(points) - 1)
-    coordinates = [f"{index * step:.1f} {38 - point.size / max_size * 32:.1f}" for index, point in enumerate(points)]
+    coordinates = [f"{index * step:.1f} {38 - size / max_size * 32:.1f}" for index, (_, size) in enumerate(points)]
     line = f"M{' L'.join(coordinates)}"
-    first, last = points[0], points[-1]
-    return Curve(line, f"{line} V40 H0 z", f"v{first.number}, {first.size:,}", f"v{last.number}, {last.size:,}")
+    (first, first_size), (last, last_size) = points[0], points[-1]
+    return Curve(line, f"{line} V40 H0 z", f"v{first}, {first_size:,}", f"v{last}, {last_size:,}")
 
 
 def weekly_bars(summaries: Sequence[VersionSummary], now: datetime) -> list[Bar]:

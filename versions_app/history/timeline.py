@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
@@ -20,9 +21,13 @@ from versions_app.models import AgentVersion
 
 @dataclass(frozen=True)
 class TimelineEntry:
-    """A version in the history, with its changes since the version that it is based on."""
+    """A version in the history, with its changes since its base: the version that it is based on.
+
+    If it stands for several saves, its base is that of the earliest.
+    """
 
     version: AgentVersion
+    base: int | None
     changes: Sequence[FieldSummary]
     note: str  # text if there are no changes
     is_live: bool
@@ -44,29 +49,35 @@ class TimelineEntry:
         return self.version.based_on is not None and self.version.based_on != self.number - 1
 
 
-def build_entries(agent: Agent, versions: Iterable[AgentVersion]) -> Sequence[TimelineEntry]:
-    """Return the entries of versions, with one query for base versions and one for sub-agents."""
+def build_entries(
+    agent: Agent, versions: Iterable[AgentVersion], bases: Mapping[int, int | None] | None = None
+) -> Sequence[TimelineEntry]:
+    """Return the entries of versions, with one query for base versions and one for sub-agents.
+
+    `bases` has the bases of versions that stand for several saves, by number.
+    """
     versions = [*versions]
+    bases = {version.version_number: version.based_on for version in versions} | dict(bases or {})
     snapshots = {version.version_number: version.snapshot for version in versions}
-    missing = {version.based_on for version in versions if version.based_on} - set(snapshots)
-    if missing:
-        bases = agent.versions.filter(version_number__in=missing).order_by()
-        for number, text in bases.values_list("version_number", "snapshot_text"):
+    if missing := {number for number in bases.values() if number} - set(snapshots):
+        rows = agent.versions.filter(version_number__in=missing).order_by()
+        for number, text in rows.values_list("version_number", "snapshot_text"):
             snapshots[number] = json.loads(text)
     known = usable_sub_agents(agent, versions)
-    return [build_entry(agent, version, snapshots, known) for version in versions]
+    return [build_entry(agent, version, bases[version.version_number], snapshots, known) for version in versions]
 
 
-def build_entry(agent: Agent, version: AgentVersion, snapshots: dict[int, Any], known: Iterable[str]) -> TimelineEntry:
+def build_entry(
+    agent: Agent, version: AgentVersion, base: int | None, snapshots: dict[int, Any], known: Iterable[str]
+) -> TimelineEntry:
     changes: Sequence[FieldSummary] = []
-    note = "First version"
-    if version.based_on is not None:
-        base = snapshots.get(version.based_on)
-        fields = version.changed_fields
-        changes = summarize_field_names(fields) if base is None else summarize(base, version.snapshot)
-        note = f"Same as v{version.based_on}"
+    if base is not None:
+        before, fields = snapshots.get(base), version.changed_fields
+        changes = summarize_field_names(fields) if before is None else summarize(before, version.snapshot)
+    note = "First version" if base is None else f"Same as v{base}"
     return TimelineEntry(
         version,
+        base,
         changes,
         "" if changes else note,
         is_live=version.pk == agent.active_version_id,
@@ -87,21 +98,43 @@ def usable_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str
 
 @dataclass(frozen=True)
 class VersionSummary:
-    """The fields of a version that charts and filters need."""
+    """The columns of a version that charts, filters and folding need."""
 
+    id: UUID
     number: int
+    based_on: int | None
     name: str
+    message: str
+    pinned: bool
     created_at: datetime
     author_name: str
-    size: int  # characters of the instructions
+    source: str
 
 
-def version_summaries(agent: Agent) -> Sequence[VersionSummary]:
-    """Return all versions, oldest first, without loading their snapshots."""
+SUMMARY_COLUMNS = (
+    "id",
+    "version_number",
+    "based_on",
+    "name",
+    "change_message",
+    "pinned",
+    "created_at",
+    "author_name",
+    "source",
+)
+
+
+def version_summaries(versions: QuerySet[AgentVersion]) -> Sequence[VersionSummary]:
+    """Return the summaries of versions, oldest first, without loading their snapshots."""
+    return [VersionSummary(*row) for row in versions.order_by("version_number").values_list(*SUMMARY_COLUMNS)]
+
+
+def instruction_sizes(agent: Agent, numbers: Collection[int]) -> Sequence[tuple[int, int]]:
+    """Return number and characters of the instructions of these versions, oldest first."""
+    rows = agent.versions.filter(version_number__in=numbers).order_by("version_number")
     size = Length(KT("configuration__instructions"))
-    rows = agent.versions.annotate(configuration=Cast("snapshot_text", JSONField()))
-    columns = rows.order_by("version_number").values_list("version_number", "name", "created_at", "author_name", size)
-    return [VersionSummary(number, name, time, author, length or 0) for number, name, time, author, length in columns]
+    columns = rows.annotate(configuration=Cast("snapshot_text", JSONField())).values_list("version_number", size)
+    return [(number, length or 0) for number, length in columns]
 
 
 def filter_by_changed_field(versions: QuerySet[AgentVersion], field: str) -> QuerySet[AgentVersion]:

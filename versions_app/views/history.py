@@ -12,18 +12,22 @@ from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
+from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import config_sections, unset_labels
+from agents_app.models import Agent
 from agents_app.views.access import can_duplicate, get_agent
 from agents_app.views.header import AgentTab, header_context
 from versions_app.api.representation import full_version_json
 from versions_app.compare.sections import Section, build_sections
 from versions_app.forms.history import VersionFilterForm
 from versions_app.history.charts import build_charts
+from versions_app.history.folding import Saves, fold_saves
+from versions_app.history.rows import build_history_rows
 from versions_app.history.timeline import build_entries, pruned_message, version_summaries
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import get_version, history_url
 
-VERSIONS_PER_PAGE = 20
+ROWS_PER_PAGE = 20
 MAX_RECENT_VERSIONS = 5
 
 
@@ -32,13 +36,13 @@ MAX_RECENT_VERSIONS = 5
 def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Show the versions of an agent, newest first."""
     agent = get_agent(request, agent_id)
-    summaries = version_summaries(agent)
+    summaries = version_summaries(agent.versions.all())
     authors = sorted({summary.author_name for summary in summaries if summary.author_name})
     filters = VersionFilterForm(request.GET, authors)
-    paginator = Paginator(filters.filter_versions(agent.versions.all()), VERSIONS_PER_PAGE)
-    page = paginator.get_page(request.GET.get("page"))
+    page = Paginator(rows_of_saves(agent, summaries, filters), ROWS_PER_PAGE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
+    query.pop("unfold", None)
 
     context = {
         **header_context(request, agent, AgentTab.HISTORY),
@@ -46,11 +50,23 @@ def version_list(request: HttpRequest, agent_id: str) -> HttpResponse:
         "filters": filters,
         "query": query.urlencode(),
         "page": page,
-        "entries": build_entries(agent, page.object_list),
+        "rows": build_history_rows(agent, list(page.object_list), opened_rows(request)),
         "pruned_message": pruned_message(agent, len(summaries)),
         "charts": build_charts(agent, summaries),
     }
     return render(request, "versions/list.html", context)
+
+
+def rows_of_saves(agent: Agent, summaries: Saves, filters: VersionFilterForm) -> Sequence[Saves]:
+    """Return the saves of each row of the history, newest first. A filtered history shows every match."""
+    if filters.active_filters():
+        return [[match] for match in reversed(version_summaries(filters.filter_versions(agent.versions.all())))]
+    return fold_saves(reversed(summaries), (agent.active_version_id, agent.head_version_id))
+
+
+def opened_rows(request: HttpRequest) -> set[int]:
+    """Return the newest version of each row whose saves are shown one by one."""
+    return {parse_number(number) for number in request.GET.getlist("unfold")}
 
 
 @require_safe
@@ -109,8 +125,8 @@ def download_version(request: HttpRequest, agent_id: str, number: int) -> HttpRe
 def live_history(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Show which version was live when, newest first. The newest entry can be undone."""
     agent = get_agent(request, agent_id)
-    page = Paginator(agent.activations.all(), VERSIONS_PER_PAGE).get_page(request.GET.get("page"))
-    summaries = version_summaries(agent)
+    page = Paginator(agent.activations.all(), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    summaries = version_summaries(agent.versions.all())
     newest = page.object_list[0] if page.number == 1 and page.object_list else None
     numbers = {summary.number for summary in summaries}
     context = {

@@ -113,7 +113,7 @@ def test_the_history_is_used_by_keyboard(visit, agent, api):
     tab_to("more-2")
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
-    expect(page.locator("#version-2 details")).not_to_have_attribute("open", "")
+    expect(page.locator("#version-2 .menu")).not_to_have_attribute("open", "")
 
 
 def test_naming_a_version_is_visible_at_once(visit, agent):
