@@ -29,6 +29,7 @@ from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 from agents_app.views.access import GET_POST, can_duplicate, get_agent, has_role_for, lock_agent, owner_choices
 from agents_app.views.header import AgentTab, header_context
+from agents_app.views.use_examples import use_examples
 from versions_app.models import Activation
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -82,6 +83,7 @@ def render_read_only(request: HttpRequest, agent: Agent) -> HttpResponse:
     snapshot = schema.to_wire_dict(head_configuration(agent))
     context = {**header_context(request, agent, AgentTab.EDIT), "may_create": can_duplicate(request, agent)}
     context |= {"parts": config_sections(snapshot, context["warnings"]), "unset": unset_labels(snapshot)}
+    context["use_examples"] = use_examples(request, agent)
     return render(request, "agents/read.html", context)
 
 
@@ -154,6 +156,7 @@ def render_editor(
         **header_context(request, agent, AgentTab.EDIT),
         "may_create": can_duplicate(request, agent),
         "form": form,
+        "use_examples": use_examples(request, agent),
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
         **extra,
     }
