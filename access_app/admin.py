@@ -13,18 +13,19 @@ from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from access_app.admin_access import StaffAccessMixin
+from access_app.admin_access import StaffAccessMixin, confirmation_page
 from access_app.caller import Caller
 from access_app.forms import UNKNOWN_USERNAME_MESSAGE
 from access_app.models import ApiKey, Membership
 from access_app.permissions import has_role, has_role_everywhere, owner_ids_for
 from access_app.role import SHARED_LABEL, Role
-from access_app.teams import reject_loss_of_managers
+from access_app.teams import reject_loss_of_managers, team_choices
 
 User = get_user_model()
 
@@ -40,6 +41,13 @@ class MembershipForm(forms.ModelForm):
     """A form that accepts only owners that the user manages."""
 
     user: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if field := self.fields.get("owner_id"):
+            current = [] if self.instance._state.adding else [self.instance.owner_id]
+            field.widget = forms.Select(choices=team_choices(self.user, Role.MANAGER, *current))
+            field.help_text = "A new team is created on the page Team, with its first member."
 
     def clean_owner_id(self) -> str:
         owner_id: str = self.cleaned_data["owner_id"]
@@ -171,6 +179,7 @@ class MembershipInline(MembershipAccessMixin, admin.StackedInline):
 
 
 admin.site.unregister(User)
+admin.site.unregister(Group)  # roles decide; Django's groups and permissions are not used
 
 
 @admin.register(User)
@@ -181,7 +190,14 @@ class UserAccountAdmin(StaffAccessMixin, TeamManagersMixin, UserAdmin):
     inlines: ClassVar = [MembershipInline]
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     readonly_fields = ("last_login", "date_joined")
-    filter_horizontal = ()  # the two lists of this widget have no names for screen readers
+    list_filter = ("is_active", "is_staff", "is_superuser")
+    filter_horizontal = ()
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Personal information", {"fields": ("first_name", "last_name", "email")}),
+        ("Access", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
 
     @staticmethod
     def memberships_of(objs: Iterable[Any]) -> Iterable[Membership]:
@@ -265,13 +281,21 @@ class ApiKeyAdmin(StaffAccessMixin, admin.ModelAdmin):
         obj.prefix = key.prefix
         messages.warning(request, f"Copy the key now. It is not shown again: {token}")
 
-    @admin.action(description="Revoke selected keys")
-    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
-        """Revoke keys."""
-        for key in keys:
+    @admin.action(description="Revoke selected keys …")
+    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Revoke keys, after a question that says when each was last used."""
+        valid = [key for key in keys if key.revoked_at is None]
+        if not valid:
+            self.message_user(request, "The selected keys are revoked already.", messages.WARNING)
+            return None
+        count = "1 key" if len(valid) == 1 else f"{len(valid)} keys"
+        if "confirmed" not in request.POST:
+            context = {"keys": valid, "verb": "Revoke", "button": f"Revoke {count}"}
+            return confirmation_page(self, request, "access_app/revoke_keys", f"Revoke {count}?", **context)
+        for key in valid:
             key.revoke()
-        count = len(keys)
-        self.message_user(request, "1 key revoked." if count == 1 else f"{count} keys revoked.")
+        self.message_user(request, f"{count} revoked.")
+        return None
 
     @admin.display(description="Max role")
     def max_role(self, key: ApiKey) -> str:

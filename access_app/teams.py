@@ -28,6 +28,11 @@ def known_owners(user: Caller, role: Role) -> list[str]:
     return sorted(owner_ids_for(user, role))
 
 
+def team_choices(user: Caller, role: Role, *others: str) -> list[tuple[str, str]]:
+    """Return the teams for which the user has the role, and others, as choices of a form. Shared comes first."""
+    return [(owner, owner or SHARED_LABEL) for owner in sorted({*known_owners(user, role), *others})]
+
+
 def highest_role(user: Caller) -> Role | None:
     """Return the highest role of the user for any owner, or None."""
     if has_role_everywhere(user, Role.VIEWER):

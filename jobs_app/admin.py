@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 from access_app.admin_access import ReadOnlyAdmin
 from agentcms.errors import ApiError
 from jobs_app import runner
+from jobs_app.kinds import kind_title, kind_titles
 from jobs_app.limits import enqueue_for_user
 from jobs_app.models import Job, ReportRow
 from jobs_app.runner import StaffJob
@@ -41,17 +42,30 @@ class LateFilter(admin.SimpleListFilter):
         return jobs
 
 
+class KindFilter(admin.SimpleListFilter):
+    """A filter by kind, with the titles of the kinds."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return kind_titles()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        return queryset.filter(kind=self.value()) if self.value() else queryset
+
+
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
     """The page of jobs."""
 
     change_list_template = "admin/jobs_app/job/change_list.html"
-    list_display = ("kind", "state", "progress", "requested_by", "created_at", "finished_at", "on_schedule")
-    list_filter = ("state", LateFilter, "kind", "created_at")
+    list_display = ("kind_title", "state", "progress", "requested_by", "created_at", "finished_at", "on_schedule")
+    list_filter = ("state", LateFilter, KindFilter, "created_at")
     list_select_related = ("requested_by",)
     actions = ("retry",)
     fields = (
-        "kind",
+        "kind_title",
         "state",
         "progress",
         "requested_by",
@@ -105,6 +119,10 @@ class JobAdmin(ReadOnlyAdmin):
             job.requeue()
         level = messages.SUCCESS if failed else messages.WARNING
         self.message_user(request, f"{len(failed)} of {len(jobs)} jobs queued again.", level)
+
+    @admin.display(description="Kind", ordering="kind")
+    def kind_title(self, job: Job) -> str:
+        return kind_title(job.kind)
 
     @admin.display(description="Progress")
     def progress(self, job: Job) -> str:

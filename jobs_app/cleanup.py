@@ -53,7 +53,7 @@ def before_cleanup(step: Callable[[], None]) -> Callable[[], None]:
     return step
 
 
-@job_handler(CLEAN_UP)
+@job_handler(CLEAN_UP, "Clean-up")
 def delete_expired_rows(job: Job) -> dict[str, Any]:
     """Delete all expired rows in batches, between the steps before and after."""
     for step in _first_steps:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.ids import uuid7
+from jobs_app.kinds import kind_title
 
 MAX_ATTEMPTS = 5
 
@@ -118,7 +119,7 @@ class Job(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} ({self.get_state_display().lower()})"
+        return f"{kind_title(self.kind)} ({self.get_state_display().lower()})"
 
     @property
     def is_late(self) -> bool:

@@ -25,6 +25,7 @@ from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.errors import ApiError, Unavailable
 from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
+from jobs_app.kinds import register_title
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
 log = logging.getLogger(__name__)
@@ -53,11 +54,13 @@ class StaffJob(NamedTuple):
 staff_jobs: dict[str, StaffJob] = {}
 
 
-def job_handler(kind: str) -> Callable[[Handler], Handler]:
-    """Register the handler of a kind of job."""
+def job_handler(kind: str, title: str = "") -> Callable[[Handler], Handler]:
+    """Register the handler of a kind of job, with the title that people see."""
 
     def register(handler: Handler) -> Handler:
         _handlers[kind] = handler
+        if title:
+            register_title(kind, title)
         return handler
 
     return register

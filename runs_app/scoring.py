@@ -57,7 +57,7 @@ def next_count(run: AgentRun, key: str) -> int:
     return count.values_list("seen", flat=True).get()
 
 
-@runner.job_handler(SCORE_RUN)
+@runner.job_handler(SCORE_RUN, "Scoring of a run")
 def score_run(job: Job) -> dict[str, Any]:
     """Score one answer. Scores of an earlier attempt of the job are kept."""
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()

@@ -39,7 +39,7 @@ def check_history() -> None:
     enqueue_once_per(check.CHECK_HISTORY, timedelta(hours=12))
 
 
-job_handler(check.CHECK_HISTORY)(check.run_check)
+job_handler(check.CHECK_HISTORY, "Verification of histories")(check.run_check)
 offer_to_staff("prune-dry-run", "Preview pruning", PRUNE, {"dryRun": True})
 offer_to_staff("export-agents", "Export all agents", export_job.EXPORT, start=export_job.start_export)
 offer_to_staff("check-history", "Verify histories", check.CHECK_HISTORY)
@@ -62,7 +62,7 @@ def expired_deleted_agents() -> QuerySet[Any]:
     return DeletedAgent.objects.expired()
 
 
-@job_handler(PRUNE)
+@job_handler(PRUNE, "Pruning of versions")
 def prune_all(job: Job) -> dict[str, Any]:
     """Prune all agents, a thousand per transaction. With `dryRun`, only report what would be removed."""
     limit = job.parameters.get("limit") or settings.AGENT_VERSION_LIMIT

@@ -114,7 +114,7 @@ def parameter_fields(parameter: JSON) -> Iterator[FieldDoc]:
 
 def build_body(status: str, body: JSON) -> BodyDoc:
     """Return a request body or a response of an operation. A response may have no content."""
-    media_type, content = next(iter(body.get("content", {}).items()), ("", {}))
+    media_type, content = first_content(body)
     schema = content.get("schema", {})
     return BodyDoc(
         status,
@@ -125,6 +125,12 @@ def build_body(status: str, body: JSON) -> BodyDoc:
         body.get("description", ""),
         [*schema_fields(schema)],
     )
+
+
+def first_content(body: JSON) -> tuple[str, JSON]:
+    """Return the media type of a body with its schema and example. Both are empty if it has no content."""
+    empty: tuple[str, JSON] = ("", {})
+    return next(iter(body.get("content", {}).items()), empty)
 
 
 def schemas() -> list[SchemaDoc]:
@@ -256,7 +262,7 @@ def example_request(origin: str, path: str, method: str, operation: JSON) -> Exa
         for item in parameters
         if item["in"] == "query" and item.get("required")
     }
-    media_type, content = next(iter(operation.get("requestBody", {}).get("content", {}).items()), ("", {}))
+    media_type, content = first_content(operation.get("requestBody", {}))
     is_file = media_type == "application/x-ndjson"
     success = next(response for status, response in operation["responses"].items() if status < "300")
     return ExampleRequest(

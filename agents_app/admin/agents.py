@@ -11,16 +11,26 @@ from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import can_have_role, has_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.admin.actions import ACTION_TITLES, AgentActionsAdmin
-from agents_app.admin.forms import AgentAdminForm
+from agents_app.admin.forms import LIST_FIELDS, AgentAdminForm
+from agents_app.configuration import schema
+from agents_app.configuration.display import FIELD_LABELS
 from agents_app.editing.change_context import change
 from agents_app.editing.editor import publish_locked, save_draft_locked
 from agents_app.models import Agent
 from agents_app.views.status import find_warnings
+
+LISTS_SECTION = "Tools and sub-agents"
+# The form of a new agent, whose lists are added in the editor.
+NEW_AGENT_LISTS: Any = (
+    LISTS_SECTION,
+    {"fields": ["memory"], "description": "Add tools, workflows and sub-agents in the editor."},
+)
 
 
 class OwnerFilter(admin.SimpleListFilter):
@@ -84,19 +94,19 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     list_filter = (OwnerFilter, DraftFilter, ArchivedFilter, "updated_at")
     search_fields = ("id", "name", "description", "instructions")
     list_select_related = ("active_version", "head_version")
-    readonly_fields = ("live", "state", "history", "page", "created_at", "updated_at")
+    readonly_fields = ("references", "live", "state", "history", "page", "created_at", "updated_at")
     list_per_page = 50
     fieldsets: ClassVar = [
         (
             None,
             {"fields": ["id", "owner_id", "name", "description", "instructions", "request_context_schema", "model"]},
         ),
-        ("Tools and sub-agents", {"fields": ["tools", "workflows", "agents", "integration_tools", "memory"]}),
+        (LISTS_SECTION, {"fields": ["references", "memory"]}),
         (
             "Details",
             {
                 "classes": ["collapse"],
-                "fields": ["scorers", "input_processors", "output_processors", "default_options", "metadata"],
+                "fields": ["scorers", "default_options", "metadata"],
             },
         ),
         ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
@@ -109,7 +119,11 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
         sections = super().get_fieldsets(request, obj)
         if obj is None:
-            return [section for section in sections if section[0] != "History"]
+            return [
+                NEW_AGENT_LISTS if section[0] == LISTS_SECTION else section
+                for section in sections
+                if section[0] != "History"
+            ]
         (name, options), *rest = sections
         return [(name, {**options, "fields": [field for field in options["fields"] if field != "id"]}), *rest]
 
@@ -161,6 +175,15 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         draft = f"draft v{agent.head_version.version_number}" if agent.has_draft and agent.head_version else "none"
         return f"{draft}, archived" if agent.archived_at else draft
 
+    @admin.display(description="Lists")
+    def references(self, agent: Agent) -> str:
+        """Return the keys in the lists of the agent, with a link to the editor."""
+        wire_names = {name: schema.WIRE_NAMES[name] for name in LIST_FIELDS}
+        rows = ((FIELD_LABELS[wire], listed_keys(getattr(agent, name))) for name, wire in wire_names.items())
+        url = reverse("agents:edit", args=[agent.pk])
+        facts = format_html_join("", "<dt>{}</dt><dd>{}</dd>", rows)
+        return format_html('<dl class="facts">{}</dl><p><a href="{}">Open in the editor</a></p>', facts, url)
+
     @admin.display(description="Versions")
     def history(self, agent: Agent) -> str:
         versions = reverse("admin:versions_app_agentversion_changelist")
@@ -180,6 +203,12 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             for action in actions
         ]
         return format_html_join(" · ", '<a href="{1}">{0}</a>', links)
+
+
+def listed_keys(entries: list[Any]) -> SafeString:
+    """Return the keys of references or processors, in order."""
+    keys = [str(entry.get("key", entry.get("id", ""))) if isinstance(entry, dict) else entry for entry in entries]
+    return format_html_join(", ", "<code>{}</code>", ((key,) for key in keys)) or SafeString("none")
 
 
 change_context = change  # Django calls save_model() with an argument named `change`

@@ -9,14 +9,17 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 
 from access_app.permissions import has_role
-from access_app.role import Role
+from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import reject_circular_reference
-from agents_app.forms.fields import ID_HELP, SHARED_HELP, OptionalKeyField, RawTextField, StrictJSONField
+from agents_app.configuration.sub_agents import CircularReference, reject_circular_reference
+from agents_app.forms.fields import ID_HELP, OptionalKeyField, RawTextField, StrictJSONField
 from agents_app.models import Agent
+from agents_app.views.access import selectable_owners
 
+# Lists are edited in the editor, which has pickers for them.
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
 OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema")
+FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
 
 
 class AgentForm(forms.ModelForm):
@@ -27,19 +30,17 @@ class AgentForm(forms.ModelForm):
 
     name = RawTextField(max_length=200)
     description = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20}))
+    instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20, "class": "code-field"}))
     memory = OptionalKeyField(required=False, max_length=256)
 
     class Meta:
         model = Agent
-        fields = list(schema.FIELDS)
-        field_classes: ClassVar = dict.fromkeys((*LIST_FIELDS, *OBJECT_FIELDS), StrictJSONField)
+        fields = list(FORM_FIELDS)
+        field_classes: ClassVar = dict.fromkeys(OBJECT_FIELDS, StrictJSONField)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in LIST_FIELDS:
-            self.fields[name].empty = list  # type: ignore[attr-defined]
-        for name in (*LIST_FIELDS, *OBJECT_FIELDS[1:]):
+        for name in OBJECT_FIELDS[1:]:
             self.fields[name].required = False
         self.fields["request_context_schema"].empty = lambda: None  # type: ignore[attr-defined]
         self.fields["revision"].initial = self.instance.revision
@@ -53,7 +54,7 @@ class AgentForm(forms.ModelForm):
         """Return the changed configuration fields by name."""
         return {
             name: self.cleaned_data[name]
-            for name in schema.FIELDS
+            for name in FORM_FIELDS
             if name in self.changed_data and name in self.cleaned_data
         }
 
@@ -65,7 +66,7 @@ class AgentAdminForm(AgentForm):
     row: Agent
 
     id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
-    owner_id = RawTextField(required=False, max_length=128, label="Team", help_text=SHARED_HELP)
+    owner_id = RawTextField(required=False, max_length=128, label="Team")
     publish = forms.BooleanField(
         required=False,
         label="Publish",
@@ -73,11 +74,18 @@ class AgentAdminForm(AgentForm):
     )
 
     class Meta(AgentForm.Meta):
-        fields = ["id", "owner_id", *schema.FIELDS]
+        fields = ["id", "owner_id", *FORM_FIELDS]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not self.instance._state.adding:
+        adding = self.instance._state.adding
+        owners = selectable_owners(self.user, Role.EDITOR if adding else Role.PUBLISHER)
+        self.fields["owner_id"].widget = forms.Select(
+            choices=[(owner, owner or SHARED_LABEL) for owner in sorted({*owners, self.instance.owner_id})]
+            if not adding
+            else [(owner, owner or SHARED_LABEL) for owner in owners]
+        )
+        if not adding:
             self.fields.pop("id", None)
         # Unticked while there is a draft, so that nobody publishes it by accident.
         self.fields["publish"].initial = self.instance._state.adding or (
@@ -98,7 +106,6 @@ class AgentAdminForm(AgentForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if self.instance._state.adding:
-            self.validate_sub_agents(cleaned)
             return cleaned
         self.row = Agent.objects.get_locked(self.instance.pk)  # locked until the admin's transaction ends
         if self.is_stale_for(self.row):
@@ -109,15 +116,16 @@ class AgentAdminForm(AgentForm):
         publishes = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
         if publishes and not self.may_publish:
             self.add_error("publish", "Publishing needs the Publisher role. Clear the box to save a draft.")
-        if "agents" in self.changed_data or (cleaned.get("publish") and self.row.has_draft):
-            self.validate_sub_agents(cleaned)
+        if cleaned.get("publish") and self.row.has_draft:
+            self.reject_circular_draft()
         return cleaned
 
-    def validate_sub_agents(self, cleaned: dict[str, Any]) -> None:
-        """Reject circular references here: the admin cannot show an error of the save at a field."""
-        keys = cleaned.get("agents")
-        if isinstance(keys, list) and all(isinstance(key, str) for key in keys):  # the schema rejects other values
-            reject_circular_reference(self.user, cleaned.get("id", self.instance.pk), keys)
+    def reject_circular_draft(self) -> None:
+        """Reject a draft with a circular reference here: the admin cannot show an error of the save."""
+        try:
+            reject_circular_reference(self.user, self.row.pk, self.row.agents)
+        except CircularReference as error:
+            raise ValidationError(error.summary, code="circular") from None
 
     @property
     def may_publish(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
+from access_app.caller import Caller
 from access_app.permissions import granted_covers, has_role_everywhere, require_granted_role
 from access_app.role import SHARED_LABEL, Role
 from access_app.teams import highest_role, known_owners
@@ -90,7 +91,12 @@ def can_duplicate(request: HttpRequest, agent: Agent) -> bool:
 
 def owner_choices(request: HttpRequest, role: Role) -> list[str]:
     """Return the owners for which the user has a role. Superusers also get owners without members."""
-    owners = known_owners(request.user, role)
-    if not has_role_everywhere(request.user, role):
+    return selectable_owners(request.user, role)
+
+
+def selectable_owners(user: Caller, role: Role) -> list[str]:
+    """Return the owners for which a user has a role. Superusers also get owners without members."""
+    owners = known_owners(user, role)
+    if not has_role_everywhere(user, role):
         return owners
     return sorted({*owners, *Agent.objects.order_by().values_list("owner_id", flat=True).distinct()})

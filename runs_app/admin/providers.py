@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
 
+from agentcms.wire.canonical import canonical
+from agents_app.models import Agent, AgentQuerySet
 from runs_app.models import ModelProvider
 from runs_app.providers import table
+
+MAX_NAMED_AGENTS = 10
+
+
+def agents_of_provider(key: str) -> AgentQuerySet:
+    """Return the agents whose live version or draft uses a model of the provider."""
+    live = Q(active_version__snapshot_text__contains=f'"provider":{canonical(key)}')
+    return Agent.objects.filter(live | Q(model__provider=key))
 
 
 class ProviderForm(forms.ModelForm):
@@ -39,6 +51,7 @@ class ProviderForm(forms.ModelForm):
             "allowed_settings",
             "is_enabled",
         )
+        labels: ClassVar = {"key": "Provider ID"}  # not the API key
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"].strip()
@@ -68,7 +81,7 @@ class ModelProviderAdmin(admin.ModelAdmin):
     """Admin for superusers only: API keys cost money, and prompts are sent to the base URL."""
 
     form = ProviderForm
-    list_display = ("title", "key", "dialect", "base_url", "has_key", "state")
+    list_display = ("title", "provider_id", "dialect", "base_url", "has_key", "state")
     search_fields = ("key", "title")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -85,6 +98,20 @@ class ModelProviderAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: ModelProvider | None = None) -> bool:
         return self.has_module_permission(request)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Delete a provider, after a question that names the agents that use it."""
+        row = self.get_object(request, unquote(object_id))
+        users = agents_of_provider(row.key) if row else Agent.objects.none()
+        names = [str(agent) for agent in users.order_by("name")[:MAX_NAMED_AGENTS]]
+        context = {"used_by": names, "more_users": max(users.count() - len(names), 0)}
+        return super().delete_view(request, object_id, {**(extra_context or {}), **context})
+
+    @admin.display(description="provider ID", ordering="key")
+    def provider_id(self, row: ModelProvider) -> str:
+        return row.key
 
     @admin.display(boolean=True, description="API key")
     def has_key(self, row: ModelProvider) -> bool:

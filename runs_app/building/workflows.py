@@ -59,7 +59,7 @@ def failure_reason(job: Job) -> str:
     return message if name == WorkflowError.__name__ else UNKNOWN_ERROR_MESSAGE
 
 
-@runner.job_handler(RUN_WORKFLOW)
+@runner.job_handler(RUN_WORKFLOW, "Workflow of a run")
 def run_workflow_job(job: Job) -> Any:
     """Execute a Celery task in the worker of the job. If the worker dies, another one starts again."""
     key = job.parameters["key"]

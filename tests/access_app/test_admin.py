@@ -151,21 +151,78 @@ def test_a_key_is_revoked_from_the_list(client):
     client.force_login(staff)
     key = ApiKey.objects.get()
 
-    client.post(reverse("admin:access_app_apikey_changelist"), {"action": "revoke", "_selected_action": [key.pk]})
+    action = {"action": "revoke", "_selected_action": [key.pk]}
+    question = client.post(reverse("admin:access_app_apikey_changelist"), action).content.decode()
+    assert ApiKey.objects.find(token)
+    client.post(reverse("admin:access_app_apikey_changelist"), {**action, "confirmed": "Revoke 1 key"})
 
     assert ApiKey.objects.find(token) is None
+    assert "<title>Revoke 1 key? · Agent CMS</title>" in question
+    assert 'name="confirmed" value="Revoke 1 key"' in question
+    assert "never used" in question
+    assert "get a 401 immediately" in question
 
 
 def test_the_number_of_revoked_keys_is_reported(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
     api_key(staff)
     client.force_login(staff)
-    action = {"action": "revoke", "_selected_action": [ApiKey.objects.get().pk]}
+    action = {"action": "revoke", "_selected_action": [ApiKey.objects.get().pk], "confirmed": "Revoke 1 key"}
 
     page = client.post(reverse("admin:access_app_apikey_changelist"), action, follow=True).content.decode()
 
     assert "1 key revoked." in page
     assert "same as user" in page
+
+
+def test_revoked_keys_are_not_revoked_again(client):
+    staff = UserFactory(is_staff=True, is_superuser=True)
+    api_key(staff)
+    key = ApiKey.objects.get()
+    key.revoke()
+    client.force_login(staff)
+
+    action = {"action": "revoke", "_selected_action": [key.pk]}
+    page = client.post(reverse("admin:access_app_apikey_changelist"), action, follow=True).content.decode()
+
+    assert "The selected keys are revoked already." in page
+
+
+def test_groups_and_permissions_are_not_shown(client):
+    root = UserFactory(is_staff=True, is_superuser=True)
+    client.force_login(root)
+
+    index = client.get(reverse("admin:index")).content.decode()
+    account = client.get(reverse("admin:auth_user_change", args=[root.pk])).content.decode()
+    listed = client.get(reverse("admin:auth_user_changelist")).content.decode()
+
+    assert "Groups" not in index + listed
+    assert 'name="groups"' not in account
+    assert 'name="user_permissions"' not in account
+    assert 'name="is_superuser"' in account
+
+
+def test_teams_are_chosen_from_a_list(client):
+    manager = member("manager", "north", is_staff=True)
+    Membership.objects.create(user=UserFactory(), owner_id="south", role="viewer")
+
+    def choices(user, address):
+        client.force_login(user)
+        page = client.get(reverse(address)).content.decode()
+        return re.findall(r"<option[^>]*>([^<]*)<", page.partition('name="owner_id"')[2].partition("</select>")[0])
+
+    root = UserFactory(is_staff=True, is_superuser=True)
+    for address in ("admin:access_app_membership_add", "admin:versions_app_retentionrule_add"):
+        assert choices(manager, address) == ["north"]
+        assert choices(root, address) == ["Shared", "north", "south"]
+
+
+def test_the_brand_has_a_name_without_its_text(client):
+    client.force_login(UserFactory(is_staff=True))
+
+    page = client.get(reverse("admin:index")).content.decode()
+
+    assert 'aria-label="Agent CMS, administration"' in page
 
 
 def test_deleting_a_membership_can_be_cancelled(client):

@@ -168,5 +168,21 @@ def test_staff_see_only_their_own_jobs(client):
 
     page = client.get(LIST).content.decode()
 
-    assert "mine_alone" in page
-    assert "somebody_elses" not in page
+    assert "Mine alone" in page
+    assert "Somebody elses" not in page
+
+
+def test_kinds_have_titles(client, staff):
+    job = Job.objects.create(kind="export_agents")
+    Job.objects.create(kind="prune_versions")
+
+    listed = client.get(LIST).content.decode()
+    filtered = client.get(f"{LIST}?kind=export_agents").content.decode()
+    page = client.get(reverse("admin:jobs_app_job_change", args=[job.pk])).content.decode()
+
+    assert "Export of agents</a>" in listed
+    assert "Pruning of versions</a>" in listed
+    assert '<a href="?kind=export_agents">Export of agents</a>' in listed
+    assert filtered.count("Pruning of versions</a>") == 1  # the filter alone
+    assert "Export of agents (queued)" in page
+    assert "export_agents" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
@@ -12,6 +13,7 @@ from django.http import HttpRequest
 from access_app.admin_access import StaffAccessMixin
 from access_app.permissions import can_have_role, has_role, has_role_everywhere, owner_ids_for
 from access_app.role import Role
+from access_app.teams import team_choices
 from versions_app import tasks  # noqa: F401  registers the jobs that staff can start
 from versions_app.models.retention_rule import RetentionRule
 
@@ -27,6 +29,14 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
         if has_role_everywhere(request.user, Role.MANAGER):
             return rules
         return rules.filter(owner_id__in=owner_ids_for(request.user, Role.MANAGER))
+
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """Offer the teams of the user, and those that have a rule."""
+        if db_field.name == "owner_id":
+            with_rules = self.get_queryset(request).values_list("owner_id", flat=True)
+            choices = team_choices(request.user, Role.MANAGER, *with_rules)
+            kwargs |= {"widget": forms.Select(choices=choices), "help_text": ""}
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **kwargs)

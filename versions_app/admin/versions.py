@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from access_app.admin_access import ReadOnlyAdmin, confirmation_page
 from access_app.permissions import has_role
 from access_app.role import Role
-from agents_app.configuration.sub_agents import CircularReference
+from agents_app.configuration.sub_agents import CircularReference, dependents_payload
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
@@ -57,6 +57,25 @@ def refusal_message(error: Exception) -> str:
     if isinstance(error, CircularReference):
         return error.summary
     return str(error) if isinstance(error, AgentArchived) else VERSION_GONE_MESSAGE
+
+
+def needless_message(version: AgentVersion, action: ConfirmedAction) -> str:
+    """Return why an action would change nothing, or ""."""
+    agent, name = version.agent, f"Version {version.version_number} of {version.agent.name}"
+    if agent.archived_at is not None:
+        return ""  # the action refuses with the reason
+    if action.name == "publish" and version.pk == agent.active_version_id:
+        return f"{name} is already live."
+    if action.name == "restore" and version.pk == agent.head_version_id:
+        return f"Editing already continues from version {version.version_number} of {agent.name}."
+    return ""
+
+
+def confirm_button(version: AgentVersion, live: AgentVersion | None, action: ConfirmedAction) -> str:
+    """Return the label of the button, which repeats what it does."""
+    replaces = f" (replaces v{live.version_number})" if live else ""
+    what = "Publish" if action.name == "publish" else "Restore and publish"
+    return f"{what} v{version.version_number}{replaces}"
 
 
 class HistoryAdmin(ReadOnlyAdmin):
@@ -182,7 +201,7 @@ class AgentVersionAdmin(HistoryAdmin):
         self, request: HttpRequest, versions: QuerySet[AgentVersion], action: ConfirmedAction
     ) -> HttpResponse | None:
         """Show the confirmation page, then run the action unless live changed since."""
-        version = self._publishable(request, versions)
+        version = self._publishable(request, versions, action)
         if version is None:
             return None
         if "confirmed" not in request.POST:
@@ -247,17 +266,23 @@ class AgentVersionAdmin(HistoryAdmin):
             "unfolded": unfolded,
             "action": action.name,
             "verb": action.verb,
+            "button": confirm_button(version, live, action),
+            "used_by": dependents_payload(request.user, version.agent),
         }
         title = f"{action.verb}: version {version.version_number} of {version.agent.name}"
         return confirmation_page(self, request, "versions_app/confirm", title, **context)
 
-    def _publishable(self, request: HttpRequest, versions: QuerySet[AgentVersion]) -> AgentVersion | None:
+    def _publishable(
+        self, request: HttpRequest, versions: QuerySet[AgentVersion], action: ConfirmedAction
+    ) -> AgentVersion | None:
         """Return the single selected version, or None with a message if the user may not publish it."""
         selected = list(versions.select_related("agent__active_version")[:2])
         if len(selected) != 1:
             self.message_user(request, "Select one version.", messages.ERROR)
         elif not has_role(request.user, Role.PUBLISHER, selected[0].agent.owner_id):
             self.message_user(request, "Publishing needs the Publisher role.", messages.ERROR)
+        elif message := needless_message(selected[0], action):
+            self.message_user(request, message, messages.WARNING)
         else:
             return selected[0]
         return None

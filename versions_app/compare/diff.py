@@ -19,6 +19,9 @@ MAX_MARKED_CHARACTERS = 400_000  # of replaced lines on both sides in which chan
 CONTEXT_LINES = 3  # unchanged lines shown around a change
 
 
+UNSET: tuple[Any, ...] = (None, "", [], {})
+
+
 class FieldDiff(NamedTuple):
     """One field that differs, by its wire name."""
 
@@ -80,6 +83,12 @@ def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
     """Return the fields that differ, in the order of the agent's fields."""
     pairs = ((wire, before.get(wire), after.get(wire)) for wire in WIRE_NAMES.values())
     return [FieldDiff(*pair) for pair in pairs if not values_equal(pair[1], pair[2])]
+
+
+def visible_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldDiff]:
+    """Return the fields that differ for a reader: a field that is absent equals one that is empty."""
+    diffs = diff_snapshots(before, after)
+    return [diff for diff in diffs if not (diff.before in UNSET and diff.after in UNSET)]
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -19,8 +19,8 @@ from versions_app.compare.diff import (
     diff_items,
     diff_lines,
     diff_paths,
-    diff_snapshots,
     fold_unchanged,
+    visible_differences,
 )
 from versions_app.compare.summary import FieldSummary, summarize_field
 
@@ -132,7 +132,7 @@ def build_sections(
 ) -> list[Section]:
     """Return a section for each field that differs. Folds whose keys are in `unfolded` are open."""
     numbers, options = count(1), CompareOptions(side_by_side, unfolded, id_prefix)
-    return [build_section(diff, numbers, options) for diff in diff_snapshots(before, after)]
+    return [build_section(diff, numbers, options) for diff in visible_differences(before, after)]
 
 
 def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> Section:
@@ -152,7 +152,7 @@ def build_section(diff: FieldDiff, numbers: Iterator[int], options: CompareOptio
 
 def members_or_value(value: Any, other: Any) -> Any:
     """Return a side of a difference: no members instead of nothing, where the other side has members."""
-    return {} if value is None and other and isinstance(other, dict) else value
+    return type(other)() if value is None and isinstance(other, dict | list) else value
 
 
 def build_text_blocks(diff: FieldDiff, numbers: Iterator[int], options: CompareOptions) -> tuple[list[RowBlock], int]:
@@ -246,7 +246,7 @@ def build_list_items(before: Sequence[str], after: Sequence[str], numbers: Itera
 def build_path_row(path: PathDiff, number: int) -> PathRow:
     old = None if path.kind == "added" else readable_json(path.before)
     new = None if path.kind == "removed" else readable_json(path.after)
-    return PathRow(path.path or "(the whole value)", old, new, number)
+    return PathRow(path.path or "value", old, new, number)
 
 
 def readable_json(value: Any) -> str:

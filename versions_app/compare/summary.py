@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agents_app.configuration.display import FIELD_LABELS
-from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, diff_snapshots, line_counts, values_equal
+from versions_app.compare.diff import FieldDiff, diff_items, diff_paths, line_counts, values_equal, visible_differences
 
 MAX_NAMED_KEYS = 3  # further keys are counted
 MAX_VALUE_LENGTH = 40  # characters
@@ -27,7 +27,7 @@ class FieldSummary(NamedTuple):
 
 def summarize(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldSummary]:
     """Return a summary of each field that differs, in the order of the agent's fields."""
-    return [summarize_field(diff) for diff in diff_snapshots(before, after)]
+    return [summarize_field(diff) for diff in visible_differences(before, after)]
 
 
 def summary_line(summaries: Sequence[FieldSummary]) -> str:

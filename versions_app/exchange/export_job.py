@@ -99,7 +99,7 @@ def fingerprint_part(key: Sequence[Any]) -> bytes:
 # --- Running
 
 
-@job_handler(EXPORT)
+@job_handler(EXPORT, "Export of agents")
 def export_agents(job: Job) -> dict[str, Any]:
     """Write the agents that the user may see, or a selection of them. The same agents always give the same file."""
     user = requesting_user(job)

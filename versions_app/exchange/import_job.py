@@ -82,7 +82,7 @@ def delete_checked_files(user: Caller) -> None:
 # --- Running
 
 
-@job_handler(IMPORT)
+@job_handler(IMPORT, "Import of agents")
 def import_agents(job: Job) -> dict[str, Any]:
     """Import the records of a file, each in one transaction with its progress.
 

@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
-from agents_app.admin.forms import LIST_FIELDS, OBJECT_FIELDS
-from agents_app.configuration import schema
+from agents_app.admin.forms import FORM_FIELDS, LIST_FIELDS, OBJECT_FIELDS
 from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from tests.factories import AgentFactory, UserFactory, member
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db
 
 def admin_form(agent, **changed):
     """Return the data that a browser sends for the admin form with these changes."""
-    fields = {name: getattr(agent, name) for name in schema.FIELDS}
+    fields = {name: getattr(agent, name) for name in FORM_FIELDS}
     # Django's form contains these twice: the initial value in a hidden field, and the current one.
-    fields |= {f"initial-{name}": fields[name] for name in (*LIST_FIELDS, *OBJECT_FIELDS) if name != "model"}
+    fields |= {f"initial-{name}": fields[name] for name in OBJECT_FIELDS if name != "model"}
     fields |= {
         "owner_id": agent.owner_id,
         "revision": agent.revision,
@@ -74,10 +74,10 @@ def test_saving_without_a_change_creates_no_version(client, staff):
 def test_an_unregistered_key_is_a_warning(client, staff):
     agent = AgentFactory()
 
-    answer = save(client, agent, tools=["calculator", "gone"])
+    answer = save(client, agent, memory="gone")
 
     messages = [str(message) for message in get_messages(answer.wsgi_request)]
-    assert "No tool is registered as 'gone'. The agent runs without it." in messages
+    assert "No memory is registered as 'gone'. The agent runs without it." in messages
     assert agent.versions.count() == 2
 
 
@@ -112,10 +112,10 @@ def test_a_stale_form_is_refused_and_changes_nothing(client, staff):
 def test_every_error_is_shown_at_its_field(client, staff):
     agent = AgentFactory()
 
-    answer = save(client, agent, model='{"provider": ""}', metadata='{"a": 1, "a": 2}', tools='["x", "x"]')
+    answer = save(client, agent, model='{"provider": ""}', metadata='{"a": 1, "a": 2}')
 
     errors = answer.context["adminform"].form.errors
-    assert set(errors) == {"model", "metadata", "tools"}
+    assert set(errors) == {"model", "metadata"}
     assert agent.versions.count() == 1
 
 
@@ -239,22 +239,49 @@ def test_an_editor_cannot_publish_a_draft(client):
     assert agent.active_version.version_number == 1
 
 
-def test_circular_sub_agents_are_refused(client, staff):
-    agent = AgentFactory(id="a")
-    AgentFactory(id="b", agents=["a"])
+def test_lists_are_read_only_and_link_to_the_editor(client, staff):
+    processors = [{"key": "trim-whitespace"}]
+    agent = AgentFactory(id="a b", tools=["calculator", "gone"], agents=["helper"], input_processors=processors)
 
-    refused = save(client, agent, agents=["b"])
-    own = save(client, agent, agents=["a"])
+    page = client.get(reverse("admin:agents_app_agent_change", args=[quote(agent.pk)])).content.decode()
+    save(client, agent, name="Porter", tools=["other"], agents=["a b"])
 
-    assert "This is a circular reference: a → b → a." in refused.content.decode()
-    assert "An agent cannot be its own sub-agent." in own.content.decode()
-    assert Agent.objects.get(pk="a").agents == []
+    assert "<dt>Tools</dt><dd><code>calculator</code>, <code>gone</code></dd>" in page
+    assert "<dt>Sub-agents</dt><dd><code>helper</code></dd>" in page
+    assert "<dt>Input processors</dt><dd><code>trim-whitespace</code></dd>" in page
+    assert "<dt>Workflows</dt><dd>none</dd>" in page
+    assert f'<a href="{reverse("agents:edit", args=[agent.pk])}">Open in the editor</a>' in page
+    assert not re.search(rf'name="({"|".join(LIST_FIELDS)})"', page)
+    agent.refresh_from_db()
+    assert (agent.name, agent.tools, agent.agents) == ("Porter", ["calculator", "gone"], ["helper"])
 
 
-def test_sub_agents_must_be_a_list(client, staff):
-    answer = save(client, AgentFactory(), agents=7)
+def test_a_new_agent_gets_its_lists_in_the_editor(client, staff):
+    page = client.get(reverse("admin:agents_app_agent_add")).content.decode()
 
-    assert answer.status_code == 200
+    assert "Add tools, workflows and sub-agents in the editor." in page
+    assert "Open in the editor" not in page
+
+
+def test_instructions_have_a_large_box(client, staff):
+    page = client.get(reverse("admin:agents_app_agent_add")).content.decode()
+    (box,) = re.findall(r'<textarea[^>]*name="instructions"[^>]*>', page)
+
+    assert 'rows="20"' in box
+    assert 'class="code-field"' in box
+
+
+@pytest.mark.parametrize("is_superuser", [True, False])
+def test_the_team_is_chosen_from_a_list(client, is_superuser):
+    person = member("publisher", "north", is_staff=True, is_superuser=is_superuser)
+    client.force_login(person)
+    agent = AgentFactory(owner_id="north")
+    AgentFactory(owner_id="south")
+
+    for address in ("admin:agents_app_agent_add", "admin:agents_app_agent_change"):
+        page = client.get(reverse(address, args=[agent.pk] if address.endswith("change") else [])).content.decode()
+        choices = re.findall(r"<option[^>]*>([^<]*)<", page.partition('name="owner_id"')[2].partition("</select>")[0])
+        assert choices == (["Shared", "north", "south"] if is_superuser else ["north"])
 
 
 def test_a_draft_with_circular_sub_agents_is_not_published(client, staff):

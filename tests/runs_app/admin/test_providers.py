@@ -1,13 +1,16 @@
 """Model providers and their keys in Django admin."""
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
 from access_app.role import Role
+from agents_app.editing.change_context import change
 from runs_app.models import ModelProvider
 from runs_app.providers import table
-from tests.factories import UserFactory, member
+from tests.factories import AgentFactory, UserFactory, member
 
 pytestmark = pytest.mark.django_db
 
@@ -130,3 +133,25 @@ def test_only_superusers_see_providers(client, custom_provider):
     assert client.get(address(custom_provider)).status_code == 403
     assert client.post(ADD, {**FIELDS, "key": "mine"}).status_code == 403
     assert "Model providers" not in client.get(reverse("admin:index")).content.decode()
+
+
+def test_the_form_asks_for_one_key(staff, custom_provider):
+    page = staff.get(reverse("admin:runs_app_modelprovider_change", args=[custom_provider.pk])).content.decode()
+    labels = [" ".join(label.split()) for label in re.findall(r"<label[^>]*>([^<]*)</label>", page)]
+
+    assert "Provider ID:" in labels
+    assert [label for label in labels if "key" in label.lower()] == ["API key:", "Delete the stored key"]
+
+
+def test_deleting_a_provider_names_the_agents_that_use_it(staff, custom_provider):
+    AgentFactory(name="Porter", model={"provider": custom_provider.key, "name": "small"})
+    AgentFactory(name="Other")
+    drafted = AgentFactory(name="Released", model={"provider": custom_provider.key, "name": "small"})
+    with change(publish=False):
+        drafted.edit({"model": {"provider": "demo", "name": "echo"}})
+
+    page = staff.get(reverse("admin:runs_app_modelprovider_delete", args=[custom_provider.pk])).content.decode()
+
+    assert "<strong>Agents use it</strong> and will not answer: Porter, Released" in page
+    assert "Other" not in page.partition("Agents use it")[2].partition("</p>")[0]
+    assert 'value="Delete model provider"' in page

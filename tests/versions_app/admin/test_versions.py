@@ -251,3 +251,63 @@ def test_a_version_with_circular_sub_agents_is_refused_with_the_path(client, sta
     assert messages == [f"This is a circular reference: {agent.pk} → helper → {agent.pk}."]
     assert agent.versions.count() == 4
     assert agent.activations.count() == 4
+
+
+def rendered(client, version):
+    page = client.get(reverse("admin:versions_app_agentversion_change", args=[version.pk])).content.decode()
+    return page.partition('<div class="difference">')[2].partition("snapshot_json")[0]
+
+
+def test_the_first_version_lists_only_what_is_set(client, staff):
+    agent = AgentFactory(description="", metadata={}, tools=[])
+
+    page = rendered(client, agent.versions.get())
+
+    assert "First version. The complete version is shown." in page
+    assert "Instructions" in page
+    for label in ("Description", "Metadata", "Tools", "Memory", "Scorers"):
+        assert f"<h3>{label}</h3>" not in page
+    assert "(the whole value)" not in page
+    assert "null" not in page
+
+
+def test_an_object_of_the_first_version_is_compared_by_its_members(client, staff):
+    agent = AgentFactory(metadata={"audience": "guests"}, input_processors=[{"key": "trim-whitespace"}])
+
+    page = rendered(client, agent.versions.get())
+
+    assert "audience" in page
+    assert "[0]" in page
+    assert "(the whole value)" not in page
+
+
+def test_the_live_version_is_not_published_again(client, staff, agent):
+    live = agent.versions.get(version_number=2)
+
+    for confirmed in ("", "yes"):
+        answer = act(client, live, "publish", confirmed=confirmed)
+        assert str([*get_messages(answer.wsgi_request)][-1]) == f"Version 2 of {agent.name} is already live."
+
+    assert agent.activations.count() == 2
+
+
+def test_the_version_where_editing_starts_is_not_restored(client, staff, agent):
+    answer = act(client, agent.versions.get(version_number=2), "restore")
+
+    expected = f"Editing already continues from version 2 of {agent.name}."
+    assert str([*get_messages(answer.wsgi_request)][-1]) == expected
+    assert agent.versions.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("action", "button"),
+    [("publish", "Publish v1 (replaces v2)"), ("restore", "Restore and publish v1 (replaces v2)")],
+)
+def test_the_confirmation_names_the_users_and_repeats_the_act(client, staff, agent, action, button):
+    AgentFactory(id="front-desk", name="Front desk", agents=[agent.pk])
+
+    page = act(client, agent.versions.get(version_number=1), action, confirmed="").content.decode()
+
+    assert f'name="confirmed" value="{button}"' in page
+    assert "Used by: <a" in " ".join(page.split())
+    assert ">Front desk</a>" in page
