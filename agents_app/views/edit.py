@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -156,7 +157,7 @@ def render_editor(
         **header_context(request, agent, AgentTab.EDIT),
         "may_create": can_duplicate(request, agent),
         "form": form,
-        "use_examples": use_examples(request, agent),
+        "use_examples": partial(use_examples, request, agent),  # for the whole page only
         "opened": {"head": form["head"].value(), "live": form["live"].value()},
         **extra,
     }
