@@ -279,6 +279,12 @@ ACTIVATION_DAYS = environment.read_int("ACTIVATION_DAYS", 730, minimum=1, maximu
 
 # --- Runs
 
+# A durable run continues in another process when its own stops. Agents and calls may decide otherwise.
+RUN_DURABLE = environment.read_bool("RUN_DURABLE", default=False)
+# Where durable runs are executed: in workers (celery) or in the processes of the web server (process).
+RUN_ENGINE = environment.read_choice("RUN_ENGINE", "celery", "process")
+RUNS_PER_WORKER = environment.read_int("RUNS_PER_WORKER", 64, minimum=1)
+RUN_STEP_DAYS = environment.read_int("RUN_STEP_DAYS", 1, minimum=1, maximum=MAX_DAYS)
 RUN_TIMEOUT = environment.read_int("RUN_TIMEOUT", 300, minimum=1)
 RUN_MAX_STEPS = environment.read_int("RUN_MAX_STEPS", 20, minimum=1)
 RUN_MAX_TOKENS = environment.read_int("RUN_MAX_TOKENS", 200_000, minimum=1)

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import TypeAdapter
@@ -46,6 +46,8 @@ class Entry:
     functions by name. For a model provider it is a function of the model's name and settings. For a memory it is a
     function that returns a pydantic-ai capability. For an agent it is its configuration.
 
+    With `at_most_once`, an interrupted tool call is not repeated. The model is told that its outcome is unknown.
+
     With `processes_tool_results`, an input processor gets the results of tools too, not only the words of people.
     """
 
@@ -56,6 +58,7 @@ class Entry:
     schema: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     requires_approval: bool = False
+    at_most_once: bool = False
     processes_tool_results: bool = False
     target: Any = None
     source: str = "code"  # entries from code cannot be changed in the admin
@@ -123,10 +126,21 @@ registry = Registry()
 
 
 def tool(
-    key: str = "", *, title: str = "", description: str = "", requires_approval: bool = False, id: str = ""
+    key: str = "",
+    *,
+    title: str = "",
+    description: str = "",
+    requires_approval: bool = False,
+    at_most_once: bool = False,
+    id: str = "",
 ) -> Callable[[Target], Target]:
-    """Register a function as a tool. The JSON Schema of its arguments comes from its signature."""
-    return _callable_registrar(Kind.TOOL, key, title, description, id, approval=requires_approval)
+    """Register a function as a tool. The JSON Schema of its arguments comes from its signature.
+
+    A durable run repeats the call that its process was executing when it stopped, unless the tool is `at_most_once`.
+    """
+    return _callable_registrar(
+        Kind.TOOL, key, title, description, id, requires_approval=requires_approval, at_most_once=at_most_once
+    )
 
 
 def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
@@ -146,7 +160,7 @@ def processor(
 
     With `tool_results`, an input processor also gets each text in the results of tools.
     """
-    return _callable_registrar(Kind.PROCESSOR, key, title, description, id, tool_results=tool_results)
+    return _callable_registrar(Kind.PROCESSOR, key, title, description, id, processes_tool_results=tool_results)
 
 
 def code_agent(key: str, **configuration: Any) -> Entry:
@@ -160,8 +174,16 @@ def is_task(target: Any) -> bool:
     return hasattr(target, "apply_async") and hasattr(target, "run")
 
 
+class EntryFlags(TypedDict, total=False):
+    """The flags of an entry that is a function."""
+
+    requires_approval: bool
+    at_most_once: bool
+    processes_tool_results: bool
+
+
 def _callable_registrar(
-    kind: Kind, key: str, title: str, description: str, id: str, approval: bool = False, tool_results: bool = False
+    kind: Kind, key: str, title: str, description: str, id: str, **flags: Unpack[EntryFlags]
 ) -> Callable[[Target], Target]:
     def register(target: Target) -> Target:
         name = target.__name__
@@ -174,10 +196,9 @@ def _callable_registrar(
                 title or name.replace("_", " ").capitalize(),
                 description or (function.__doc__ or "").strip(),
                 schema=TypeAdapter(function).json_schema(),
-                requires_approval=approval,
-                processes_tool_results=tool_results,
                 target=target,
                 id=id,
+                **flags,
             )
         )
         return target

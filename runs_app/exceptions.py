@@ -18,3 +18,15 @@ def find_run_error(error: BaseException | None) -> RunError | None:
     while error is not None and not isinstance(error, RunError):
         error = error.__cause__ or error.__context__
     return error
+
+
+class JournalError(Exception):
+    """A durable run that cannot continue from its steps. The message names the step, and readers of the run see it."""
+
+
+class LeaseLost(Exception):
+    """Another process may have claimed the run."""
+
+
+class RunInterrupted(Exception):
+    """The process stops, so another one continues the durable run."""

@@ -37,6 +37,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 CELERY_BROKER_URL = "memory://"
+RUN_ENGINE = "process"  # no worker reads the messages
 
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, as in the application: in memory, threads would share one connection without locks.

@@ -24,6 +24,7 @@ from agentcms.observability import metrics
 from agentcms.observability.middleware import PROBES
 from agentcms.process import shutdown
 from agentcms.process.stall_watchdog import StallWatchdog
+from runs_app.engine import lifecycle
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class WebApplication:
         self.bodies: set[asyncio.Task[None]] = set()
         metrics.reserve_files()
         shutdown.install_signal_listener()
+        lifecycle.start_web_process()
         self.watchdog = StallWatchdog(settings.WEB_STALL_TIMEOUT, self.probes)
         self.watchdog.start(loop)
         return threads + PROBE_THREADS

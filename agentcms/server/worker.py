@@ -17,6 +17,7 @@ from django.conf import settings
 from agentcms.celery import app
 
 THREADS = 4
+QUEUES = ("celery", "runs")  # jobs, and messages about durable runs
 
 
 def main() -> int:
@@ -35,7 +36,7 @@ def main() -> int:
 
     # The command `celery worker` would use 10 MB more. Threads let a job wait while others run.
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
-    worker = app.Worker(pool="threads", concurrency=THREADS, loglevel="INFO", quiet=True, **alone)
+    worker = app.Worker(pool="threads", concurrency=THREADS, queues=QUEUES, loglevel="INFO", quiet=True, **alone)
     worker.start()
     return int(worker.exitcode or 0)
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import PydanticCustomError
 
@@ -110,6 +110,26 @@ def _limit_keys(value: Any) -> Any:
     return value
 
 
+def _validate_durable(value: Any) -> Any:
+    match value:
+        case None | True | False:
+            return value
+        case {"maxSteps": bool()}:
+            pass
+        case {"maxSteps": int(steps)} if steps >= 1:
+            return value
+    raise _validation_error("This must be true, false, null, or an object with maxSteps, a whole number above 0.")
+
+
+DURABLE_SCHEMA: JSONObject = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "object", "properties": {"maxSteps": {"type": "integer", "minimum": 1}}, "required": ["maxSteps"]},
+        {"type": "null"},
+    ],
+    "default": None,
+}
+
 _LimitKeys = BeforeValidator(_limit_keys)
 
 NonBlank = Annotated[str, AfterValidator(_validate_not_blank)]
@@ -124,6 +144,7 @@ Keys = Annotated[
 ]
 Object = Annotated[JSONObject, _null_resets_to(dict)]
 Objects = Annotated[list[JSONObject], Field(max_length=MAX_REFERENCES), _null_resets_to(list)]
+Durable = Annotated[Any, AfterValidator(_validate_durable), WithJsonSchema(DURABLE_SCHEMA)]
 Scorers = Annotated[
     dict[NonBlank, "ScorerChoice"], Field(max_length=MAX_REFERENCES), _LimitKeys, _null_resets_to(dict)
 ]

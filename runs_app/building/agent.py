@@ -25,6 +25,7 @@ from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
+from runs_app.engine.journal import Journaled
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
 from runs_app.providers.table import DEMO_DIALECT
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 ToolFactory = Callable[[str, Entry], AgentTool]
 
 SETTING_IGNORED_MESSAGE = "The model setting '{name}' is ignored: its name or value is invalid for this provider."
-TOOLSET_ID = "agent-tools"  # durable runs will find the results of tools by it
+TOOLSET_ID = "agent-tools"  # durable runs require one
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ class AgentBuilder:
             yield OutputProcessors(processors)
         dialect = get_provider(self.configuration["model"]).dialect
         yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
+        yield Journaled()
 
     def processors(self, field: str) -> tuple[Processor, ...]:
         """Return the input or output processors in order."""

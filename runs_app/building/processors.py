@@ -9,7 +9,7 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
@@ -24,7 +24,7 @@ from pydantic_ai import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelRequestPart, ModelResponseStreamEvent
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestContext, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -89,6 +89,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
     """
 
     processors: tuple[Processor, ...] = ()
+    id: str | None = field(default="input-processors", kw_only=True)
 
     async def prepare_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
@@ -101,33 +102,43 @@ class InputProcessors(AbstractCapability[RunDeps]):
         for message in (*ctx.messages, *request_context.messages):
             if isinstance(message, ModelRequest):
                 # In place, because the history of the run and the request share their messages.
-                message.parts = [await self.process_once(part, processed) for part in message.parts]
+                message.parts = [await self.process_once(ctx, part, processed) for part in message.parts]
         return request_context
 
-    async def process_once(self, part: ModelRequestPart, processed: dict[int, tuple[Any, Any]]) -> ModelRequestPart:
+    async def process_once(
+        self, ctx: RunContext[RunDeps], part: ModelRequestPart, processed: dict[int, tuple[Any, Any]]
+    ) -> ModelRequestPart:
         if id(part) not in processed:
-            result = await self.process(part)
+            result = await self.process(ctx, part)
             processed[id(part)] = (part, result)
             processed[id(result)] = (result, result)
         return cast(ModelRequestPart, processed[id(part)][1])
 
-    async def process(self, part: ModelRequestPart) -> ModelRequestPart:
+    async def process(self, ctx: RunContext[RunDeps], part: ModelRequestPart) -> ModelRequestPart:
         """Return a part with processed texts."""
         if isinstance(part, UserPromptPart):
-            return replace(part, content=await process_texts(self.processors, part.content))
-        processors = [processor for processor in self.processors if processor.tool_results]
+            return replace(part, content=await self.process_content(ctx, part.content, of_tool=False))
+        if not any(processor.tool_results for processor in self.processors):
+            return part
         if isinstance(part, ToolReturnPart) or (isinstance(part, RetryPromptPart) and isinstance(part.content, str)):
-            return replace(part, content=await process_texts(processors, part.content)) if processors else part
+            return replace(part, content=await self.process_content(ctx, part.content, of_tool=True))
         return part
 
+    async def process_content(self, ctx: RunContext[RunDeps], content: Any, *, of_tool: bool) -> Any:
+        """Return a text, a list of contents or a JSON value with each of its texts processed."""
+        originals = [*dict.fromkeys(find_texts(content))]
+        if not originals:
+            return content
+        texts = await self.process_texts(ctx, originals, of_tool)
+        return replace_texts(content, dict(zip(originals, texts, strict=True)))
 
-async def process_texts(processors: Sequence[Processor], value: Any) -> Any:
-    """Return a text, a list of contents or a JSON value with each of its texts processed."""
-    originals = [*dict.fromkeys(find_texts(value))]
-    texts = originals
-    for processor in processors:
-        texts = await processor(texts)
-    return replace_texts(value, dict(zip(originals, texts, strict=True)))
+    @durable_operation(name="process")
+    async def process_texts(self, ctx: RunContext[RunDeps], texts: list[str], of_tool: bool) -> list[str]:
+        """Return processed texts. In a durable run this is a step, so another process does not repeat it."""
+        for processor in self.processors:
+            if processor.tool_results or not of_tool:
+                texts = await processor(texts)
+        return texts
 
 
 @dataclass

@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from pydantic_ai import CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
 
 from agents_app.registry import Entry, Kind
+from runs_app import calling
 from runs_app.building.tool_messages import (
     UNREADABLE_RESULT_MESSAGE,
     UNREADABLE_VALUE,
@@ -28,6 +29,7 @@ from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.events.chunks import to_storable_json
+from runs_app.exceptions import LeaseLost, RunInterrupted
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,9 @@ def registered_tool(key: str, entry: Entry) -> AgentTool:
     """Build a tool that code registers."""
     if entry.requires_approval:
         return build_tool(Kind.TOOL, key, key, entry.description, entry.target, reject_unapproved)
-    return build_tool(Kind.TOOL, key, key, entry.description, entry.target, timed=True)
+    return build_tool(
+        Kind.TOOL, key, key, entry.description, entry.target, timed=True, at_most_once=entry.at_most_once
+    )
 
 
 def integration_tool(key: str, entry: Entry) -> AgentTool:
@@ -55,7 +59,9 @@ def workflow_tool(key: str, entry: Entry) -> AgentTool:
     """Build a tool for a workflow. A worker executes workflows that are Celery tasks."""
 
     async def run(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
-        return await run_workflow(entry, arguments, context.deps.user_id)
+        attempt = context.deps.tool_attempts.get(context.tool_call_id or "")
+        key = attempt.idempotency_key if attempt is not None else None
+        return await run_workflow(entry, arguments, context.deps.user_id, key)
 
     function = getattr(entry.target, "run", entry.target)
     return build_tool(Kind.WORKFLOW, key, f"{TOOL_PREFIXES['workflows']}{key}", entry.description, function, run)
@@ -87,6 +93,7 @@ def build_tool(
     handler: ToolHandler | None = None,
     *,
     timed: bool = False,
+    at_most_once: bool = False,
 ) -> AgentTool:
     """Build a tool with the parameters of a function. It calls the handler, or by default the function."""
 
@@ -100,7 +107,7 @@ def build_tool(
         takes_ctx=True,
         name=tool_name(name),
         description=description,
-        metadata={"kind": kind.value, "key": key},
+        metadata={"kind": kind.value, "key": key, "at_most_once": at_most_once},
         timeout=settings.RUN_TOOL_TIMEOUT if timed else None,
     )
 
@@ -126,8 +133,9 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
 
     async def attempt(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
         try:
-            return await run_blocking(to_tool_result, await handler(context, arguments))
-        except (ToolFailed, ModelRetry, CallDeferred):
+            with calling.tool_call(current_call(context)):
+                return await run_blocking(to_tool_result, await handler(context, arguments))
+        except (ToolFailed, ModelRetry, CallDeferred, RunInterrupted, LeaseLost):
             raise
         except ValidationError as error:
             raise ToolFailed(" ".join(error.messages)) from None
@@ -136,6 +144,14 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
             raise ToolFailed(error_message(error)) from None
 
     return attempt
+
+
+def current_call(context: RunContext[RunDeps]) -> calling.ToolCall:
+    """Return what a tool may know about its call."""
+    deps, call_id = context.deps, context.tool_call_id or ""
+    attempt = deps.tool_attempts.get(call_id)
+    number, key = (attempt.number, attempt.idempotency_key) if attempt else (1, f"{deps.run_id}:{call_id}")
+    return calling.ToolCall(deps.run_id, deps.root_id or deps.run_id, call_id, number, key)
 
 
 def to_tool_result(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID, uuid5
 
 from django.contrib.auth import get_user_model
 from pydantic_core import to_jsonable_python
@@ -18,6 +19,7 @@ from runs_app.events.chunks import to_storable_json
 from runs_app.exceptions import RunError
 
 RUN_WORKFLOW = "run_workflow"
+WORKFLOW_NAMESPACE = UUID("5b0a0f7e-8f0c-5d3a-9a51-2d6f4f7a1c22")  # of the ids of jobs with an idempotency key
 MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL = 0.05, 1.0  # seconds
 
 
@@ -25,18 +27,26 @@ class WorkflowError(Exception):
     """A failure of a workflow. The calling model reads the message."""
 
 
-async def run_workflow(entry: Entry, arguments: Mapping[str, Any], user_id: int | None) -> Any:
-    """Return the result of a workflow. Raise RunError if its job fails."""
+async def run_workflow(
+    entry: Entry, arguments: Mapping[str, Any], user_id: int | None, idempotency_key: str | None = None
+) -> Any:
+    """Return the result of a workflow. Raise RunError if its job fails.
+
+    A second call with the same idempotency key finds the job of the first.
+    """
     if not is_task(entry.target):
         return await run_blocking(entry.target, **arguments)
     parameters = {"key": entry.key, "arguments": to_jsonable_python(dict(arguments))}
-    job = await run_db(start_workflow, parameters, user_id)
+    job = await run_db(start_workflow, parameters, user_id, idempotency_key)
     return await wait_for_job(job)
 
 
-def start_workflow(parameters: dict[str, Any], user_id: int | None) -> Job:
+def start_workflow(parameters: dict[str, Any], user_id: int | None, idempotency_key: str | None = None) -> Job:
+    job_id = uuid5(WORKFLOW_NAMESPACE, idempotency_key) if idempotency_key else None
+    if job_id is not None and (job := Job.objects.filter(pk=job_id).first()) is not None:
+        return job
     user = get_user_model().objects.filter(pk=user_id).first() if user_id is not None else None
-    return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user)
+    return runner.enqueue(RUN_WORKFLOW, parameters, requested_by=user, job_id=job_id)
 
 
 async def wait_for_job(job: Job) -> Any:

@@ -82,6 +82,7 @@ class Transcript:
         self.parts: list[AnswerPart] = []
         self.calls: dict[str, ToolCallPart] = {}
         self.last_number = 0
+        self.answer_start = 0  # the number of parts before the current step
         for event in events:
             self.add(event)
 
@@ -89,6 +90,10 @@ class Transcript:
         self.last_number = event.number
         payload = event.data.get("payload") or {}
         match event.data.get("type"):
+            case "step-start":
+                self.answer_start = len(self.parts)
+            case "step-discarded":  # another process repeats the answer
+                del self.parts[self.answer_start :]
             case "text-start":
                 self.parts.append(TextPart("text"))
             case "text-delta":

@@ -13,6 +13,14 @@ from agents_app.configuration.references import MissingReference
 CallSubAgent = Callable[[str, str, str], Awaitable[str]]
 
 
+@dataclass(frozen=True)
+class ToolAttempt:
+    """An execution of a tool call. A durable run executes a call again if its process stops meanwhile."""
+
+    number: int
+    idempotency_key: str  # the same in each attempt
+
+
 @dataclass
 class RunDeps:
     """In-memory data of one run. Nothing here outlives the run; permanent data is in the rows."""
@@ -32,3 +40,5 @@ class RunDeps:
     agent_path: tuple[str, ...] = ()
     warnings: list[MissingReference] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    root_id: UUID | None = None  # the first run of the tree
+    tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

@@ -6,24 +6,31 @@ import asyncio
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from agentcms.process.shutdown import on_shutdown
+from django.conf import settings
+from django.db import DatabaseError
+
 from agentcms.process.stall_watchdog import watch_loop
-from runs_app.engine.leases import new_holder_name
-from runs_app.engine.threads import run_blocking
-from runs_app.events import streams
+from runs_app.engine import leases
+from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.notifications import notifier
 from runs_app.events.writer import EventWriter
 from runs_app.models import AgentRun
+
+if TYPE_CHECKING:
+    from runs_app.engine.journal import Journal
 
 log = logging.getLogger(__name__)
 
 EXECUTE_MODULE = "runs_app.engine.execute"
 SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
+TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may finish when the process stops
 
 TaskResult = TypeVar("TaskResult")
 
@@ -32,10 +39,14 @@ class Engine:
     """An event loop in a thread, with one task per run."""
 
     def __init__(self) -> None:
-        self.holder = new_holder_name()
-        self.writer = EventWriter(self.holder, self.cancel)
+        self.holder = leases.new_holder_name()
+        self.writer = EventWriter(self.holder, self.cancel, self.lose)
         self.tasks: dict[UUID, asyncio.Task[Any]] = {}
         self.execute_run: Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]] | None = None
+        self.durable_ids: set[UUID] = set()  # of the tasks
+        self.journals: dict[UUID, Journal] = {}  # of the durable runs that have begun
+        self.claiming: set[UUID] = set()
+        self.takes_queued = settings.RUN_ENGINE == "process"  # whether a free place is given to a queued run
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
         notifier.start_listening()
@@ -49,22 +60,90 @@ class Engine:
         asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
     async def _start(self, run: AgentRun) -> None:
+        execute_run = await self._load_execute_run()
+        if self.is_stopping:
+            return  # the lease expires and a reader ends the run
+        self.run_task(run.pk, execute_run(self, run))
+
+    async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:
             # The module imports pydantic-ai, which takes a second. Importing it here delays no request.
             self.execute_run = (await run_blocking(import_module, EXECUTE_MODULE)).execute_run
-        if self.is_stopping:
-            return  # the lease expires and a reader ends the run
-        self.run_task(run.pk, self.execute_run(self, run))
+        return self.execute_run
 
-    def run_task(self, run_id: UUID, execution: Coroutine[Any, Any, TaskResult]) -> asyncio.Task[TaskResult]:
+    def offer(self, run_id: UUID) -> None:
+        """Claim and execute a durable run if a place is free. Otherwise it stays queued."""
+        self._call(self._take(run_id))
+
+    def take_queued(self) -> None:
+        """Claim and execute queued runs, the oldest first, while places are free."""
+        if self.takes_queued:
+            self._call(self._take_oldest())
+
+    def _call(self, claiming: Coroutine[Any, Any, None]) -> None:
+        """Claim runs on the event loop. What fails stays queued, and the reaper dispatches it again."""
+
+        async def call() -> None:
+            try:
+                await claiming
+            except DatabaseError as error:
+                log.warning("A queued run could not be claimed: %s", error)
+            except Exception:
+                log.exception("A queued run could not be claimed.")
+
+        asyncio.run_coroutine_threadsafe(call(), self.loop)
+
+    @property
+    def has_free_place(self) -> bool:
+        return not self.is_stopping and len(self.tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
+
+    async def _take(self, run_id: UUID) -> None:
+        if not self.has_free_place or run_id in self.tasks or run_id in self.claiming:
+            return
+        self.claiming.add(run_id)
+        try:
+            await self._claim_and_run(leases.claim, run_id)
+        finally:
+            self.claiming.discard(run_id)
+
+    async def _take_oldest(self) -> None:
+        while self.has_free_place and await self._claim_and_run(leases.claim_oldest):
+            pass
+
+    async def _claim_and_run(self, claim: Callable[..., AgentRun | None], *arguments: UUID) -> bool:
+        """Execute the run that `claim` returns. Return False if it returns none."""
+        execute_run = await self._load_execute_run()  # before the claim, whose lease is short
+        claimed_at = time.monotonic()
+        run = await run_db(claim, *arguments, self.holder)
+        if run is not None:
+            self.run_claimed(run, claimed_at, execute_run(self, run))
+        return run is not None
+
+    def run_claimed(
+        self, run: AgentRun, claimed_at: float, execution: Coroutine[Any, Any, TaskResult]
+    ) -> asyncio.Task[TaskResult]:
+        """Create the task of a durable run that this process claimed at a monotonic time. Call it on the loop only."""
+        self.writer.register_claimed(run, claimed_at)
+        self.durable_ids.add(run.pk)
+        # A new context: a tool that starts a run must not pass its own journal on.
+        return self.run_task(run.pk, execution, Context())
+
+    def run_task(
+        self, run_id: UUID, execution: Coroutine[Any, Any, TaskResult], context: Context | None = None
+    ) -> asyncio.Task[TaskResult]:
         """Create the task of a run. Call it on the event loop only."""
-        task = self.loop.create_task(execution, name=f"run {run_id}")
+        task = self.loop.create_task(execution, name=f"run {run_id}", context=context)
         self.tasks[run_id] = task
         task.add_done_callback(lambda done: self._finished(run_id, done))
         return task
 
     def _finished(self, run_id: UUID, task: asyncio.Task[Any]) -> None:
+        was_full = not self.has_free_place
         self.tasks.pop(run_id, None)
+        self.journals.pop(run_id, None)
+        self.durable_ids.discard(run_id)
+        if was_full:
+            self.take_queued()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("Run %s ended with an unexpected error.", run_id, exc_info=error)
 
@@ -76,12 +155,39 @@ class Engine:
         if (task := self.tasks.get(run_id)) is not None:
             task.cancel()
 
-    def stop(self) -> None:
-        """End every run because the process stops, and wait until the ends are written."""
+    def lose(self, run_id: UUID) -> None:
+        """Cancel a run that no longer belongs to this process."""
+        if (journal := self.journals.get(run_id)) is not None:
+            journal.is_lost = True
+        self.cancel(run_id)
+
+    def stop(self) -> list[UUID]:
+        """End every run because the process stops, and wait until the ends are written.
+
+        Durable runs are queued for another process; return their IDs. A tool that works on one may finish.
+        """
         self.is_stopping = True
+        durable_ids = list(self.durable_ids)
+        self.loop.call_soon_threadsafe(self._cancel_idle)
+        deadline = time.monotonic() + TOOL_SHUTDOWN_TIMEOUT
+        while self._works_on_tools() and time.monotonic() < deadline:
+            time.sleep(0.05)
         for run_id in list(self.tasks):
             self.cancel(run_id)
         self.writer.wait_until_flushed(SHUTDOWN_TIMEOUT)
+        return durable_ids
+
+    def _works_on_tools(self) -> bool:
+        return any(journal.active_tools for journal in list(self.journals.values()))
+
+    def _cancel_idle(self) -> None:
+        """Cancel the runs of which no tool works. The others stop before their next step."""
+        for run_id, task in list(self.tasks.items()):
+            journal = self.journals.get(run_id)
+            if journal is not None:
+                journal.is_stopping = True
+            if journal is None or not journal.active_tools:
+                task.cancel()
 
 
 def preload() -> None:
@@ -106,11 +212,3 @@ def get_engine() -> Engine:
 def find_engine() -> Engine | None:
     """Return the engine of this process, or None if no run has started here."""
     return _engine
-
-
-@on_shutdown
-def shut_down_runs() -> None:
-    """End the runs of this process, then release all readers, including those of runs in other processes."""
-    if _engine is not None:
-        _engine.stop()
-    streams.stop_streams()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +24,14 @@ from runs_app import scoring
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
+from runs_app.engine.journal import Journal, current_journal, describe_step, load_steps
 from runs_app.engine.limits import RunLimits, run_limits
 from runs_app.engine.sub_runs import RunResult, RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
+from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents, load_written_events
 from runs_app.events.recorder import Recorder, usage_payload
-from runs_app.exceptions import RunError
+from runs_app.exceptions import JournalError, RunError
 from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MIN_EVENTS_BETWEEN_CHECKS = 100  # of the tokens of an answer, while it streams
+MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops them
 
 
 @dataclass
@@ -49,12 +53,41 @@ class RunExecution:
 
     engine: Engine
     run_id: UUID
+    is_durable: bool = False
     model: str = "The model"
     model_run: ModelRun[RunDeps, Any] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
+    journal: Journal | None = None  # of a durable run
+    parent_journal: Journal | None = None
+    started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.recorder = Recorder(partial(self.engine.writer.add, self.run_id), str(self.run_id))
+
+    def start_journal(self, segment: int, written: WrittenEvents) -> Journal:
+        """Journal the steps of the run from now on, and write no event twice."""
+        writer = self.engine.writer
+        recorder = DurableRecorder(partial(writer.add, self.run_id), str(self.run_id), written)
+        self.recorder = recorder
+        self.journal = Journal(self.run_id, segment, writer, recorder)
+        return self.journal
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether another process continues the run, because this one or the parent of the run stops."""
+        parent_stops = self.parent_journal is not None and (
+            self.parent_journal.is_lost or self.parent_journal.is_stopping
+        )
+        return self.is_durable and (self.engine.is_stopping or parent_stops)
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether another process has claimed the run."""
+        return self.journal is not None and self.journal.is_lost
+
+    @property
+    def worked_ms(self) -> int:
+        return int((time.monotonic() - self.started) * 1000)
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -70,9 +103,13 @@ class RunExecution:
 
 
 async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
-    """Execute a run and write its end."""
-    execution = RunExecution(engine, run.pk)
-    engine.writer.register(run.pk)
+    """Execute a run and write its end. A durable run may instead be handed over to another process."""
+    execution = RunExecution(engine, run.pk, run.is_durable)
+    current_journal.set(None)  # a tool of a durable run may have started this one
+    if not run.is_durable:
+        engine.writer.register(run.pk)
+    elif run.parent_id is not None:
+        execution.parent_journal = engine.journals.get(run.parent_id)
     try:
         await run_within_timeout(execution, run, tree or RunTree.root(run))
     except asyncio.CancelledError:
@@ -83,17 +120,43 @@ async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None
     else:
         await record_success(execution, run)
     columns = execution.columns
-    return RunResult(columns["status"], columns["output"], columns.get("error", ""))
+    return RunResult(columns.get("status", ""), columns.get("output", ""), columns.get("error", ""))
 
 
 async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTree) -> None:
+    # At least a second: a run that other processes have worked on for long still ends with an answer or a reason.
+    seconds = max(settings.RUN_TIMEOUT - run.worked_ms / 1000, 1.0)
     try:
-        async with asyncio.timeout(settings.RUN_TIMEOUT) as clock:
+        async with asyncio.timeout(seconds) as clock:
+            if run.is_durable:
+                await open_journal(execution, run)
             await run_agent(execution, run, tree)
     except TimeoutError:
         if clock.expired():
             raise RunError(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
         raise
+
+
+async def open_journal(execution: RunExecution, run: AgentRun) -> None:
+    """Start the journal of a durable run with the steps of earlier processes.
+
+    Raise JournalError if the processes of the run were lost again and again.
+    """
+    written = WrittenEvents()
+    if run.last_event_number:
+        written = await run_db(load_written_events, run.pk, run.last_event_number)
+    journal = execution.start_journal(run.segment, written)
+    if run.fence > 1:
+        journal.steps = await run_db(load_steps, run.pk, run.segment)
+    current_journal.set(journal)
+    journal.is_stopping = execution.engine.is_stopping
+    execution.engine.journals[run.pk] = journal
+    if run.attempts >= MAX_LOST_PROCESSES:
+        steps = " and ".join(map(describe_step, journal.unfinished_steps())) or "a step that was not recorded"
+        raise JournalError(
+            f"The server process of this run stopped {run.attempts} times in a row at {steps}. "
+            "Check what this step does, then run it again."
+        )
 
 
 # --- Ends of a run
@@ -116,13 +179,27 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
 
 def record_cancelled(execution: RunExecution) -> None:
     """Record that a user cancelled the run, or that the process stops."""
-    if execution.engine.is_stopping:
+    if execution.is_lost:
+        return
+    if execution.is_interrupted:
+        hand_over(execution)
+    elif execution.engine.is_stopping:
         close_failed(execution, leases.LOST_MESSAGE)
     else:
         execution.close(build_chunk("abort"), status=AgentRun.Status.CANCELLED)
 
 
+def hand_over(execution: RunExecution) -> None:
+    """Queue the durable run for another process."""
+    execution.engine.writer.hand_over(execution.run_id, execution.worked_ms)
+
+
 def record_failure(execution: RunExecution, error: Exception) -> None:
+    if execution.is_lost:
+        return
+    if execution.is_interrupted:
+        hand_over(execution)
+        return
     message = to_storable_json(failures.failure_message(error, execution.model))
     if failures.is_expected(error):
         # Log the message, not the error itself, which may quote an API key.
@@ -153,7 +230,10 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     deps, limits = run_deps(execution.engine, run, tree, options), run_limits(options)
     async with model_run_context(run, built, deps, limits, client_tools) as model_run:
         execution.model_run = model_run
-        await record_steps(model_run, execution.recorder, limits)
+        if isinstance(execution.recorder, DurableRecorder):
+            await follow_steps(model_run, execution.recorder)
+        else:
+            await record_steps(model_run, execution.recorder, limits)
     if isinstance(model_run.result.output, str):
         execution.columns["output"] = to_storable_json(model_run.result.output)
 
@@ -169,6 +249,7 @@ def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> 
         instructions=run.filled_instructions,
         agent_path=tree.agent_path,
         options=options,
+        root_id=run.root_id,
     )
 
 
@@ -227,3 +308,17 @@ async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], record
     async with node.stream(model_run.ctx) as events:
         async for event in events:
             recorder.record(event)
+
+
+async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecorder) -> None:
+    """Iterate over the steps of a durable run. The journal records the answers, because replayed ones have events."""
+    async for node in model_run:
+        if Agent.is_model_request_node(node):
+            recorder.begin_step()
+            async with node.stream(model_run.ctx) as stream:
+                async for _ in stream:
+                    pass
+        elif Agent.is_call_tools_node(node):
+            recorder.set_answer(node.model_response)
+            await record_tool_calls(node, model_run, recorder)
+            recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))

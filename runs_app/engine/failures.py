@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from pydantic_ai import exceptions as ai
 
-from runs_app.exceptions import find_run_error
+from runs_app.exceptions import JournalError, find_run_error
 from runs_app.providers.table import without_secrets
 
 MAX_REASON_LENGTH = 300
@@ -31,6 +31,8 @@ def failure_message(error: BaseException, model: str) -> str:
     error = find_run_error(error) or error
     if isinstance(error, ValidationError):
         return " ".join(error.messages)
+    if isinstance(error, JournalError):
+        return str(error)
     for error_type, template in FAILURE_MESSAGES:
         if isinstance(error, error_type):
             status = getattr(error, "status_code", "")
@@ -42,7 +44,11 @@ def failure_message(error: BaseException, model: str) -> str:
 
 def is_expected(error: BaseException) -> bool:
     """Return True for errors of the model or the configuration, False for bugs of this application."""
-    expected: list[type[BaseException]] = [ValidationError, *(error_type for error_type, _ in FAILURE_MESSAGES)]
+    expected: list[type[BaseException]] = [
+        ValidationError,
+        JournalError,
+        *(error_type for error_type, _ in FAILURE_MESSAGES),
+    ]
     return find_run_error(error) is not None or isinstance(error, tuple(expected))
 
 

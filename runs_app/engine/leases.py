@@ -1,24 +1,31 @@
-"""Leases of runs. A run belongs to one process, which renews the lease; a run with an expired lease is ended."""
+"""Leases of runs. A run belongs to one process, which renews the lease.
+
+When the lease expires, the run is ended. A durable run is queued instead, and another process claims it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from collections.abc import Iterable
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Case, F, Max, Q, When
+from django.db.models.functions import Coalesce, Now
 from django.dispatch import Signal
 from django.utils import timezone
 
 from runs_app.events.chunks import build_chunk, event_type
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, RunEvent
-from runs_app.models.run import LEASE_DURATION
+from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 
 Status = AgentRun.Status
 
@@ -26,11 +33,22 @@ LOST_MESSAGE = "The server process of this run stopped. Run it again."
 MAX_LOST_RUNS = 200  # ended by one task
 
 run_ended = Signal()  # sent with `status` after the end is committed
+run_requeued = Signal()  # sent after a durable run of a dead process is queued again
 
 
 def new_holder_name() -> str:
     """Return a unique name for this process."""
-    return f"{socket.gethostname()[:40]}:{os.getpid()}:{token_hex(4)}"
+    return f"{host_name()}:{os.getpid()}:{token_hex(4)}"
+
+
+@cache
+def host_name() -> str:
+    """Return a name of this machine, or of this container, in which a process ID means one process."""
+    identity = [socket.gethostname()]
+    with suppress(OSError):
+        identity += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(os.stat("/proc/self/ns/pid").st_ino)]
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:8]
+    return f"{identity[0][:30].replace(':', '-')}-{digest}"
 
 
 def start_columns(holder: str) -> dict[str, Any]:
@@ -46,11 +64,63 @@ def start_columns(holder: str) -> dict[str, Any]:
     }
 
 
-def renew(holder: str, run_ids: Iterable[UUID]) -> set[UUID]:
-    """Renew the leases of a process. Return the ids of the runs that still belong to it."""
+def queue_columns() -> dict[str, Any]:
+    """Return the columns of a durable run that waits for a process."""
+    return {"status": Status.QUEUED, "is_durable": True}
+
+
+def claim_columns(holder: str) -> dict[str, Any]:
+    """Return the columns of a durable run that a process creates and executes itself."""
+    return {
+        **start_columns(holder),
+        "is_durable": True,
+        "fence": 1,
+        "lease_until": timezone.now() + DURABLE_LEASE_DURATION,
+    }
+
+
+def claim(run_id: UUID, holder: str) -> AgentRun | None:
+    """Give a durable run to this process. Return None if it is finished or belongs to a living process."""
+    # The clock of the database, because those of two machines may differ by more than a lease.
+    is_lost = Q(status=Status.RUNNING, lease_until__lt=Now())
+    claimable = AgentRun.objects.leased().filter(Q(status=Status.QUEUED) | is_lost, pk=run_id, is_durable=True)
+    is_claimed = claimable.update(
+        status=Status.RUNNING,
+        holder=holder,
+        lease_until=Now() + DURABLE_LEASE_DURATION,
+        fence=F("fence") + 1,
+        attempts=F("attempts") + Case(When(is_lost, then=1), default=0),
+        started_at=Coalesce("started_at", Now()),
+    )
+    return get_claimed(run_id, holder) if is_claimed else None
+
+
+def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
+    """Return a run of this process with the number of its last event. Return None if it has been lost meanwhile."""
+    run = AgentRun.objects.filter(pk=run_id, holder=holder, status=Status.RUNNING).first()
+    if run is not None and run.fence > 1:
+        # The column is only written with the end.
+        run.last_event_number = run.events.aggregate(last=Max("number"))["last"] or 0
+    return run
+
+
+def claim_oldest(holder: str) -> AgentRun | None:
+    """Give the oldest queued run to this process, or return None if none is queued."""
+    while True:
+        with transaction.atomic():
+            oldest = AgentRun.objects.queued().filter(parent=None).order_by("created_at")
+            run_id = oldest.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True).first()
+            run = claim(run_id, holder) if run_id is not None else None
+        if run is not None or run_id is None:
+            return run
+
+
+def renew(holder: str, run_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Renew the leases of a process. Return the runs that still belong to it, with their fences."""
     leased = AgentRun.objects.leased().filter(pk__in=list(run_ids), holder=holder)
-    leased.update(lease_until=timezone.now() + LEASE_DURATION)
-    return set(leased.values_list("pk", flat=True))
+    durable_end, usual_end = Now() + DURABLE_LEASE_DURATION, Now() + LEASE_DURATION
+    leased.update(lease_until=Case(When(is_durable=True, then=durable_end), default=usual_end))
+    return dict(leased.values_list("pk", "fence"))
 
 
 def cancel_requested_ids(holder: str) -> list[UUID]:
@@ -60,15 +130,17 @@ def cancel_requested_ids(holder: str) -> list[UUID]:
 
 
 def end_lost_runs() -> int:
-    """End runs with an expired lease and return their number."""
-    lost_ids = list(AgentRun.objects.with_expired_lease().order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS])
+    """End runs with an expired lease that are not durable, and return their number."""
+    lost = AgentRun.objects.with_expired_lease().filter(is_durable=False)
+    lost_ids = list(lost.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS])
     return sum(end_lost_run(run_id) for run_id in lost_ids)
 
 
 def end_lost_run(run_id: UUID) -> bool:
-    """End a run with an expired lease. Return False if the lease was renewed meanwhile."""
+    """End a run with an expired lease. Return False if the lease was renewed meanwhile, or for a durable run."""
     with transaction.atomic():
-        run = AgentRun.objects.with_expired_lease().select_for_update().filter(pk=run_id).first()
+        lost = AgentRun.objects.with_expired_lease().filter(pk=run_id, is_durable=False)
+        run = lost.select_for_update(of=("self",)).first()
         if run is None:
             return False
         if run.cancel_requested_at is not None:
@@ -77,6 +149,42 @@ def end_lost_run(run_id: UUID) -> bool:
             record_end(run, status=Status.FAILED, error=LOST_MESSAGE)
     notifier.notify({run_id: True})
     return True
+
+
+def requeue_lost_run(run_id: UUID, fence: int) -> bool:
+    """Queue a durable run whose process has died. Return False if another process was faster.
+
+    `fence` is the claim of the dead process. A run that a user has cancelled is ended.
+    """
+    with transaction.atomic():
+        lost = AgentRun.objects.leased().filter(pk=run_id, fence=fence, status=Status.RUNNING)
+        run = lost.select_for_update(of=("self",)).first()
+        if run is None:
+            return False
+        if run.cancel_requested_at is not None:
+            record_end(run, status=Status.CANCELLED, error="")
+        else:
+            lost.update(status=Status.QUEUED, holder="", lease_until=None, attempts=F("attempts") + 1)
+            transaction.on_commit(partial(run_requeued.send, AgentRun))
+    notifier.notify({run_id: run.cancel_requested_at is not None})
+    return run.cancel_requested_at is None
+
+
+def cancel_queued(run_id: UUID) -> bool:
+    """End a durable run that waits for a process. Return False if a process has claimed it."""
+    with transaction.atomic():
+        run = AgentRun.objects.queued().select_for_update(of=("self",)).filter(pk=run_id).first()
+        if run is None:
+            return False
+        record_end(run, status=Status.CANCELLED, error="")
+    notifier.notify({run_id: True})
+    return True
+
+
+def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:
+    """Queue a durable run of this process, whose row the caller has locked."""
+    columns = {"status": status, "holder": "", "lease_until": None, "worked_ms": F("worked_ms") + worked_ms}
+    AgentRun.objects.filter(pk=run_id).update(**columns, **values)
 
 
 def cancel_unstarted(run: AgentRun) -> None:

@@ -25,8 +25,9 @@ from agents_app.models import Agent
 from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
 from runs_app.engine import leases
+from runs_app.engine.durability import find_durability
 from runs_app.engine.engine import get_engine
-from runs_app.events.notifications import notifier
+from runs_app.engine.runners import get_runner
 from runs_app.memory.threads import get_or_create_thread
 from runs_app.models import AgentRun, Thread
 from runs_app.requests.messages import parse_messages
@@ -64,7 +65,7 @@ def start_run(
     request_context: Mapping[str, Any] | None = None,
     warnings: Sequence[UnknownName] = (),
 ) -> AgentRun:
-    """Create a run and execute it in this process after the commit.
+    """Create a run. After the commit, this process or another one executes it.
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
     A second call with the same `key` and user returns the same run. `user` is None for trusted code.
@@ -75,9 +76,10 @@ def start_run(
     if user is not None:
         require_role(user, Role.EDITOR, agent.owner_id)
     requester = cast("User | None", user)  # anonymous users have no role
-    run_input = build_input(messages, options or {}, client_tools or [], request_context or {})
+    durability = find_durability(agent, options or {})
+    run_input = build_input(messages, durability.options, client_tools or [], request_context or {})
     reject_taken_tool_names(agent, client_tools or [])
-    columns = {"warnings": [warning._asdict() for warning in warnings]}
+    columns = {"warnings": [warning._asdict() for warning in warnings], "is_durable": durability.is_durable}
     if key:
         return start_idempotently(agent, requester, run_input, (thread, resource), key, **columns)
     return create_run(agent, requester, run_input, (thread, resource), **columns)
@@ -115,10 +117,21 @@ def create_run(
 
 def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
-    run_input = build_input(prompt, {}, [], parent.request_context)
-    run_input, warnings = fill_input(agent, run_input, [])
-    columns = {"parent": parent, "parent_call_id": call_id[:128], "warnings": warnings}
-    return save_run(agent, parent.requested_by, run_input, parent.owner_id, **columns)
+    columns = leases.start_columns(get_engine().holder)
+    return save_child(agent, parent, prompt, parent_call_id=call_id[:128], **columns)
+
+
+def start_durable_child(
+    agent: ResolvedAgent, child_id: UUID, holder: str, *, parent: AgentRun, prompt: str, call_id: str
+) -> AgentRun:
+    """Create a child run of a durable run, which belongs to the process of its parent."""
+    return save_child(agent, parent, prompt, pk=child_id, parent_call_id=call_id[:128], **leases.claim_columns(holder))
+
+
+def save_child(agent: ResolvedAgent, parent: AgentRun, prompt: str, **columns: Any) -> AgentRun:
+    run_input, warnings = fill_input(agent, build_input(prompt, {}, [], parent.request_context), [])
+    tree = {"parent": parent, "root_id": parent.root_id or parent.pk}
+    return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **tree, **columns)
 
 
 def fill_input(
@@ -175,8 +188,8 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
         row = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at").get(pk=agent.id)
         reject_archived(row)
     of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
-    unfinished = AgentRun.objects.unfinished().filter(of_user | of_agent, parent=None)
-    counts = unfinished.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
+    leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None)
+    counts = leased.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
     if user is not None and counts["of_user"] >= settings.RUNS_PER_USER:
         raise TooManyRuns(
             f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
@@ -198,17 +211,23 @@ def find_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, res
         raise NotFound(f"Thread with id {key} not found for this resource. Send the resource it began with.") from None
 
 
-def insert_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
-    """Save a run and execute it in this process after the commit."""
-    run = save_run(agent, user, run_input, agent.owner_id, **columns)
-    transaction.on_commit(lambda: get_engine().submit(run))
+def insert_run(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, *, is_durable: bool, **columns: Any
+) -> AgentRun:
+    """Save a run and have it executed after the commit."""
+    if is_durable:
+        run = save_run(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+        transaction.on_commit(lambda: get_runner().dispatch(run.pk))
+        return run
+    engine = get_engine()
+    run = save_run(agent, user, run_input, agent.owner_id, **leases.start_columns(engine.holder), **columns)
+    transaction.on_commit(lambda: engine.submit(run))
     return run
 
 
 def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any) -> AgentRun:
-    """Save the row of a run that belongs to this process. Raise Unavailable while the process stops."""
-    engine = get_engine()
-    if engine.is_stopping:
+    """Save the row of a run. Raise Unavailable while this process stops."""
+    if get_engine().is_stopping:
         raise Unavailable("This server is about to stop. Try again shortly.")
     run = AgentRun(
         agent_id=agent.id if agent.source == "stored" else None,
@@ -222,15 +241,17 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
         requested_by=user,
         requested_by_name=user.get_username() if user else "",
         input=run_input,
-        **leases.start_columns(engine.holder),
         **columns,
     )
+    if run.root_id is None:
+        run.root_id = run.pk
     run.save(force_insert=True)
     return run
 
 
 def cancel_run(run: AgentRun) -> None:
-    """Ask the process that executes a run to cancel it. A finished run stays unchanged."""
+    """Cancel a run that waits for a process, or ask its process to cancel it. A finished run stays unchanged."""
     leased = AgentRun.objects.leased().filter(pk=run.pk)
     leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
-    notifier.request_cancel(run.pk)
+    if not leases.cancel_queued(run.pk):
+        get_runner().stop(run.pk)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid5
 
 from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
-from runs_app.engine.start import start_child
+from runs_app.engine.start import start_child, start_durable_child
 from runs_app.engine.threads import run_db
+from runs_app.exceptions import RunInterrupted
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
 
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
+CHILD_POLL_INTERVAL = 0.25  # seconds between reads of a child run that another process executes
 
 
 class RunResult(NamedTuple):
@@ -55,13 +59,17 @@ class RunTree:
         """Raise SubAgentError if the agent would call itself or the tree is full."""
         if key in self.agent_path:
             raise SubAgentError(f"The agent '{key}' cannot be called from here: it would call itself.")
-        if self.counter.count >= MAX_SUB_RUNS:
-            raise SubAgentError(
-                f"The agent '{key}' cannot be called: this run has made {MAX_SUB_RUNS} sub-agent calls."
-            )
+        reject_full_tree(key, self.counter.count)
 
     def sub_agent_caller(self, engine: Engine, run: AgentRun, execute_run: ExecuteRun) -> CallSubAgent:
         """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs."""
+
+        async def call_durable(key: str, prompt: str, call_id: str) -> str:
+            self.reject_sub_agent(key)
+            # Some servers repeat the IDs of tool calls, but the journal numbers them.
+            unique_id = engine.journals[run.pk].call_ids[call_id]
+            child = await run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id)
+            return await await_durable_child(engine, child, lambda child: execute_run(engine, child, self.child(key)))
 
         async def call(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
@@ -69,7 +77,7 @@ class RunTree:
             child = await create_child_or_cancel(run, key, prompt, call_id)
             return await await_child(engine, child, execute_run(engine, child, self.child(key)))
 
-        return call
+        return call_durable if run.is_durable else call
 
 
 Execution = Coroutine[Any, Any, RunResult]
@@ -113,6 +121,70 @@ async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> 
         if current is not None and current.cancelling():
             raise
         raise SubAgentError(f"The agent '{child.agent_key}' was stopped.") from None
+    return child_output(child.agent_key, result)
+
+
+def child_output(key: str, result: RunResult) -> str:
+    """Return the output of a finished child run. Raise SubAgentError if it has none."""
+    if result.status == AgentRun.Status.CANCELLED:
+        raise SubAgentError(f"The agent '{key}' was stopped.")
     if result.status != AgentRun.Status.SUCCEEDED:
-        raise SubAgentError(f"The agent '{child.agent_key}' could not answer. {result.error}".strip())
+        raise SubAgentError(f"The agent '{key}' could not answer. {result.error}".strip())
     return result.output
+
+
+def reject_full_tree(key: str, count: int) -> None:
+    """Raise SubAgentError if a tree has this many child runs and may have no more."""
+    if count >= MAX_SUB_RUNS:
+        raise SubAgentError(f"The agent '{key}' cannot be called: this run has made {MAX_SUB_RUNS} sub-agent calls.")
+
+
+# --- Child runs of durable runs
+
+
+def find_or_create_child(holder: str, run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
+    """Return the child run of a call, which an earlier process may have created. Raise SubAgentError if there is none.
+
+    The new run belongs to this process.
+    """
+    child_id = uuid5(run.pk, call_id)
+    child = AgentRun.objects.filter(pk=child_id).first()
+    if child is not None:
+        return child
+    # In the database, because the runs of the tree may have been executed by several processes.
+    reject_full_tree(key, AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count())
+    try:
+        agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
+    except Agent.DoesNotExist:
+        raise SubAgentError(f"No agent is registered as '{key}'.") from None
+    return start_durable_child(agent, child_id, holder, parent=run, prompt=prompt, call_id=call_id)
+
+
+async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable[[AgentRun], Execution]) -> str:
+    """Return the output of a child run, which this process executes unless another one does.
+
+    Raise RunInterrupted if this process stops meanwhile: then another one continues both runs.
+    """
+    claimed_at = time.monotonic()
+    claimed: AgentRun | None = child if child.holder == engine.holder and child.fence == 1 else None
+    while not child.is_finished:
+        if claimed is not None:
+            await wait_or_cancel(engine.run_claimed(claimed, claimed_at, execute(claimed)))
+        else:
+            await asyncio.sleep(CHILD_POLL_INTERVAL)
+        if engine.is_stopping:
+            raise RunInterrupted
+        claimed_at = time.monotonic()
+        claimed = await run_db(leases.claim, child.pk, engine.holder)
+        if claimed is None:
+            await run_db(child.refresh_from_db, fields=["status", "output", "error"])
+    return child_output(child.agent_key, RunResult(child.status, child.output, child.error))
+
+
+async def wait_or_cancel(task: asyncio.Task[RunResult]) -> None:
+    """Wait for the end of a task, whatever it is. Cancelling the caller cancels the task."""
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        raise

@@ -6,7 +6,7 @@ from runs_app.events.chunks import Chunk
 
 REDACTED_ERROR = "The run failed. Ask a member of the team for the reason."
 # The text of the answer, with the start and the end of the run. The other chunks show how the agent works.
-ANSWER_TYPES = ("start", "text-start", "text-delta", "text-end", "finish", "error", "abort")
+ANSWER_TYPES = ("start", "text-start", "text-delta", "text-end", "step-discarded", "finish", "error", "abort")
 
 
 def redact_chunk(chunk: Chunk) -> Chunk | None:

@@ -81,13 +81,14 @@ def check_finished(run_id: UUID) -> bool:
     """Return whether a run is finished or deleted. End the run if its lease has expired."""
     if notifier.executes(run_id):
         return False
-    run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until").first()
+    run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until", "is_durable").first()
     return run is None or is_finished(run)
 
 
 def is_finished(run: AgentRun) -> bool:
-    """Return whether a run was finished when it was read. End it if its lease has expired."""
-    if run.lease_until is not None and run.lease_until < timezone.now() and not run.is_finished:
+    """Return whether a run was finished when it was read. End it if its lease has expired, unless it is durable."""
+    is_leased = run.lease_until is None or run.lease_until >= timezone.now()
+    if not (is_leased or run.is_durable or run.is_finished):
         leases.end_lost_run(run.pk)
     return run.is_finished
 

@@ -1,7 +1,7 @@
-"""The writer of events: one thread per process writes the events of all its runs together.
+"""The writer of events: one thread per process writes the events and steps of all its runs together.
 
-The first piece of each text and the end of a run are written at once. Other chunks are gathered into at most ten
-commits a second.
+The first piece of each text, finished steps and the end of a run are written at once. Other chunks are gathered into
+at most ten commits a second.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,12 +18,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from runs_app.engine import leases
 from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta, event_type
 from runs_app.events.notifications import notifier
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.models.run import DURABLE_LEASE_DURATION
 
 log = logging.getLogger(__name__)
 
@@ -31,18 +33,28 @@ COMMIT_INTERVAL = 0.1  # seconds
 URGENT_DELAY = 0.005  # seconds in which the first pieces and ends of other runs join a commit
 RETRY_DELAY = 0.1  # seconds before events are written again after an error
 CANCEL_POLL_INTERVAL = 0.4  # seconds between reads of cancel requests
+STEP_DELAY = 0.002  # seconds in which the finished steps of other runs join a commit
 LEASE_RENEW_INTERVAL = 2.5  # seconds; see LEASE_DURATION
+DURABLE_RENEW_INTERVAL = 1.5  # seconds; see DURABLE_LEASE_DURATION
 UNSTORABLE_MESSAGE = "The events of this run could not be stored."
+
+
+STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
 
 
 @dataclass
 class PendingRun:
-    """A run that this process executes, with the chunks that are not yet written."""
+    """A run that this process executes, with the chunks and steps that are not yet written."""
 
     number: int = 0  # of the last written event
+    fence: int = 0  # the number of the claim; 0 unless the run is durable
+    leased_until: float = math.inf  # monotonic time at which the lease ends by the clock of this process
+    attempts: int = 0  # of the row
+    steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
+    step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
     chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
     in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
-    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended
+    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
     written: Future[bool] = field(default_factory=Future)
     first_text_at: datetime | None = None
     text_id: str | None = None  # of the text whose pieces are being added
@@ -50,19 +62,24 @@ class PendingRun:
 
 @dataclass(frozen=True)
 class WriteSnapshot:
-    """The chunks and the end of a run that one transaction writes."""
+    """The chunks, the steps and the end of a run that one transaction writes."""
 
     number: int
     chunks: list[tuple[Chunk, datetime]]
     end: dict[str, Any] | None
+    fence: int = 0
+    steps: tuple[RunStep, ...] = ()
+    step_futures: tuple[Future[bool], ...] = ()
+    resets_attempts: bool = False
 
 
 class EventWriter:
-    """The writer of one process. It calls `cancel_run` for runs to cancel, including those that it has lost."""
+    """The writer of one process. It calls `cancel_run` for runs to cancel and `lose_run` for runs that it has lost."""
 
-    def __init__(self, holder: str, cancel_run: Callable[[UUID], None]) -> None:
+    def __init__(self, holder: str, cancel_run: Callable[[UUID], None], lose_run: Callable[[UUID], None]) -> None:
         self.holder = holder
         self.cancel_run = cancel_run
+        self.lose_run = lose_run
         self.runs: dict[UUID, PendingRun] = {}
         self.changed = threading.Condition()
         self.thread: threading.Thread | None = None
@@ -73,8 +90,16 @@ class EventWriter:
 
     def register(self, run_id: UUID) -> None:
         """Accept chunks of a run and renew its lease from now on."""
+        self._register(run_id, PendingRun())
+
+    def register_claimed(self, run: AgentRun, claimed_at: float) -> None:
+        """Accept chunks and steps of a durable run that this process has claimed at this monotonic time."""
+        leased_until = claimed_at + DURABLE_LEASE_DURATION.total_seconds()
+        self._register(run.pk, PendingRun(run.last_event_number, run.fence, leased_until, run.attempts))
+
+    def _register(self, run_id: UUID, run: PendingRun) -> None:
         with self.changed:
-            self.runs.setdefault(run_id, PendingRun())
+            self.runs.setdefault(run_id, run)
             if self.thread is None:
                 self.thread = threading.Thread(target=self._loop, name="run-writer", daemon=True)
                 self.thread.start()
@@ -101,6 +126,32 @@ class EventWriter:
             if text_id is not None and run.first_text_at is None:
                 run.first_text_at = now
 
+    def write_step(self, run_id: UUID, step: RunStep, *, at_once: bool) -> Future[bool]:
+        """Write the state of a step of a durable run, in one transaction with the chunks so far.
+
+        The result is False if another process owns the run.
+        """
+        future: Future[bool] = Future()
+        future.set_running_or_notify_cancel()  # a cancelled run must not cancel what the thread completes
+        with self.changed:
+            run = self.runs.get(run_id)
+            if run is None or run.end is not None:
+                future.set_result(False)
+                return future
+            run.steps[step.key] = step
+            run.step_futures.append(future)
+            self._write_within(STEP_DELAY if at_once else COMMIT_INTERVAL)
+        return future
+
+    def has_lease(self, run_id: UUID) -> bool:
+        """Return whether the lease of a run is valid by the clock of this process."""
+        run = self.runs.get(run_id)
+        return run is not None and time.monotonic() < run.leased_until
+
+    def hand_over(self, run_id: UUID, worked_ms: int) -> Future[bool]:
+        """Queue a durable run for another process, after its chunks and steps."""
+        return self.close(run_id, status=AgentRun.Status.QUEUED, worked_ms=worked_ms)
+
     def close(self, run_id: UUID, **values: Any) -> Future[bool]:
         """Write the end of a run after its chunks. The result is False if another process owns the run."""
         with self.changed:
@@ -109,7 +160,9 @@ class EventWriter:
                 not_written: Future[bool] = Future()
                 not_written.set_result(False)
                 return not_written
-            run.end = {"first_text_at": run.first_text_at, **values}
+            if run.first_text_at is not None:
+                values["first_text_at"] = Coalesce("first_text_at", run.first_text_at)
+            run.end = values
             self._write_within(URGENT_DELAY)
             return run.written
 
@@ -138,8 +191,15 @@ class EventWriter:
                 connection.close()
             except Exception:
                 log.exception("Events of runs could not be written.")
+            self._discard_lost(self._expired_ids())
             time.sleep(RETRY_DELAY)
             self.due_at = 0.0
+
+    def _expired_ids(self) -> list[UUID]:
+        """Return the durable runs whose leases could not be renewed in time. Another process may have claimed them."""
+        now = time.monotonic()
+        with self.changed:
+            return [run_id for run_id, run in self.runs.items() if run.leased_until < now]
 
     def _wait_until_due(self) -> None:
         """Wait until chunks must be written or cancel requests must be read."""
@@ -154,19 +214,26 @@ class EventWriter:
         """Write pending events, then renew leases and read cancel requests if they are due."""
         self.write(self._take_snapshots())
         now = time.monotonic()
-        if now - self.renewed_at > LEASE_RENEW_INTERVAL:
+        fences = self._registered_fences()  # before the query: a run that starts meanwhile is not lost
+        if now - self.renewed_at > (DURABLE_RENEW_INTERVAL if any(fences.values()) else LEASE_RENEW_INTERVAL):
             self.renewed_at = now
-            run_ids = self._registered_ids()  # before the query: a run that starts meanwhile is not lost
-            owned = leases.renew(self.holder, run_ids)
-            self._discard_lost(run_id for run_id in run_ids if run_id not in owned)
+            self._renew(fences, now)
         if now - self.cancel_polled_at >= CANCEL_POLL_INTERVAL:
             self.cancel_polled_at = now
             for run_id in leases.cancel_requested_ids(self.holder):
                 self.cancel_run(run_id)
 
-    def _registered_ids(self) -> list[UUID]:
+    def _renew(self, fences: dict[UUID, int], now: float) -> None:
+        owned = leases.renew(self.holder, fences)
         with self.changed:
-            return list(self.runs)
+            for run_id, run in self.runs.items():
+                if run.fence and owned.get(run_id) == run.fence:
+                    run.leased_until = now + DURABLE_LEASE_DURATION.total_seconds()
+        self._discard_lost(run_id for run_id, fence in fences.items() if owned.get(run_id) != fence)
+
+    def _registered_fences(self) -> dict[UUID, int]:
+        with self.changed:
+            return {run_id: run.fence for run_id, run in self.runs.items()}
 
     def _take_snapshots(self) -> dict[UUID, WriteSnapshot]:
         snapshots = {}
@@ -174,8 +241,8 @@ class EventWriter:
             self.due_at = math.inf
             for run_id, run in self.runs.items():
                 run.in_flight = len(run.chunks)
-                if run.chunks or run.end is not None:
-                    snapshots[run_id] = WriteSnapshot(run.number, list(run.chunks), run.end)
+                if run.chunks or run.steps or run.end is not None:
+                    snapshots[run_id] = take_snapshot(run)
         return snapshots
 
     def write(self, snapshots: dict[UUID, WriteSnapshot]) -> None:
@@ -200,19 +267,18 @@ class EventWriter:
 
     def _store(self, snapshots: dict[UUID, WriteSnapshot]) -> set[UUID]:
         """Write events and ends. Return the ids of the runs that this process still owns."""
-        # The lock fences other processes: only the holder of a row may append events.
+        # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
         rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=self.holder)
-        owned = set(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
+        fences = rows.order_by("pk").select_for_update().values_list("pk", "fence")
+        owned = {run_id for run_id, fence in fences if fence == snapshots[run_id].fence}
         RunEvent.objects.bulk_create(
             RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
             for run_id in owned
             for number, (data, at) in enumerate(snapshots[run_id].chunks, snapshots[run_id].number + 1)
         )
+        save_steps({run_id: snapshots[run_id] for run_id in owned})
         for run_id in owned:
-            snapshot = snapshots[run_id]
-            if snapshot.end is not None:
-                last_number = snapshot.number + len(snapshot.chunks)
-                leases.save_end_columns(run_id, last_event_number=last_number, **snapshot.end)
+            save_end(run_id, snapshots[run_id])
         return owned
 
     def _mark_written(self, snapshots: dict[UUID, WriteSnapshot], owned: set[UUID]) -> None:
@@ -222,6 +288,7 @@ class EventWriter:
                 run.number += len(snapshot.chunks)
                 del run.chunks[: len(snapshot.chunks)]
                 run.in_flight = 0
+                remove_written_steps(run, snapshot)
                 if snapshot.end is not None:
                     del self.runs[run_id]
                     run.written.set_result(True)
@@ -236,7 +303,9 @@ class EventWriter:
                 self.changed.notify_all()
             if run is not None:
                 run.written.set_result(False)
-                self.cancel_run(run_id)
+                for future in run.step_futures:
+                    future.set_result(False)
+                self.lose_run(run_id)
                 notifier.wake(str(run_id))
 
     def _fail_unstorable(self, run_id: UUID) -> None:
@@ -245,3 +314,45 @@ class EventWriter:
             if run is not None:
                 leases.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
         self._discard_lost([run_id])
+
+
+def take_snapshot(run: PendingRun) -> WriteSnapshot:
+    steps = tuple(run.steps.values())
+    resets_attempts = run.attempts > 0 and any(step.state == RunStep.State.DONE for step in steps)
+    return WriteSnapshot(
+        run.number, list(run.chunks), run.end, run.fence, steps, tuple(run.step_futures), resets_attempts
+    )
+
+
+def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
+    """Insert the steps of these runs, or update those that have a row."""
+    steps = [step for snapshot in snapshots.values() for step in snapshot.steps]
+    if steps:
+        RunStep.objects.bulk_create(
+            steps, update_conflicts=True, unique_fields=["run", "key"], update_fields=STEP_COLUMNS
+        )
+    if run_ids := [run_id for run_id, snapshot in snapshots.items() if snapshot.resets_attempts]:
+        AgentRun.objects.filter(pk__in=run_ids).update(attempts=0)
+
+
+def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
+    """Save the end of a run, or hand it over, if that is what the snapshot has."""
+    if snapshot.end is None:
+        return
+    if snapshot.end["status"] == AgentRun.Status.QUEUED:
+        leases.save_hand_over(run_id, **snapshot.end)
+    else:
+        last_number = snapshot.number + len(snapshot.chunks)
+        leases.save_end_columns(run_id, last_event_number=last_number, **snapshot.end)
+
+
+def remove_written_steps(run: PendingRun, snapshot: WriteSnapshot) -> None:
+    """Forget the steps that were written, unless they have a newer state, and tell those who wait for them."""
+    for step in snapshot.steps:
+        if run.steps.get(step.key) is step:
+            del run.steps[step.key]
+    del run.step_futures[: len(snapshot.step_futures)]
+    if snapshot.resets_attempts:
+        run.attempts = 0
+    for future in snapshot.step_futures:
+        future.set_result(True)

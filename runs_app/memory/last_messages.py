@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import (
@@ -19,7 +19,7 @@ from pydantic_ai import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
@@ -33,14 +33,14 @@ class LastMessages(AbstractCapability[RunDeps]):
     """Memory that sends the last messages of the thread to the model and stores the messages of the run."""
 
     max_messages: int = 20
+    id: str | None = field(default="last-messages", kw_only=True)
 
     async def before_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         if ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
-        data = await run_db(threads.load_messages, ctx.deps.thread_id, self.max_messages)
-        stored = ModelMessagesTypeAdapter.validate_python(data)
+        stored = ModelMessagesTypeAdapter.validate_python(await self.recall(ctx))
         if continues_with_results(ctx.messages, stored):
             del ctx.messages[0]  # the placeholder call; the stored call replaces it
         remembered = trim_unpaired_calls(stored, ctx.messages)
@@ -48,6 +48,13 @@ class LastMessages(AbstractCapability[RunDeps]):
         request_context.messages = [*ctx.messages]
         ctx.deps.remembered_count = len(remembered)
         return request_context
+
+    @durable_operation(name="recall")
+    async def recall(self, ctx: RunContext[RunDeps]) -> list[Any]:
+        """Return the stored messages. In a durable run this is a step: the thread may change before a replay."""
+        if ctx.deps.thread_id is None:
+            return []
+        return await run_db(threads.load_messages, ctx.deps.thread_id, self.max_messages)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the new messages of a successful run."""

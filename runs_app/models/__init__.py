@@ -1,10 +1,11 @@
-"""Models of runs, their events and scores, conversations, saved inputs and model providers."""
+"""Models of runs, their events, steps and scores, conversations, saved inputs and model providers."""
 
 from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.message import Message
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
 from runs_app.models.run_event import RunEvent
+from runs_app.models.run_step import RunStep
 from runs_app.models.saved_input import SavedInput
 from runs_app.models.score import Score, ScorerCount
 from runs_app.models.thread import Thread
@@ -15,6 +16,7 @@ __all__ = [
     "Message",
     "ModelProvider",
     "RunEvent",
+    "RunStep",
     "SavedInput",
     "Score",
     "ScorerCount",

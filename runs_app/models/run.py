@@ -21,6 +21,7 @@ from agents_app.models import Agent
 from runs_app.models.thread import Thread
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
+DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it
 
 
 class AgentRunQuerySet(models.QuerySet["AgentRun"]):
@@ -47,16 +48,20 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         return self.defer("configuration", "input", "output", "warnings")
 
     def unfinished(self) -> Self:
-        # Without the end the database would not use the small index of unfinished runs, but read all runs.
         return self.filter(status__in=AgentRun.UNFINISHED_STATUSES, finished_at=None)
 
     def leased(self) -> Self:
-        """Filter to the runs that a process executes."""
-        return self.filter(status__in=AgentRun.LEASED_STATUSES, finished_at=None)
+        """Filter to the runs that a process executes, or that wait for one."""
+        # Both columns are conditions of the small index of these runs, as in `unfinished`.
+        return self.filter(status__in=AgentRun.LEASED_STATUSES, finished_at=None, suspended_at=None)
 
     def with_expired_lease(self) -> Self:
         """Filter to unfinished runs whose process has died."""
         return self.leased().filter(lease_until__lt=timezone.now())
+
+    def queued(self) -> Self:
+        """Filter to the durable runs that wait for a process."""
+        return self.filter(status=AgentRun.Status.QUEUED, is_durable=True, finished_at=None, suspended_at=None)
 
 
 class AgentRun(models.Model):
@@ -124,6 +129,24 @@ class AgentRun(models.Model):
     lease_until = models.DateTimeField(null=True, editable=False)
     holder = models.CharField(max_length=64, blank=True, default="", editable=False)
 
+    # A durable run continues in another process when its own stops.
+    is_durable = models.BooleanField("durable", default=False, db_default=False, editable=False)
+    # The first run of its tree of runs. Null in rows of the previous release.
+    root_id = models.UUIDField(null=True, editable=False)
+    fence = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="The number of claims. Each write names the latest."
+    )
+    segment = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="The number of times that the run has waited for people."
+    )
+    attempts = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Processes lost since the last finished step."
+    )
+    worked_ms = models.PositiveBigIntegerField(
+        "worked for (ms)", default=0, db_default=0, editable=False, help_text="Before the current process took it."
+    )
+    suspended_at = models.DateTimeField(null=True, editable=False)
+
     granted: str | None  # the role for the owner of the run, from `with_roles()`
     granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
 
@@ -136,8 +159,14 @@ class AgentRun(models.Model):
             models.Index(fields=["agent", "-created_at"], name="run_of_agent"),
             models.Index(fields=["requested_by", "-created_at"], name="run_of_user"),
             models.Index(fields=["owner_id", "-created_at"], name="run_of_owner"),
-            # Every process reads its unfinished runs twice a second.
-            models.Index(fields=["status", "lease_until"], name="run_open", condition=Q(finished_at=None)),
+            # Every process reads its unfinished runs twice a second. Those that wait for people may be many.
+            models.Index(
+                fields=["status", "lease_until"],
+                name="run_leased",
+                condition=Q(finished_at=None, suspended_at=None),
+            ),
+            models.Index(fields=["suspended_at"], name="run_suspended", condition=Q(suspended_at__isnull=False)),
+            models.Index(fields=["root_id"], name="run_root"),
             models.Index(fields=["finished_at"], name="run_finished"),
             # The figures of the days that are not rolled up yet.
             models.Index(

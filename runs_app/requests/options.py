@@ -13,7 +13,14 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agentcms.wire.names import to_python, to_wire
-from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, collecting_issues, validate_fields
+from agents_app.configuration.schema import (
+    WIRE_CONFIG,
+    ConfigError,
+    Durable,
+    Issue,
+    collecting_issues,
+    validate_fields,
+)
 
 Options = dict[str, Any]
 
@@ -31,6 +38,7 @@ MODEL_SETTING_NAMES = {
 }
 
 PROVIDER_SETTING_PREFIXES = ("openai_", "anthropic_", "google_")
+DEFAULT_DURABLE_MESSAGE = "Set the field durable of the agent instead."
 PROVIDER_SETTING_MESSAGE = "Settings of one provider belong to the model of the agent. Omit this."
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -67,6 +75,7 @@ class CallOptions(ModelOptions):
     """Options of a call in addition to the messages."""
 
     max_steps: Count | None = None
+    durable: Durable = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
     active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
     model_settings: dict[str, Any] | None = None
@@ -112,6 +121,9 @@ def parse_options(body: Mapping[str, Any]) -> Options:
 
 def parse_default_options(stored: Mapping[str, Any]) -> tuple[Options, list[Issue]]:
     """Return the valid default options of an agent and the issues of the others, which are ignored."""
+    if stored.get("durable") is not None:
+        options, issues = parse_default_options({name: stored[name] for name in stored if name != "durable"})
+        return options, [*issues, Issue("durable", DEFAULT_DURABLE_MESSAGE)]
     try:
         return parse_options(stored), []
     except ConfigError as error:

@@ -10,6 +10,7 @@
     "text-delta": (answer, payload) => appendText(answer, "text", payload.text),
     "reasoning-start": (answer) => startPart(answer, "thought"),
     "reasoning-delta": (answer, payload) => appendText(answer, "thought", payload.text),
+    "step-discarded": discardAnswer,
     "tool-call": showCall,
     "tool-result": showResult,
     "tool-error": showResult,
@@ -64,6 +65,14 @@
     const text = textElement.firstChild ?? textElement.appendChild(document.createTextNode(""));
     answer.currentPart = { kind, element, text };
     return true;
+  }
+
+  // Another process repeats the answer of the current step, which follows the last call.
+  function discardAnswer(answer) {
+    while (answer.parts.lastElementChild && !answer.parts.lastElementChild.matches("[data-call]")) {
+      answer.parts.lastElementChild.remove();
+    }
+    answer.currentPart = { kind: "discarded" };
   }
 
   // --- calls of tools, workflows and sub-agents

@@ -1,0 +1,257 @@
+"""The journal of a durable run: its steps with their results, and the capability that executes each step once.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built or runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.utils import timezone
+from pydantic import ValidationError
+from pydantic_ai import RunContext
+from pydantic_ai.durable_exec import (
+    JSON_CODEC,
+    BaseDurabilityCapability,
+    BoundDurableOperation,
+    DurabilityEngineSpec,
+    DurableOperation,
+    DurableOperationBackend,
+    DurableOperationId,
+    JournalCallableOperationBackend,
+    ResultCodec,
+    RoleBasedOperationConfig,
+)
+from pydantic_ai.messages import AgentStreamEvent
+
+from runs_app.engine.context import RunDeps, ToolAttempt
+from runs_app.engine.step_input import StepInput, identify_step
+from runs_app.events.chunks import to_storable_json
+from runs_app.events.durable_recorder import DurableRecorder
+from runs_app.events.writer import EventWriter
+from runs_app.exceptions import JournalError, LeaseLost, RunInterrupted
+from runs_app.models import RunStep
+
+OperationParams = TypeVar("OperationParams")
+WireValue = TypeVar("WireValue")
+StepResult = TypeVar("StepResult")
+StepBody = Callable[[], Awaitable[object]]
+
+UNKNOWN_OUTCOME_MESSAGE = (
+    "The server stopped while this tool worked, and the tool may not be called twice. "
+    "It is not known whether it has done its work. Check that before you continue, or tell the user."
+)
+
+current_journal: ContextVar[Journal | None] = ContextVar("current_journal", default=None)
+
+
+@dataclass
+class Journal:
+    """The steps of one segment of a durable run, while this process executes it."""
+
+    run_id: UUID
+    segment: int
+    writer: EventWriter
+    recorder: DurableRecorder
+    steps: dict[str, RunStep] = field(default_factory=dict)  # of earlier processes, by key
+    uses: Counter[str] = field(default_factory=Counter)  # of each key by this process
+    call_ids: dict[str, str] = field(default_factory=dict)  # of tool calls, unique in the segment, by their IDs
+    active_tools: int = 0
+    is_stopping: bool = False  # the process stops, so no further step begins
+    is_lost: bool = False  # another process may have claimed the run
+
+    async def execute(self, operation: DurableOperationId, body: StepBody, arguments: tuple[object, ...]) -> object:
+        """Return the result of a step: that of an earlier process, or else what `body` returns.
+
+        Raise JournalError if the step differs from that of the earlier process, RunInterrupted while the process
+        stops, and LeaseLost if another process may have claimed the run.
+        """
+        step_input = self.number_step(identify_step(operation, arguments))
+        earlier = self.steps.get(step_input.key)
+        if earlier is not None and earlier.mark != step_input.mark:
+            raise JournalError(f"The step {describe_step(earlier)} differs from the one that was recorded.")
+        if earlier is not None and earlier.state == RunStep.State.DONE:
+            return earlier.result
+        self.check_may_begin()
+        return await self.execute_new(step_input, body, earlier)
+
+    def number_step(self, step_input: StepInput) -> StepInput:
+        """Return the input with a key that is unique in the run.
+
+        Requests to the model have equal keys. Some servers repeat the IDs of tool calls.
+        """
+        self.uses[step_input.key] += 1
+        number = self.uses[step_input.key]
+        suffix = f"/{number}" if number > 1 or step_input.is_numbered else ""
+        return replace(step_input, key=f"{self.segment}/{step_input.key}{suffix}")
+
+    def check_may_begin(self) -> None:
+        if self.is_stopping:
+            raise RunInterrupted
+        if not self.writer.has_lease(self.run_id):
+            self.is_lost = True
+            raise LeaseLost
+
+    async def execute_new(self, step_input: StepInput, body: StepBody, earlier: RunStep | None) -> object:
+        attempts = earlier.attempts + 1 if earlier is not None else 1
+        started = RunStep(
+            run_id=self.run_id,
+            key=step_input.key,
+            kind=step_input.kind,
+            name=step_input.name,
+            state=RunStep.State.STARTED,
+            mark=step_input.mark,
+            attempts=attempts,
+            started_at=timezone.now(),
+        )
+        if earlier is not None and step_input.is_at_most_once:
+            return await self.finish(started, {"kind": "tool_failed", "message": UNKNOWN_OUTCOME_MESSAGE}, step_input)
+        recorded = self.writer.write_step(self.run_id, started, at_once=step_input.is_at_most_once)
+        if step_input.is_at_most_once:
+            await self.wait_until_written(asyncio.wrap_future(recorded))
+        result = to_storable_json(await self.run_body(step_input, body, attempts))
+        return await self.finish(started, result, step_input)
+
+    async def run_body(self, step_input: StepInput, body: StepBody, attempts: int) -> object:
+        if step_input.kind == RunStep.Kind.MODEL:
+            self.recorder.begin_answer()
+        if step_input.deps is None:
+            return await body()
+        unique_id = self.call_ids[step_input.call_id] = step_input.key.split("/", 2)[2]
+        step_input.deps.tool_attempts[step_input.call_id] = ToolAttempt(attempts, f"{self.run_id}:{unique_id}")
+        self.active_tools += 1
+        try:
+            return await body()
+        finally:
+            self.active_tools -= 1
+
+    async def finish(self, started: RunStep, result: Any, step_input: StepInput) -> object:
+        """Write the result of a step together with the events that report it."""
+        done = RunStep(
+            run_id=self.run_id,
+            key=started.key,
+            kind=started.kind,
+            name=started.name,
+            state=RunStep.State.DONE,
+            mark=started.mark,
+            attempts=started.attempts,
+            result=result,
+            started_at=started.started_at,
+            finished_at=timezone.now(),
+        )
+        if step_input.kind == RunStep.Kind.TOOL:
+            self.recorder.record_result(step_input.call_id, step_input.name, result)
+        await self.wait_until_written(asyncio.wrap_future(self.writer.write_step(self.run_id, done, at_once=True)))
+        return result
+
+    async def wait_until_written(self, written: Awaitable[bool]) -> None:
+        if not await written:
+            self.is_lost = True
+            raise LeaseLost
+
+    def unfinished_steps(self) -> list[RunStep]:
+        """Return the steps that earlier processes have begun and not finished."""
+        return [step for step in self.steps.values() if step.state == RunStep.State.STARTED]
+
+
+def describe_step(step: RunStep) -> str:
+    """Return a description of a step for the reader of an error."""
+    return f"'{step.name}' ({step.key})" if step.name else step.key
+
+
+def load_steps(run_id: UUID, segment: int) -> dict[str, RunStep]:
+    """Return the steps of a segment by key."""
+    return {step.key: step for step in RunStep.objects.filter(run=run_id, key__startswith=f"{segment}/")}
+
+
+# --- The connection to pydantic-ai
+
+
+class StepResultCodec(ResultCodec[StepResult]):
+    """A codec that raises an error of ours for a result that this release cannot read.
+
+    The model would be asked to correct pydantic's ValidationError.
+    """
+
+    def __init__(self, codec: ResultCodec[StepResult]) -> None:
+        self.codec = codec
+
+    def dump(self, value: StepResult) -> object:
+        return self.codec.dump(value)
+
+    def load(self, payload: object) -> StepResult:
+        try:
+            return self.codec.load(payload)
+        except (ValidationError, TypeError) as error:
+            raise JournalError("The result of a step was recorded by a release that this one cannot read.") from error
+
+
+class JournalBackend(JournalCallableOperationBackend[dict[str, Any]]):
+    """A backend that executes each operation of pydantic-ai as a step of the current journal."""
+
+    def bind(
+        self, operation: DurableOperation[OperationParams, WireValue, StepResult]
+    ) -> BoundDurableOperation[OperationParams, WireValue, StepResult]:
+        return super().bind(replace(operation, result_codec=StepResultCodec(operation.result_codec)))
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: StepBody,
+        cache_key: tuple[object, ...],
+        config: dict[str, Any],
+    ) -> object:
+        journal = current_journal.get()
+        if journal is None:
+            return await body()
+        return await journal.execute(operation_id, body, cache_key)
+
+
+async def record_model_events(ctx: RunContext[RunDeps], events: AsyncIterable[AgentStreamEvent]) -> None:
+    """Record the events of an answer while it streams. A replayed answer does not stream."""
+    journal = current_journal.get()
+    async for event in events:
+        if journal is not None:
+            journal.recorder.record(event)
+
+
+class Journaled(BaseDurabilityCapability[RunDeps]):
+    """Capability of every agent that journals its steps in a durable run, and does nothing in any other run."""
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="Agent CMS",
+        durable_unit_noun="step",
+        durable_container_noun="run",
+        codec=JSON_CODEC,
+        journal_discovery=False,
+    )
+
+    def __init__(self) -> None:
+        super().__init__(event_stream_handler=record_model_events)
+
+    @property
+    def in_durable_context(self) -> bool:
+        return current_journal.get() is not None
+
+    @property
+    def has_wrap_run_event_stream(self) -> bool:
+        return False  # the handler only gets the events of an answer, inside its step
+
+    def wrap_run_event_stream(
+        self, ctx: RunContext[RunDeps], *, stream: AsyncIterable[AgentStreamEvent]
+    ) -> AsyncIterable[AgentStreamEvent]:
+        return stream
+
+    def get_durable_operation_backend(self) -> DurableOperationBackend[Any]:
+        config: RoleBasedOperationConfig[dict[str, Any]] = RoleBasedOperationConfig(
+            model={}, event={}, capability={}, tool={}
+        )
+        return JournalBackend(agent_name=self.name, config=config)

@@ -1,0 +1,29 @@
+"""The start and the stop of the machinery of runs in a process."""
+
+from __future__ import annotations
+
+from agentcms.process.shutdown import on_shutdown
+from runs_app.engine import engine, reaper
+from runs_app.engine.runners import get_runner
+from runs_app.events import streams
+
+
+def start_web_process() -> None:
+    """Start to look after runs whose processes have died."""
+    reaper.start()
+
+
+def start_worker(queues: set[str]) -> None:
+    """Prepare a worker that consumes these queues."""
+    if "runs" in queues:
+        engine.get_engine().takes_queued = True
+        engine.preload()
+        get_runner().take_next()
+    reaper.start()
+
+
+@on_shutdown
+def shut_down_runs() -> None:
+    """End or hand over the runs of this process, then release all readers, including those of other runs."""
+    get_runner().drain()
+    streams.stop_streams()

@@ -1,0 +1,88 @@
+"""The reaper: a thread of every web process and worker that queues the durable runs of dead processes again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from runs_app.engine import leases
+from runs_app.engine.runners import get_runner
+from runs_app.models import AgentRun
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 1.0  # seconds between two looks, on average
+QUEUE_PATIENCE = timedelta(seconds=5)  # after which a queued run is dispatched again: its message may be lost
+MAX_DISPATCHED = 20  # in one look
+
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
+
+
+def start() -> None:
+    """Start the thread, once per process."""
+    global _thread
+    with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=look_forever, name="run-reaper", daemon=True)
+            _thread.start()
+
+
+def look_forever() -> None:
+    while True:
+        time.sleep(INTERVAL * random.uniform(0.75, 1.25))  # noqa: S311  not all processes at once
+        try:
+            look_once()
+        except Exception:  # the database may be away for a while
+            log.warning("Lost runs could not be looked for.", exc_info=True)
+        finally:
+            connection.close()
+
+
+def look_once() -> None:
+    """Queue the durable runs whose processes have died, and dispatch those that no process has taken."""
+    for run in lost_runs():
+        if leases.requeue_lost_run(run.pk, run.fence) and run.parent_id is None:
+            get_runner().dispatch(run.pk)
+    for child_id in orphan_ids():
+        leases.cancel_queued(child_id)
+    overdue = AgentRun.objects.queued().filter(parent=None, created_at__lt=Now() - QUEUE_PATIENCE)
+    for run_id in overdue.order_by("created_at").values_list("pk", flat=True)[:MAX_DISPATCHED]:
+        get_runner().dispatch(run_id)
+
+
+def lost_runs() -> list[AgentRun]:
+    """Return the durable runs whose leases have expired or whose processes no longer exist."""
+    running = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True).order_by("pk")
+    runs = running.only("fence", "holder", "parent_id")
+    expired = list(runs.filter(lease_until__lt=Now()))
+    of_this_machine = runs.filter(holder__startswith=f"{leases.host_name()}:", lease_until__gte=Now())
+    return [*expired, *(run for run in of_this_machine if not is_alive(run.holder))]
+
+
+def orphan_ids() -> list[UUID]:
+    """Return the IDs of queued child runs that nobody will continue, because their parents have ended."""
+    orphans = AgentRun.objects.queued().filter(parent__finished_at__isnull=False).order_by("pk")
+    return list(orphans.values_list("pk", flat=True)[:MAX_DISPATCHED])
+
+
+def is_alive(holder: str) -> bool:
+    """Return whether the process with this name exists. Assume it of a process of another machine."""
+    host, process_id, _ = holder.rsplit(":", 2)
+    if host != leases.host_name():
+        return True
+    try:
+        os.kill(int(process_id), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,42 @@
+"""Runners: each has the durable runs executed by some process. RUN_ENGINE selects one.
+
+The row of a run is the truth: a runner only has to see to it that some process calls `Engine.offer` at least once.
+Claims make further calls harmless.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+RUNNERS = {
+    "process": "runs_app.engine.runners.process.ProcessRunner",
+    "celery": "runs_app.engine.runners.celery.CeleryRunner",
+}
+
+
+class Runner(Protocol):
+    """A way of having durable runs executed."""
+
+    def dispatch(self, run_id: UUID) -> bool:
+        """Have a queued run executed soon. Return False if no other process heard of it."""
+
+    def take_next(self) -> None:
+        """Look for queued runs, because this process has a free place."""
+
+    def stop(self, run_id: UUID) -> None:
+        """Cancel a run in the process that executes it."""
+
+    def drain(self) -> None:
+        """Hand over all durable runs of this process, which stops."""
+
+
+@cache
+def get_runner() -> Runner:
+    """Return the runner that RUN_ENGINE selects."""
+    runner: Runner = import_string(RUNNERS[settings.RUN_ENGINE])()
+    return runner

@@ -1,0 +1,108 @@
+"""The identity of a step of a durable run: its key, and a mark of its input.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_ai import ModelRequest, ModelResponse, RunContext, ToolCallPart
+from pydantic_ai.durable_exec import (
+    CapabilityOperationId,
+    DurableOperationId,
+    ModelRequestId,
+    ToolsetCallToolId,
+    ToolsetValidateToolArgumentsId,
+)
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.toolsets import ToolsetTool
+
+from agentcms.wire.canonical import canonical, sha256_hex
+from runs_app.engine.context import RunDeps
+from runs_app.events.chunks import to_storable_json
+from runs_app.models import RunStep
+
+MAX_CALL_ID_LENGTH = 128  # characters; a longer ID of a tool call is replaced by its hash
+
+
+@dataclass(frozen=True)
+class StepInput:
+    """A step before its execution."""
+
+    key: str  # without the segment, and without the number among equal keys
+    kind: str  # of RunStep.Kind
+    name: str
+    mark: str
+    is_numbered: bool = True
+    call_id: str = ""  # of a tool call
+    is_at_most_once: bool = False
+    deps: RunDeps | None = None  # of a tool call
+
+
+def identify_step(operation: DurableOperationId, arguments: tuple[object, ...]) -> StepInput:
+    """Return the input of an operation. `arguments` are those that pydantic-ai passes for hashing."""
+    match operation:
+        case ModelRequestId(model_name=name):
+            messages = cast("list[ModelMessage]", arguments[1])
+            return StepInput("m", RunStep.Kind.MODEL, name[:128], short_hash([*message_outline(messages)]))
+        case ToolsetCallToolId():
+            return identify_call("t", *cast("CallArguments", arguments))
+        case ToolsetValidateToolArgumentsId():
+            return identify_call("v", *cast("CallArguments", arguments))
+        case CapabilityOperationId(capability_id=capability, operation=name):
+            mark = short_hash(to_storable_json(arguments[1]))
+            return StepInput(f"c/{capability}.{name}", RunStep.Kind.CAPABILITY, f"{capability}.{name}"[:128], mark)
+    name = type(operation).__name__.removesuffix("Id")
+    return StepInput(f"o/{name}", RunStep.Kind.OTHER, name, "")
+
+
+CallArguments = tuple[str, Mapping[str, Any], RunContext[RunDeps], ToolsetTool[RunDeps] | None]
+
+
+def identify_call(
+    prefix: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    ctx: RunContext[RunDeps],
+    tool: ToolsetTool[RunDeps] | None,
+) -> StepInput:
+    """Return the input of a tool call."""
+    call_id = ctx.tool_call_id or ""
+    key = call_id if len(call_id) <= MAX_CALL_ID_LENGTH else sha256_hex(call_id)
+    metadata = (tool.tool_def.metadata if tool is not None else None) or {}
+    is_call = prefix == "t"
+    return StepInput(
+        f"{prefix}/{key}",
+        RunStep.Kind.TOOL if is_call else RunStep.Kind.OTHER,
+        name[:128],
+        short_hash([name, original_arguments(ctx.messages, call_id, arguments)]),
+        is_numbered=False,
+        call_id=call_id,
+        is_at_most_once=is_call and bool(metadata.get("at_most_once")),
+        deps=ctx.deps if is_call else None,
+    )
+
+
+def original_arguments(messages: Iterable[ModelMessage], call_id: str, arguments: Mapping[str, Any]) -> Any:
+    """Return the arguments of a tool call as the model wrote them. The validated ones may have no stable text."""
+    for message in reversed([*messages]):
+        if isinstance(message, ModelResponse):
+            for part in message.parts:
+                if isinstance(part, ToolCallPart) and part.tool_call_id == call_id:
+                    return to_storable_json(part.args)
+    return to_storable_json(arguments)
+
+
+def message_outline(messages: Iterable[ModelMessage]) -> Iterator[Any]:
+    """Yield what is constant in the messages of a request: their kinds, and the tool calls in them."""
+    for message in messages:
+        side = "request" if isinstance(message, ModelRequest) else "response"
+        # A tool that was removed meanwhile answers with an error, which is a part of another kind.
+        yield [side, *(getattr(part, "tool_call_id", None) or "" for part in message.parts)]
+
+
+def short_hash(value: Any) -> str:
+    return sha256_hex(canonical(value))[:16]

@@ -1,0 +1,99 @@
+"""A model that follows a plan, and tools that note each call, so that tests can count them across processes."""
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+
+from agents_app.registry import Entry, Kind, registry, tool
+from runs_app.calling import current
+
+
+def folder() -> Path:
+    """Return the folder of the notes and gates of a test."""
+    return Path(os.environ["DURABLE_FOLDER"])
+
+
+def note(text: str) -> None:
+    """Append a line to the notes."""
+    with (folder() / "notes").open("a") as notes:
+        notes.write(f"{text}\n")
+
+
+def wait_for_gate(name: str) -> None:
+    """Wait until a test opens a gate."""
+    deadline = time.monotonic() + 60
+    while name and not (folder() / f"{name}.open").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def planned_model(name, choice):
+    """Return a model that calls tools and answers as the `plan` of an agent says, one entry for each request.
+
+    An entry is a text, or a list of calls: the name of the tool and its arguments. With `gates`, the answer waits in
+    the middle of the text of that entry.
+    """
+    from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
+    from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+
+    plan, gates = choice["plan"], choice.get("gates", {})
+
+    def is_prompt(message):
+        return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
+
+    async def answer(messages, info):
+        start = max(index for index, message in enumerate(messages) if is_prompt(message))
+        number = sum(isinstance(message, ModelResponse) for message in messages[start:])
+        note(f"model {number}")
+        entry = plan[min(number, len(plan) - 1)]
+        if isinstance(entry, list):
+            calls = enumerate(entry)
+            yield {
+                index: DeltaToolCall(name, json.dumps(arguments), tool_call_id=f"c{number}-{index}")
+                for index, (name, arguments) in calls
+            }
+            return
+        words = entry.split(" ")
+        for index, word in enumerate(words):
+            yield word if index == len(words) - 1 else f"{word} "
+            if index == 0 and str(number) in gates:
+                await asyncio.to_thread(wait_for_gate, gates[str(number)])
+
+    return FunctionModel(stream_function=answer, model_name=name)
+
+
+def register() -> None:
+    """Register the model and the tools."""
+    registry.add(Entry(Kind.MODEL_PROVIDER, "planned", "Planned", target=planned_model))
+
+    @tool("count")
+    def count(number: int, gate: str = "", result: str = "") -> str:
+        """Note the call, wait for a gate, and note the end."""
+        note(f"tool {number} begins")
+        wait_for_gate(gate)
+        note(f"tool {number} ends")
+        return result or f"result {number}"
+
+    @tool("count-once", at_most_once=True)
+    def count_once(number: int, gate: str = "") -> str:
+        """Do as `count`, but never twice."""
+        return count(number, gate)
+
+    @tool("call-facts")
+    def call_facts(gate: str = "") -> dict[str, object]:
+        """Return what the tool knows about its call."""
+        call = current()
+        note(f"attempt {call.attempt} {call.idempotency_key}")
+        wait_for_gate(gate)
+        return {"attempt": call.attempt, "key": call.idempotency_key}
+
+    @tool("break")
+    def fail(number: int) -> str:
+        """Fail."""
+        note(f"tool {number} fails")
+        raise ValueError("The tool is broken.")
+
+
+if os.environ.get("DJANGO_SETTINGS_MODULE") == "tests.durable.settings":
+    register()

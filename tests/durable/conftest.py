@@ -1,0 +1,158 @@
+"""Fixtures of durable runs: the engine that executes them, with processes that a test may kill."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from agentcms.server.processes import PROJECT
+from runs_app.engine import start
+from runs_app.engine.runners import get_runner
+from runs_app.models import AgentRun
+from tests.broker import broker
+from tests.durable import agent_tools
+from tests.factories import AgentFactory, member
+from tests.runs import start_run, wait_for_end
+from tests.served import TEST_VARIABLES, wait_until
+
+WORKER = "-m celery -A agentcms worker --pool threads --concurrency 2 -Q runs --loglevel INFO --without-gossip"
+COMMANDS = {"process": ["-m", "tests.durable.carrier"], "celery": [*WORKER.split(" "), "--without-mingle"]}
+READY = {"process": "ready", "celery": " ready."}
+
+
+class QuietRunner:
+    """A runner of a process that stops before it executes anything."""
+
+    def dispatch(self, run_id):
+        return True
+
+    def stop(self, run_id):
+        pass
+
+
+class Engine:
+    """The processes that execute the durable runs of a test."""
+
+    def __init__(self, name: str, folder: Path, address: str) -> None:
+        self.name = name
+        self.folder = folder
+        self.address = address
+        folder.joinpath("data").mkdir(exist_ok=True)
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.user = member("editor")
+
+    # --- Processes
+
+    def start_process(self) -> subprocess.Popen[bytes]:
+        """Start a process that executes runs, and wait until it is ready."""
+        log = self.folder / f"{len(self.processes)}.log"
+        inherited = {name: value for name, value in os.environ.items() if name not in TEST_VARIABLES}
+        environment = {
+            **inherited,
+            "DJANGO_SETTINGS_MODULE": "tests.durable.settings",
+            "DURABLE_DATABASE": str(connection.settings_dict["NAME"]),
+            "DURABLE_FOLDER": str(self.folder),
+            "DATA_DIR": str(self.folder / "data"),
+            "REDIS_URL": self.address,
+            "RUN_ENGINE": self.name,
+        }
+        if "DATABASE_URL" in os.environ:
+            environment["DATABASE_URL"] = os.environ["DATABASE_URL"]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, *COMMANDS[self.name]], env=environment, cwd=PROJECT, stdout=output, stderr=output
+            )
+        self.processes.append(process)
+        wait_until(
+            lambda: process.poll() is not None or READY[self.name] in log.read_text(errors="replace"),
+            60,
+            f"the process; see {log}",
+        )
+        assert process.poll() is None, log.read_text(errors="replace")
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait(10)
+
+    def stop_all(self) -> None:
+        for process in self.processes:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+
+    def log(self) -> str:
+        return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
+
+    # --- Runs
+
+    def start(self, plan, *, tools=("count",), text="Begin", **options) -> AgentRun:
+        """Start a durable run of a new agent whose model follows the plan."""
+        model = {"provider": "planned", "name": "plan", "plan": plan, "gates": options.pop("gates", {})}
+        fields = {name: options.pop(name) for name in ("memory", "agents", "input_processors") if name in options}
+        agent = AgentFactory(model=model, tools=[*tools], **fields)
+        return start_run(agent, self.user, text, options={"durable": True}, **options)
+
+    def finish(self, run: AgentRun, seconds: float = 40) -> AgentRun:
+        return wait_for_end(run, seconds)
+
+    # --- Notes and gates
+
+    def notes(self, *beginnings: str) -> list[str]:
+        """Return what the model and the tools noted, or only the lines with one of these beginnings."""
+        path = self.folder / "notes"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in lines if not beginnings or line.startswith(beginnings)]
+
+    def wait_for_note(self, text: str, times: int = 1) -> None:
+        wait_until(lambda: self.notes().count(text) >= times, 40, f"the note {text!r} in {self.notes()}; {self.log()}")
+
+    def wait_for_steps(self, run: AgentRun, *, started: int = 0, done: int = 0) -> None:
+        """Wait until so many steps of a run are stored."""
+        steps = run.steps.all()
+        wait_until(lambda: steps.filter(state="started").count() >= started, 30, f"{started} steps that have begun")
+        wait_until(lambda: steps.filter(state="done").count() >= done, 30, f"{done} finished steps")
+
+    def open(self, gate: str) -> None:
+        (self.folder / f"{gate}.open").touch()
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch) -> Path:
+    """Register the planned model and its tools in this process. Return the folder of their notes."""
+    monkeypatch.setenv("DURABLE_FOLDER", str(tmp_path))
+    agent_tools.register()
+    return tmp_path
+
+
+@pytest.fixture(params=["process", "celery"])
+def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+    """Let processes of this engine execute durable runs. The process of the tests only starts them."""
+    settings.RUN_ENGINE = request.param
+    address = request.getfixturevalue("valkey") if request.param == "celery" else ""
+    get_runner.cache_clear()
+    processes = Engine(request.param, planned, address)
+    if request.param == "process":
+        monkeypatch.setattr(start, "get_runner", QuietRunner)
+    with broker(address.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):
+        try:
+            yield processes
+        finally:
+            processes.stop_all()
+            get_runner.cache_clear()
+
+
+def event_numbers(run: AgentRun) -> list[int]:
+    return list(run.events.order_by("number").values_list("number", flat=True))
