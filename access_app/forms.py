@@ -58,7 +58,12 @@ def format_wait(seconds: int) -> str:
 class KeyForm(forms.Form):
     """A form for a new API key."""
 
-    name = forms.CharField(max_length=100, label="Name", help_text="For example “Nightly export”.")
+    name = forms.CharField(
+        max_length=100,
+        label="Name",
+        widget=forms.TextInput(attrs={"dir": "auto"}),
+        help_text="For example “Nightly export”.",
+    )
     role = forms.ChoiceField(
         required=False,
         choices=[("", "Same as my role"), *Role.choices],

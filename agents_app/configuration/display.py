@@ -44,6 +44,11 @@ class ConfigSection(NamedTuple):
     kind: str
     value: Any
 
+    @property
+    def is_long(self) -> bool:
+        """Return True for a value that needs the whole width of the page."""
+        return self.kind in ("text", "json")
+
 
 def config_sections(
     snapshot: Mapping[str, Any], missing_references: Iterable[MissingReference] = ()

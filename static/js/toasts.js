@@ -3,10 +3,9 @@
 (() => {
   "use strict";
 
-  const { find, listen, onAdded } = agentcms;
+  const { find, findAll, listen, onAdded } = agentcms;
   const DISPLAY_SECONDS = 8;
   const DISPLAY_SECONDS_WITH_UNDO = 20;
-  const MAX_TOASTS = 3;
 
   // undo: the URL to which the Undo button posts. kind: "fault" for an error. Return the toast.
   function showToast({ message, undo = "", kind = "" }) {
@@ -16,7 +15,8 @@
     const toast = template.content.firstElementChild.cloneNode(true);
     find("p", toast).textContent = message;
     setUndo(find("form", toast), undo);
-    while (region.children.length >= MAX_TOASTS) region.firstElementChild.remove();
+    // One of each kind: a newer message makes the older one obsolete, and so does a newer error.
+    findAll(".toast", region).forEach((older) => isError(older) === isError(toast) && closeToast(older));
     region.append(toast);
     window.htmx?.process(toast);
     startNewTimers();
@@ -42,8 +42,10 @@
     region.showPopover();
   }
 
+  const isError = (toast) => toast.matches(".toast-fault");
+
   function startTimer(toast) {
-    if (toast.matches(".toast-fault")) return;
+    if (isError(toast)) return;
     const seconds = find("form", toast) ? DISPLAY_SECONDS_WITH_UNDO : DISPLAY_SECONDS;
     let timer;
     const pause = () => clearTimeout(timer);

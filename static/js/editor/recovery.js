@@ -83,17 +83,9 @@
     banner.hidden = false;
   }
 
-  // The server renders the rows. Until then, and if it cannot be reached, the text stays stored under its key.
-  async function restore({ form, banner, text, key }) {
+  function restore({ form, banner, text, key }) {
     fill(form, text.values);
     banner.hidden = true;
-    try {
-      if (form.dataset.fieldsUrl) await agentcms.renderRows(form, text.values);
-    } catch {
-      banner.hidden = false;
-      agentcms.showToast({ message: "Not everything was restored: the server cannot be reached. Try again.", kind: "fault" });
-      return;
-    }
     store(form);
     removeText(key);
   }

@@ -20,7 +20,7 @@ def test_folds_open_on_the_page_of_a_version(viewer, story):
 
     assert "Show 46 unchanged lines" in folded
     assert "Show 46 unchanged lines" not in opened
-    assert '<details class="section" id="changed" open>' in opened
+    assert '<details class="version-change" id="changed" open>' in opened
 
 
 def test_folds_open_in_the_review_of_unsaved_text(editor, story):

@@ -215,7 +215,20 @@ def test_a_version_page_shows_all_fields_and_its_neighbours(viewer, story):
     assert "v3" in text
     assert "Compare with live" in text
     assert "Changes since v1 Instructions +1 −1" in text
-    assert "Nothing is set for Description, Variables, Tools" in text
+    assert "Not set Description, Variables, Tools" in text
+
+
+def test_a_version_is_one_card_with_the_change_open_and_first(viewer, story):
+    version(story, 2).update_description(change_message="As agreed")
+
+    html = page(viewer, "view", story, 2).content.decode()
+
+    card = html[html.index("<article") : html.index("</article>")]
+    assert html.count("<article") == 1
+    assert '<details class="version-change" id="changed" open>' in card
+    order = ["Changes since v1", "<dt>Message</dt>", "<dt>Author</dt>", "<dt>Model</dt>", 'id="part-instructions"']
+    assert [card.index(text) for text in order] == sorted(card.index(text) for text in order)
+    assert "As agreed" in card
 
 
 def test_a_downloaded_version_equals_the_api_response(viewer, story):
