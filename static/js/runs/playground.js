@@ -16,7 +16,10 @@
     isRunning = true;
   });
   listen("htmx:finally:request", ({ detail }) => {
-    if (detail.ctx.sourceElement.matches("[data-try]")) isRunning = false;
+    if (!detail.ctx.sourceElement.matches("[data-try]")) return;
+    isRunning = false;
+    const error = detail.ctx.response?.status === 422 && find("[data-try] [data-error-of]:not([hidden])");
+    if (error) document.getElementById(error.dataset.errorOf)?.focus();
   });
 
   // htmx collected the values when the request was queued. The response before it may have changed the columns.

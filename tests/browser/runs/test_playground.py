@@ -110,7 +110,7 @@ def test_unsaved_text_runs_beside_live_and_returns_to_the_editor(visit, agent):
     page = visitor.goto(f"/agents/{agent}")
     page.get_by_role("textbox", name="Instructions").press("Control+Home")
     page.keyboard.type("Sing. ")
-    page.get_by_role("link", name="Try in playground").click()
+    page.get_by_role("link", name="Playground", exact=True).click()
 
     page.wait_for_url("**/try?columns=live,unsaved*")
     expect(page.get_by_text("Cannot run.")).to_have_count(0)
@@ -120,7 +120,7 @@ def test_unsaved_text_runs_beside_live_and_returns_to_the_editor(visit, agent):
     expect(page.locator("[aria-busy]")).to_have_count(0)
     assert page.locator(".answer-stamp .version").all_inner_texts() == ["v3", "unsaved text"]
 
-    page.get_by_role("link", name="Edit").click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     expect(page.get_by_role("textbox", name="Instructions")).to_contain_text("Sing. Greet guests warmly.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     assert visitor.console == []
