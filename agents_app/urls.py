@@ -4,6 +4,7 @@ from django.urls import path
 
 from agents_app.views import actions, bulk, edit, trash
 from agents_app.views import list as list_views
+from agents_app.views.palette import palette
 from agents_app.views.used_by import used_by
 
 app_name = "agents"
@@ -12,6 +13,7 @@ AGENT = "agents/<str:agent_id>"
 
 urlpatterns = [
     path("", list_views.agent_list, name="list"),
+    path("go-to", palette, name="palette"),
     path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", edit.create, name="create"),
     path("deleted-agents", trash.deleted_agents, name="trash"),

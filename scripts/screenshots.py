@@ -31,6 +31,9 @@ AGENT = "/agents/reply-drafter"
 USERNAME = "ada"
 PAGES = {
     "list": "/",
+    "filters": "/?panel=filters&q=support",
+    "go-to": "/go-to",
+    "usage": "/agents/support-triage/usage",
     "trash": "/deleted-agents",
     "delete": f"{AGENT}/delete",
     "archive": f"{AGENT}/archive",

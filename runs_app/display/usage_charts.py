@@ -16,7 +16,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 360, 150
 TOP, BOTTOM = 26, 132  # of the plot; the labels of live versions are above it, the dates below
 MAX_SERIES = 5  # versions with a colour and a pattern of their own
 OTHER = "other"
-MIN_LABEL_DISTANCE = 40
+MIN_LABEL_DISTANCE = 20
 MARKER_SIZE = 3.5
 
 

@@ -16,11 +16,11 @@ class UsageRow(NamedTuple):
 
     version: str
     day: date | None
-    runs: int
-    errors: int
+    runs: str
+    errors: str
     error_share: str
     p95: str
-    tokens: int
+    tokens: str
     cost: str
     score: str
 
@@ -30,11 +30,11 @@ def build_row(version: int, figures: UsageFigures, day: date | None = None) -> U
     return UsageRow(
         version=version_label(version),
         day=day,
-        runs=figures.runs,
-        errors=figures.errors,
+        runs=f"{figures.runs:,}",
+        errors=f"{figures.errors:,}",
         error_share=f"{figures.errors / figures.runs:.0%}" if figures.errors else "",
         p95=format_duration(p95(figures)),
-        tokens=figures.tokens,
+        tokens=f"{figures.tokens:,}",
         cost=format_cost(figures.cost),
         score="" if score is None else f"{score:.2f}",
     )

@@ -19,9 +19,19 @@ FIND_VIOLATIONS = """async (theme) => {
         nodes.map(({target, failureSummary}) => `${theme} ${id}: ${target.join(" ")} ${failureSummary}`));
 }"""
 
-READ = ["/", "/?q=concierge", "/?q=nothing-has-this-word", "/new-agent", "/exchange", "/no-such-page", "/api/docs"]
+READ = [
+    "/",
+    "/?panel=filters",
+    "/go-to",
+    "/?q=concierge",
+    "/?q=nothing-has-this-word",
+    "/new-agent",
+    "/exchange",
+    "/no-such-page",
+    "/api/docs",
+]
 READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
-OF_AN_AGENT = ["", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
+OF_AN_AGENT = ["", "/usage", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
 OF_AN_AGENT += ["/live-history", "/used-by", "/runs"]
 OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/archive", "/hand-over"]
 CONFIRMATIONS = [
