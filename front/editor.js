@@ -1,13 +1,10 @@
 // CodeMirror for <textarea data-editor="text"> and <textarea data-editor="json">.
 //
-// The hidden textarea stays in the form and always has the current value, so that a form works with and without this file.
-// scripts/vendor.py bundles this file into static/vendor/codemirror/editor.js, where window.AgentEditor has its exports.
+// The hidden textarea stays in the form, so that a form works with and without this file. It gets the text a moment after
+// the last key, and at once before anything reads the form: copying 200 kB takes longer than a key may take.
+// scripts/vendor.py bundles this file into static/vendor/codemirror/editor.js.
 
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { json, jsonParseLinter } from "@codemirror/lang-json";
-import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, syntaxHighlighting } from "@codemirror/language";
-import { lintGutter, lintKeymap, linter } from "@codemirror/lint";
-import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { history } from "@codemirror/commands";
 import { EditorState } from "@codemirror/state";
 import {
   Decoration,
@@ -21,12 +18,16 @@ import {
   keymap,
   lineNumbers,
 } from "@codemirror/view";
-import { tags } from "@lezer/highlight";
+import { findJsonError } from "./json_errors.js";
+import { textKeys } from "./keys.js";
 
-const editors = new WeakMap(); // textarea: its editor
+const COPY_DELAY = 150; // ms after the last key
+
+const editors = new Map(); // textarea: its editor
 
 // --- highlighting: by classes, because css/editor.css has the colours of both themes
 
+// By regular expressions, line by line: a grammar is ten times as large and adds few colours.
 function highlight(regexp, classOf) {
   const matcher = new MatchDecorator({
     regexp,
@@ -45,45 +46,27 @@ function highlight(regexp, classOf) {
   );
 }
 
-const variables = highlight(/\{\{\s*[\w.-]+\s*\}\}/g, () => "editor-variable");
-// Markdown by regular expressions, line by line: a full grammar is ten times as large and adds few colours.
+const variables = highlight(/\{\{[^{}\n]*\}\}/g, () => "editor-variable");
 const headings = highlight(/^#{1,6} .*$/g, () => "editor-heading");
 const listMarks = highlight(/^\s*(?:[-*+]|\d+[.)])(?= )/g, () => "editor-list-mark");
 const emphasis = highlight(/\*\*[^*\n]+\*\*|`[^`\n]+`/g, (match) => (match[0][0] === "`" ? "editor-code" : "editor-strong"));
 
-const jsonColours = syntaxHighlighting(
-  HighlightStyle.define([
-    { tag: tags.propertyName, class: "editor-key" },
-    { tag: tags.string, class: "editor-string" },
-    { tag: [tags.number, tags.bool, tags.null], class: "editor-literal" },
-    { tag: [tags.separator, tags.squareBracket, tags.brace], class: "editor-punctuation" },
-  ]),
+const JSON_CLASSES = ["editor-key", "editor-string", "editor-literal", "editor-punctuation"];
+const jsonColours = highlight(
+  /("(?:[^"\\\n]|\\.)*"(?=\s*:))|("(?:[^"\\\n]|\\.)*")|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)|([[\]{}:,])/g,
+  (match) => JSON_CLASSES[match.slice(1).findIndex(Boolean)],
 );
+
+const LANGUAGES = {
+  text: [variables, headings, listMarks, emphasis],
+  json: [jsonColours],
+};
 
 // --- errors in JSON
 
-const LINT_DELAY = 250;
-const findDiagnostics = jsonParseLinter();
-// An empty field is valid: it means that nothing is set.
-const isEmpty = (text) => !text.trim();
-const lintJson = linter((view) => (isEmpty(view.state.doc.toString()) ? [] : findDiagnostics(view)), { delay: LINT_DELAY });
-
-/** Return the first error in a JSON text as {line, column, message}, or null. */
-export function findJsonError(text) {
-  if (isEmpty(text)) return null;
-  const state = EditorState.create({ doc: text });
-  const [diagnostic] = findDiagnostics({ state });
-  if (!diagnostic) return null;
-  const line = state.doc.lineAt(diagnostic.from);
-  const message = diagnostic.message.replace(/^JSON\.parse: /, "").replace(/ (in JSON )?at (position|line) .*$/, "");
-  return { line: line.number, column: diagnostic.from - line.from + 1, message };
-}
-
-function validateJson(textarea) {
+function checkJson(textarea) {
   const error = findJsonError(textarea.value);
   const message = error ? `Line ${error.line}, column ${error.column}: ${error.message}.` : "";
-  // The browser then refuses to submit the form, and shows the message at this field.
-  textarea.setCustomValidity(message);
   textarea.dispatchEvent(new CustomEvent("json-checked", { bubbles: true, detail: { error, message } }));
 }
 
@@ -101,10 +84,10 @@ const replaceSelectionOnInput = EditorView.domEventHandlers({
   },
 });
 
-const LANGUAGES = {
-  text: [variables, headings, listMarks, emphasis],
-  json: [json(), jsonColours, bracketMatching(), foldGutter(), lintGutter(), lintJson, variables],
-};
+function openSearch(view) {
+  import("./search.js").then((module) => module.openSearch(view));
+  return true;
+}
 
 const BASE_EXTENSIONS = [
   lineNumbers(),
@@ -113,13 +96,10 @@ const BASE_EXTENSIONS = [
   highlightSpecialChars(),
   history(),
   drawSelection(),
-  search({ top: true }),
-  highlightSelectionMatches(),
   EditorView.lineWrapping,
   replaceSelectionOnInput,
   EditorState.tabSize.of(2),
-  // No binding for Tab: it moves to the next field, as everywhere on the page.
-  keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap, ...foldKeymap]),
+  keymap.of([...textKeys, { key: "Mod-f", run: openSearch }]),
 ];
 
 function extensionsFor(textarea, onChange) {
@@ -129,12 +109,13 @@ function extensionsFor(textarea, onChange) {
     EditorView.contentAttributes.of(contentAttributes(textarea)),
     ...BASE_EXTENSIONS,
     LANGUAGES[textarea.dataset.editor] || LANGUAGES.text,
-    onChange,
+    EditorView.updateListener.of((update) => update.docChanged && onChange()),
   ];
 }
 
 function contentAttributes(textarea) {
   const attributes = { id: `${textarea.id}_editor`, tabindex: "0", spellcheck: String(textarea.dataset.editor === "text") };
+  if (textarea.dir) attributes.dir = textarea.dir;
   const label = textarea.labels?.[0];
   if (label) {
     label.id ||= `${textarea.id}_label`;
@@ -151,76 +132,107 @@ function contentAttributes(textarea) {
 
 // --- the editor of a textarea
 
+class TextareaEditor {
+  constructor(textarea) {
+    this.textarea = textarea;
+    this.timer = 0;
+    this.isCopying = false;
+    const extensions = extensionsFor(textarea, () => this.copySoon());
+    this.view = new EditorView({ state: EditorState.create({ doc: textarea.value, extensions }) });
+    this.hideTextarea();
+    this.forwardEvents();
+    if (this.isJson) checkJson(textarea);
+  }
+
+  get isJson() {
+    return this.textarea.dataset.editor === "json";
+  }
+
+  hideTextarea() {
+    const frame = document.createElement("div");
+    frame.className = "editor";
+    frame.dataset.kind = this.textarea.dataset.editor;
+    frame.append(this.view.dom);
+    this.textarea.after(frame);
+    this.textarea.hidden = true; // a hidden textarea has no layout, which would take longer with each character
+  }
+
+  forwardEvents() {
+    const { textarea, view } = this;
+    textarea.labels?.forEach((label) => label.addEventListener("click", () => view.focus()));
+    view.contentDOM.addEventListener("blur", () => this.copy());
+    // Scripts that set the value of the textarea, such as recovery, send an input event.
+    textarea.addEventListener("input", () => {
+      if (!this.isCopying && textarea.value !== view.state.doc.toString()) this.replaceText(textarea.value);
+    });
+    textarea.form?.addEventListener("reset", () => setTimeout(() => this.replaceText(textarea.value)));
+  }
+
+  replaceText(text) {
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  copySoon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.copy(), COPY_DELAY);
+  }
+
+  // Copy the text into the textarea, if it has changed since the last time.
+  copy() {
+    if (!this.timer) return;
+    clearTimeout(this.timer);
+    this.timer = 0;
+    this.isCopying = true;
+    this.textarea.value = this.view.state.doc.toString();
+    this.textarea.dispatchEvent(new Event("input", { bubbles: true }));
+    this.isCopying = false;
+    if (this.isJson) checkJson(this.textarea);
+  }
+
+  focus() {
+    this.view.focus();
+  }
+
+  insert(text) {
+    this.view.dispatch(this.view.state.replaceSelection(text));
+  }
+
+  goTo(lineNumber, column = 1) {
+    const { view } = this;
+    const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
+    const position = Math.min(line.from + column - 1, line.to);
+    view.dispatch({ selection: { anchor: position }, effects: EditorView.scrollIntoView(position, { y: "center" }) });
+    view.focus();
+  }
+}
+
 /** Create the editor of a textarea, or return the one that it has. */
-export function enhance(textarea) {
-  if (editors.has(textarea)) return editors.get(textarea);
-  const isJson = textarea.dataset.editor === "json";
-  let isWriting = false;
-
-  const onChange = EditorView.updateListener.of((update) => {
-    if (!update.docChanged) return;
-    isWriting = true;
-    textarea.value = update.state.doc.toString();
-    textarea.dispatchEvent(new Event("input", { bubbles: true }));
-    isWriting = false;
-    if (isJson) validateJson(textarea);
-  });
-  const view = new EditorView({
-    state: EditorState.create({ doc: textarea.value, extensions: extensionsFor(textarea, onChange) }),
-  });
-  hideBehind(textarea, view);
-  forwardEvents(textarea, view, () => isWriting);
-  if (isJson) validateJson(textarea);
-
-  editors.set(textarea, createHandle(view));
+function enhance(textarea) {
+  if (!editors.has(textarea)) editors.set(textarea, new TextareaEditor(textarea));
   return editors.get(textarea);
 }
 
-function hideBehind(textarea, view) {
-  const frame = document.createElement("div");
-  frame.className = "editor";
-  frame.dataset.kind = textarea.dataset.editor;
-  frame.append(view.dom);
-  textarea.after(frame);
-  textarea.classList.add("visually-hidden");
-  textarea.tabIndex = -1;
-  textarea.setAttribute("aria-hidden", "true");
-}
-
-function forwardEvents(textarea, view, isWriting) {
-  textarea.addEventListener("focus", () => view.focus());
-  textarea.labels?.forEach((label) => label.addEventListener("click", () => view.focus()));
-  // Scripts that set the value of the textarea, such as recovery, send an input event.
-  textarea.addEventListener("input", () => {
-    if (!isWriting() && textarea.value !== view.state.doc.toString()) replaceText(view, textarea.value);
-  });
-  textarea.form?.addEventListener("reset", () => setTimeout(() => replaceText(view, textarea.value)));
-}
-
-function replaceText(view, text) {
-  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
-}
-
-function createHandle(view) {
-  return {
-    view,
-    focus: () => view.focus(),
-    insert: (text) => view.dispatch(view.state.replaceSelection(text)),
-    goTo: (line, column = 1) => goTo(view, line, column),
-  };
-}
-
-function goTo(view, lineNumber, column) {
-  const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
-  const position = Math.min(line.from + column - 1, line.to);
-  view.dispatch({ selection: { anchor: position }, effects: EditorView.scrollIntoView(position, { y: "center" }) });
-  view.focus();
-}
-
-/** Create the editors of all marked textareas inside an element. */
-export function enhanceAll(root = document) {
+function enhanceAll(root = document) {
   root.querySelectorAll("textarea[data-editor]").forEach(enhance);
 }
+
+// --- whatever reads the form must find the text of its editors
+
+function copyAll() {
+  for (const [textarea, editor] of editors) {
+    if (textarea.isConnected) editor.copy();
+    else editors.delete(textarea);
+  }
+}
+
+const withModifier = (event) => event.ctrlKey || event.metaKey || event.altKey;
+document.addEventListener("keydown", (event) => withModifier(event) && copyAll(), { capture: true });
+for (const type of ["submit", "click", "session-expired", "visibilitychange"]) {
+  document.addEventListener(type, copyAll, { capture: true });
+}
+for (const type of ["pagehide", "beforeunload"]) addEventListener(type, copyAll, { capture: true });
+
+window.AgentEditor = { enhance, enhanceAll, copyAll, findJsonError, of: (textarea) => editors.get(textarea) };
 
 enhanceAll();
 // htmx sends this event for each element that it adds to the page.

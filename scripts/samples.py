@@ -52,6 +52,7 @@ class SampleForm(forms.Form):
         help_text="Options of each run.",
         required=False,
     )
+    tools = forms.Field(required=False)
     instructions = forms.CharField(widget=forms.Textarea(attrs={"data-editor": "text", "rows": 20}), required=False)
 
 
@@ -76,11 +77,6 @@ class SampleUser:
 
     def get_full_name(self) -> str:
         return "Maren Holt"
-
-
-def option(key: str, title: str, description: str, checked: bool = False) -> dict[str, Any]:
-    """Build an option of a picker."""
-    return {"key": key, "title": title, "description": description, "checked": checked}
 
 
 def line(kind: str, old: int | None, new: int | None, *parts: tuple[str, str], change: int = 0) -> dict[str, Any]:
@@ -130,7 +126,6 @@ def build_context() -> dict[str, Any]:
         "earlier": timezone.now() - timedelta(hours=3, minutes=12),
         "form": build_form(),
         "tools": tools(),
-        "missing": ["lookup_crm"],
         "page": Paginator(range(312), 50).page(2),
         "agents": agents(),
         "sample": {"pk": "support-triage"},
@@ -155,14 +150,18 @@ def build_form() -> forms.Form:
     )
 
 
-def tools() -> list[dict[str, Any]]:
-    return [
-        option("search_handbook", "Search the handbook", "Finds passages by meaning, newest edition first.", True),
-        option("create_ticket", "Create a ticket", "Opens a ticket in the queue named.", True),
-        option("find_order", "Find an order", "By number, e-mail address or name."),
-        option("send_mail", "Send a mail", "From the shared address of the team. Asks before it sends."),
-        option("now", "The time", "In the time zone of the team."),
-    ]
+def tools() -> dict[str, Any]:
+    """Return a picker with two chosen tools and one that is not registered."""
+    return {
+        "name": "tools",
+        "label": "Tools",
+        "noun": "tool",
+        "chosen": [
+            {"key": "lookup_crm", "title": "lookup_crm", "is_missing": True},
+            {"key": "search_handbook", "title": "Search the handbook", "description": "Finds passages by meaning."},
+            {"key": "create_ticket", "title": "Create a ticket", "description": "Opens a ticket in the queue named."},
+        ],
+    }
 
 
 def agents() -> list[dict[str, Any]]:

@@ -18,10 +18,13 @@ FONTS = ("schibsted-grotesk", "red-hat-mono")
 BUNDLE_OPTIONS = (
     "--bundle",
     "--minify",
-    "--format=iife",
-    "--global-name=AgentEditor",
+    "--format=esm",
+    "--splitting",
+    "--chunk-names=[name]-[hash]",
     "--target=es2022",
     "--legal-comments=none",
+    "--alias:@codemirror/language=./empty.js",
+    "--alias:@lezer/common=./empty.js",
 )
 
 
@@ -58,11 +61,11 @@ def copy_fonts() -> None:
 
 
 def build_editor() -> None:
-    """Bundle front/editor.js into one file, and write the licences of the bundled packages next to it."""
+    """Bundle front/editor.js, with a file for each part that loads later, and the licences of the bundled packages."""
     folder = create_empty_folder("codemirror")
     report = MODULES / "bundle.json"
     command = [str(MODULES / ".bin" / "esbuild"), "editor.js", *BUNDLE_OPTIONS]
-    command += [f"--metafile={report}", f"--outfile={folder / 'editor.js'}"]
+    command += [f"--metafile={report}", f"--outdir={folder}"]
     subprocess.run(command, cwd=FRONT, env={**os.environ, "NO_COLOR": "1"}, check=True)
     (folder / "LICENSES").write_text("\n\n".join(read_licences(find_bundled_packages(report))) + "\n")
 

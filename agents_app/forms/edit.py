@@ -10,6 +10,7 @@ from uuid import UUID
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
+from django.urls import reverse
 from pydantic import BaseModel
 
 from access_app.caller import Caller
@@ -19,7 +20,6 @@ from agents_app.configuration import schema
 from agents_app.forms.field_values import (
     MODEL_SETTINGS,
     apply_sampling,
-    keep_stored_order,
     pluralize,
     sampling_inputs,
     to_form_values,
@@ -30,15 +30,22 @@ from agents_app.forms.fields import (
     OptionalKeyField,
     RawTextField,
     ScorersField,
-    StrictJSONField,
 )
-from agents_app.forms.pickers import Picker, integration_tool_options, registry_options, sub_agent_options
+from agents_app.forms.members import is_line
+from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
+from agents_app.forms.object_field import ObjectField, StructuredValue
+from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
+from agents_app.forms.processors_field import ProcessorsField
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
+from runs_app.providers.model_settings import known_setting_names
+from runs_app.requests.options import known_option_names
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
+STRUCTURED_FIELDS = ("model_rest", "input_processors", "output_processors", "default_options", "metadata")
 KEY_LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools")
+RESTORED_FIELDS = ("name", "description", "instructions", "provider", "model_name", "memory", *KEY_LIST_FIELDS)
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
 
 
@@ -61,23 +68,23 @@ class AgentEditForm(forms.Form):
     temperature = JSONNumberField(required=False)
     top_p = JSONNumberField(required=False, label="Top P")
     max_tokens = JSONNumberField(required=False, label="Max tokens")
-    model_rest = StrictJSONField(required=False, label="Other settings", widget=editor_textarea("json", 4))
+    model_rest = ObjectField(label="Other settings", members=MODEL_MEMBERS)
     tools = KeyListField(required=False)
     workflows = KeyListField(required=False)
     agents = KeyListField(required=False, label="Sub-agents")
     integration_tools = KeyListField(required=False)
-    more_agents = RawTextField(required=False, label="Add by ID", max_length=128)
     memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select)
     scorers = ScorersField(required=False)
-    input_processors = StrictJSONField(required=False, empty=list, widget=editor_textarea("json", 6))
-    output_processors = StrictJSONField(required=False, empty=list, widget=editor_textarea("json", 6))
-    default_options = StrictJSONField(required=False, widget=editor_textarea("json", 6))
-    metadata = StrictJSONField(required=False, widget=editor_textarea("json", 6))
+    input_processors = ProcessorsField()
+    output_processors = ProcessorsField()
+    default_options = ObjectField(members=OPTION_MEMBERS)
+    metadata = ObjectField(members=METADATA_MEMBERS)
 
     version_name = RawTextField(required=False, max_length=100, label="Version name")
     message = RawTextField(required=False, max_length=500, widget=forms.Textarea(attrs={"rows": 2}))
 
     config_model: type[BaseModel] = schema.AgentConfig
+    show = ""  # a field of STRUCTURED_FIELDS and the view to change to, such as "metadata:json"
 
     def __init__(self, data: Any = None, *, base: dict[str, Any], user: Caller, agent: Agent, **options: Any) -> None:
         self.base, self.user, self.agent = base, user, agent
@@ -92,20 +99,28 @@ class AgentEditForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
-        for name in KEY_LIST_FIELDS:
-            if name in cleaned:
-                cleaned[name] = keep_stored_order(self.base[name], cleaned[name])
-        if (more := cleaned.get("more_agents")) and more not in cleaned.get("agents", ()):
-            cleaned["agents"] = [*cleaned.get("agents", ()), more]
+        self.restore_stored_texts(cleaned)
         if "scorers" in cleaned:
-            cleaned["scorers"] = {
-                key: apply_sampling(self.base["scorers"].get(key, {}), choice)
-                for key, choice in cleaned["scorers"].items()
-            }
+            cleaned["scorers"] = self.restore_scorers(cleaned["scorers"])
         if not {"provider", "model_name", "model_rest", *MODEL_SETTINGS} - cleaned.keys():
             cleaned["model"] = self.compose_model(cleaned)
         self.validate_config(cleaned)
         return cleaned
+
+    def restore_stored_texts(self, cleaned: dict[str, Any]) -> None:
+        """Replace texts that a browser cannot send as they are stored, if nobody changed them."""
+        model = self.base["model"]
+        stored = {**self.base, "provider": model.get("provider"), "model_name": model.get("name")}
+        for name in RESTORED_FIELDS:
+            field: Any = self.fields[name]
+            if cleaned.get(name) and stored[name] is not None:
+                cleaned[name] = field.restore(cleaned[name], stored[name])
+
+    def restore_scorers(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """Return the chosen scorers with the stored members that have no input, and the stored ones without a row."""
+        stored = self.base["scorers"]
+        hidden = {key: choice for key, choice in stored.items() if not is_line(key)}
+        return {**hidden, **{key: apply_sampling(stored.get(key, {}), choice) for key, choice in chosen.items()}}
 
     def compose_model(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         rest = cleaned["model_rest"]
@@ -152,27 +167,46 @@ class AgentEditForm(forms.Form):
 
     # --- properties for the template
 
+    @property
+    def fields_url(self) -> str:
+        """Return the URL that renders the submitted fields again, without saving them."""
+        return reverse("agents:new_fields")
+
+    @property
+    def option_urls(self) -> dict[str, str]:
+        """Return the URL of the search of each picker."""
+        return {name: reverse("agents:new_options", args=[name]) for name in KIND_BY_FIELD}
+
+    @property
+    def setting_names(self) -> list[str]:
+        """Return the names of model settings that have no field of their own."""
+        return sorted(known_setting_names() - {member.name for member in MODEL_MEMBERS} - {*MODEL_SETTINGS.values()})
+
+    @property
+    def option_names(self) -> list[str]:
+        """Return the names of options of a run that have no field of their own."""
+        return sorted(known_option_names() - {member.name for member in OPTION_MEMBERS})
+
     def selected_keys(self, name: str) -> list[str]:
         value = self[name].value()
         return list(value) if isinstance(value, (list, tuple)) else []
 
-    def picker(self, name: str, label: str, kind: Kind) -> Picker:
-        selected = self.selected_keys(name)
-        return Picker.build(name, label, registry_options(kind, selected), selected)
+    def options(self, name: str) -> OptionSource:
+        return OptionSource(name, self.user, self.agent)
 
     @cached_property
     def pickers(self) -> dict[str, Picker]:
-        sub_agents = sub_agent_options(self.user, self.agent.owner_id, self.agent.pk, self.selected_keys("agents"))
         return {
-            "tools": self.picker("tools", "Tools", Kind.TOOL),
-            "workflows": self.picker("workflows", "Workflows", Kind.WORKFLOW),
-            "agents": Picker.build("agents", "Sub-agents", sub_agents, self.selected_keys("agents")),
-            "integration_tools": Picker.build(
-                "integration_tools",
-                "Integration tools",
-                integration_tool_options(),
-                self.selected_keys("integration_tools"),
-            ),
+            name: build_picker(self.options(name), str(self[name].label), self.selected_keys(name))
+            for name in KEY_LIST_FIELDS
+        }
+
+    @cached_property
+    def structured(self) -> dict[str, StructuredValue]:
+        """Return the fields that are edited by inputs or as JSON. `show` names one and the view to change to."""
+        name_to_show, _, view = self.show.partition(":")
+        return {
+            name: StructuredValue.build(self[name], view if name == name_to_show else "") for name in STRUCTURED_FIELDS
         }
 
     @property
@@ -193,7 +227,7 @@ class AgentEditForm(forms.Form):
         known = {entry.key: entry for entry in registry.entries(Kind.SCORER)}
         value = self["scorers"].value() or {}
         rows = []
-        for key in [*(key for key in value if key not in known), *known]:
+        for key in [*(key for key in value if key not in known and is_line(key)), *known]:
             kind, amount = sampling_inputs(value.get(key))
             entry = known.get(key)
             rows.append(
@@ -241,6 +275,14 @@ class ExistingAgentForm(AgentEditForm):
         for name in ("version_name", "message"):  # outside the form element, and not unsaved text
             self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
         self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
+
+    @property
+    def fields_url(self) -> str:
+        return reverse("agents:fields", args=[self.agent.pk])
+
+    @property
+    def option_urls(self) -> dict[str, str]:
+        return {name: reverse("agents:options", args=[self.agent.pk, name]) for name in KIND_BY_FIELD}
 
     @property
     def accepted_versions(self) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from agents_app.forms.fields import JSONNumberField, ScorersField
+from agents_app.forms.fields import ScorersField
+from agents_app.forms.members import format_value
 
-# The wire names of model settings with a form field of their own. Other settings are edited as JSON.
+# The wire names of model settings with a form field of their own.
 MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
 
 
@@ -21,15 +21,10 @@ def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
     model = dict(base["model"])
     values = {"provider": model.pop("provider", ""), "model_name": model.pop("name", "")}
     for name, wire in MODEL_SETTINGS.items():
-        if JSONNumberField.is_number(model.get(wire)):
-            values[name] = json.dumps(model.pop(wire))
+        if (text := format_value("number", model.get(wire))) is not None:
+            values[name] = text
+            del model[wire]
     return {**base, **values, "model_rest": model}
-
-
-def keep_stored_order(stored: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    """Return the chosen keys in their stored order, then new ones. A browser sends them in the order of the page."""
-    unique = dict.fromkeys(chosen)
-    return [key for key in stored if key in unique] + [key for key in unique if key not in stored]
 
 
 def apply_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +32,9 @@ def apply_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, 
     old, new = stored.get("sampling") or {}, chosen.get("sampling") or {}
     if all(old.get(name) == value for name, value in new.items()) and bool(old) == bool(new):
         return stored
-    return {**{name: value for name, value in stored.items() if name != "sampling"}, **chosen}
+    others = {name: value for name, value in old.items() if name not in (*ScorersField.AMOUNTS.values(), "type")}
+    sampling = {"sampling": {**others, **new}} if new else {}
+    return {**{name: value for name, value in stored.items() if name != "sampling"}, **sampling}
 
 
 def sampling_inputs(choice: Any) -> tuple[str, str]:

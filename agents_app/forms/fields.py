@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -12,6 +11,8 @@ from django.core.exceptions import ValidationError
 from access_app.role import SHARED_LABEL
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import InvalidJSON, parse
+from agents_app.forms.members import format_json, normalize_line, normalize_lines, parse_json, parse_number
+from agents_app.forms.ordering import sort_by_position
 
 SHARED_HELP = f"Leave blank for {SHARED_LABEL}."
 ID_HELP = "Used in URLs and the API; cannot be changed."
@@ -35,6 +36,11 @@ class RawTextField(forms.CharField):
         text = super().to_python(value)
         return text.replace("\r\n", "\n") if text else text
 
+    def restore(self, text: str, stored: str) -> str:
+        """Return the stored text if the input shows it as the submitted one: an input changes line ends."""
+        shows = normalize_line if isinstance(self.widget, forms.TextInput) else normalize_lines
+        return stored if text == shows(stored) else text
+
     def has_changed(self, initial: Any, data: Any) -> bool:
         return (self.to_python(initial) or "") != (self.to_python(data) or "")
 
@@ -44,6 +50,9 @@ class OptionalKeyField(RawTextField):
 
     def to_python(self, value: Any) -> str | None:
         return super().to_python(value) or None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return self.restore(normalize_lines(data), initial) if data and initial else data
 
 
 class OwnerField(forms.ChoiceField):
@@ -74,16 +83,13 @@ class StrictJSONField(forms.JSONField):
     def to_python(self, value: Any) -> Any:
         if value in self.empty_values:
             return self.empty()
-        try:
-            return parse(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else value
-        except InvalidJSON as error:
-            raise ValidationError([str(fault.message) for fault in error.faults], code="invalid") from error
+        return parse_json(value) if isinstance(value, str) else value
 
     def prepare_value(self, value: Any) -> Any:
         """Format a stored value with indentation. Input is displayed again unchanged."""
         if value is None:
             return ""
-        return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        return value if isinstance(value, str) else format_json(value)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         return data
@@ -102,21 +108,9 @@ class JSONNumberField(RawTextField):
         widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
         super().__init__(**{"widget": widget, "max_length": 40, **options})
 
-    @staticmethod
-    def is_number(value: Any) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
-        if not text or not text.strip():
-            return None
-        try:
-            number = parse(text.strip().encode("utf-8", "surrogatepass"))
-        except InvalidJSON:
-            number = None
-        if not self.is_number(number):
-            raise ValidationError("This must be a number, such as 0.7.", code="invalid")
-        return number
+        return parse_number(text) if text and text.strip() else None
 
     def validate(self, value: Any) -> None:
         """Skip the checks of a text field: `to_python` already returned a number."""
@@ -125,13 +119,32 @@ class JSONNumberField(RawTextField):
         """Skip the validators of a text field, such as its length."""
 
 
-class KeyListField(forms.Field):
-    """A list of keys, sent by one checkbox each."""
+class KeyListWidget(forms.MultipleHiddenInput):
+    """A widget that reads one checkbox per key, in order. Without scripts, `<name>-<n>-position` moves the nth key."""
 
-    widget = forms.MultipleHiddenInput
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        keys = super().value_from_datadict(data, files, name) or []
+        return sort_by_position(keys, [data.get(f"{name}-{index}-position") for index in range(1, len(keys) + 1)])
+
+
+class KeyListField(forms.Field):
+    """A list of keys in order, sent by one checkbox each."""
+
+    widget = KeyListWidget
 
     def to_python(self, value: Any) -> list[str]:
-        return list(dict.fromkeys(value or ()))
+        return list(filter(None, value or ()))
+
+    def restore(self, keys: Iterable[str], stored: Iterable[str]) -> list[str]:
+        """Return the keys, each once, with the stored line ends, which a browser changes when it sends them."""
+        stored_keys: dict[str, list[str]] = {}
+        for key in stored:
+            stored_keys.setdefault(normalize_lines(key), []).append(key)
+        restored = []
+        for key in keys:
+            same = stored_keys.get(normalize_lines(key))
+            restored.append(same.pop(0) if same else key)
+        return list(dict.fromkeys(restored))
 
 
 class ScorersWidget(forms.MultipleHiddenInput):

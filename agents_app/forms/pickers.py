@@ -1,51 +1,142 @@
-"""The options of the editor's pickers: registry entries, stored agents and missing references."""
+"""The pickers of the editor: what is chosen, in order, and a search for what can be added."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
+from django.db.models import Q
+
 from access_app.caller import Caller
+from agents_app.configuration.references import find_entry
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Entry, Kind, registry
 
-MAX_SUB_AGENT_OPTIONS = 200  # more are added by ID
+MAX_OPTIONS = 20  # of one search; more words find the others
+MAX_WORDS = 10
+
+KIND_BY_FIELD = {
+    "tools": Kind.TOOL,
+    "workflows": Kind.WORKFLOW,
+    "agents": Kind.AGENT,
+    "integration_tools": Kind.INTEGRATION_PROVIDER,
+    "input_processors": Kind.PROCESSOR,
+    "output_processors": Kind.PROCESSOR,
+}
+NOUNS = {
+    "tools": "tool",
+    "workflows": "workflow",
+    "agents": "sub-agent",
+    "integration_tools": "integration tool",
+    "input_processors": "input processor",
+    "output_processors": "output processor",
+}
 
 
-class PickerOption(NamedTuple):
-    """An option of a picker."""
+class Option(NamedTuple):
+    """Something that can be chosen, or that is chosen. It is missing if it is not registered or not usable."""
 
     key: str
     title: str
-    description: str
-    checked: bool
+    description: str = ""
+    is_missing: bool = False
+
+
+class OptionPage(NamedTuple):
+    """The first options that a search returned, and how many more there are."""
+
+    options: list[Option]
+    more: int
 
 
 @dataclass(frozen=True)
 class Picker:
-    """The options of a field, and its keys that are not registered."""
+    """A field with a list of keys: the chosen ones in order, and the first that can be added."""
 
     name: str
     label: str
-    options: list[PickerOption]
-    missing: list[str]
-    empty: str
+    chosen: list[Option]
+    page: OptionPage
 
-    @classmethod
-    def build(cls, name: str, label: str, choices: Iterable[tuple[str, str, str]], chosen: Collection[str]) -> Picker:
-        options = [PickerOption(*choice, choice[0] in chosen) for choice in choices]
-        known = {option.key for option in options}
-        missing = [key for key in chosen if key not in known]
-        return cls(name, label, options, missing, f"No {label.lower()} are registered. Register them in code.")
+    @property
+    def noun(self) -> str:
+        return NOUNS[self.name]
 
 
-def registry_options(kind: Kind, chosen: Collection[str] = ()) -> list[tuple[str, str, str]]:
-    """Return key, title and description of each registered entry, with its ID as key if it was chosen by ID."""
-    return [
-        (entry.id if entry.id in chosen and entry.key not in chosen else entry.key, entry.title, describe_entry(entry))
-        for entry in registry.entries(kind)
-    ]
+@dataclass(frozen=True)
+class OptionSource:
+    """The options of a field for a user who edits an agent."""
+
+    field: str
+    user: Caller
+    agent: Agent
+
+    @property
+    def kind(self) -> Kind:
+        return KIND_BY_FIELD[self.field]
+
+    def search(self, query: str = "", chosen: Collection[str] = ()) -> OptionPage:
+        """Return the options that contain all words of a query, without chosen ones."""
+        words = query.lower().split()[:MAX_WORDS]
+        results = [option for option in self.registered(chosen) if matches(option, words)]
+        if self.kind is not Kind.AGENT:
+            return OptionPage(results[:MAX_OPTIONS], max(len(results) - MAX_OPTIONS, 0))
+        stored = self.usable_agents(chosen).filter(reduce(lambda query, word: query & word_query(word), words, Q()))
+        rows = stored.order_by("name", "id").values_list("id", "name", "description")[: MAX_OPTIONS + 1]
+        results += [Option(*row) for row in rows]
+        more = len(results) - MAX_OPTIONS
+        if len(rows) > MAX_OPTIONS:
+            more += stored.count() - len(rows)
+        return OptionPage(results[:MAX_OPTIONS], max(more, 0))
+
+    def registered(self, chosen: Collection[str] = ()) -> list[Option]:
+        """Return the options that are registered in code."""
+        if self.kind is Kind.INTEGRATION_PROVIDER:
+            return [option for option in integration_tools() if option.key not in chosen]
+        note = " Registered in code." if self.kind is Kind.AGENT else ""
+        return [
+            Option(entry.key, entry.title, f"{describe_entry(entry)}{note}".strip())
+            for entry in registry.entries(self.kind)
+            if entry.key not in chosen and not (entry.id and entry.id in chosen)
+        ]
+
+    def usable_agents(self, chosen: Collection[str] = ()) -> AgentQuerySet:
+        """Return the stored agents that the agent may use and the user may see."""
+        usable = Agent.objects.for_user(self.user).usable_by(self.agent.owner_id).exclude(pk=self.agent.pk)
+        usable = usable.exclude(pk__in=[entry.key for entry in registry.entries(Kind.AGENT)])
+        return usable.exclude(pk__in=list(chosen)) if chosen else usable
+
+    def describe(self, keys: Sequence[str]) -> list[Option]:
+        """Return the options of chosen keys, in order."""
+        entries = {key: find_entry(self.kind, key) for key in keys}
+        unknown = [key for key, entry in entries.items() if entry is None]
+        names: dict[str, tuple[str, str]] = {}
+        if unknown and self.kind is Kind.AGENT:
+            rows = self.usable_agents().with_ids(unknown).order_by().values_list("id", "name", "description")
+            names = {key: (name, description) for key, name, description in rows}
+        return [self._describe_key(key, entry, names.get(key)) for key, entry in entries.items()]
+
+    def _describe_key(self, key: str, entry: Entry | None, stored: tuple[str, str] | None) -> Option:
+        if entry is not None and self.kind is Kind.INTEGRATION_PROVIDER:
+            return Option(key, integration_tool_title(entry, key.partition("_")[2]), entry.description)
+        if entry is not None:
+            return Option(key, entry.title, describe_entry(entry))
+        return Option(key, *stored) if stored else Option(key, key, is_missing=True)
+
+
+def build_picker(source: OptionSource, label: str, chosen: Sequence[str]) -> Picker:
+    return Picker(source.field, label, source.describe(chosen), source.search(chosen=chosen))
+
+
+def matches(option: Option, words: Iterable[str]) -> bool:
+    text = f"{option.title} {option.key} {option.description}".lower()
+    return all(word in text for word in words)
+
+
+def word_query(word: str) -> Q:
+    return Q(name__icontains=word) | Q(id__icontains=word) | Q(description__icontains=word)
 
 
 def describe_entry(entry: Entry) -> str:
@@ -53,27 +144,13 @@ def describe_entry(entry: Entry) -> str:
     return f"{entry.description}{approval}".strip()
 
 
-def integration_tool_options() -> list[tuple[str, str, str]]:
+def integration_tools() -> list[Option]:
     return [
-        (f"{entry.key}_{name}", f"{entry.title}: {name.replace('_', ' ')}", entry.description)
+        Option(f"{entry.key}_{name}", integration_tool_title(entry, name), entry.description)
         for entry in registry.entries(Kind.INTEGRATION_PROVIDER)
         for name in entry.names
     ]
 
 
-def usable_agents(user: Caller, owner_id: str) -> AgentQuerySet:
-    """Return the stored agents that an agent of this owner may use and the user may see."""
-    return Agent.objects.for_user(user).usable_by(owner_id)
-
-
-def sub_agent_options(user: Caller, owner_id: str, own_id: str, chosen: Collection[str]) -> list[tuple[str, str, str]]:
-    """Return the agents registered in code and the stored ones, including all chosen ones."""
-    usable = usable_agents(user, owner_id).exclude(pk=own_id).order_by("name", "id")
-    columns = ("id", "name", "description")
-    rows = {row[0]: row for row in usable.values_list(*columns)[:MAX_SUB_AGENT_OPTIONS]}
-    if others := [key for key in chosen if key not in rows]:
-        rows |= {row[0]: row for row in usable.filter(pk__in=others).values_list(*columns)}
-    in_code = [
-        (key, title, f"{text} Registered in code.".strip()) for key, title, text in registry_options(Kind.AGENT)
-    ]
-    return [*in_code, *(row for key, row in rows.items() if registry.get(Kind.AGENT, key) is None)]
+def integration_tool_title(entry: Entry, name: str) -> str:
+    return f"{entry.title}: {name.replace('_', ' ')}"

@@ -16,9 +16,9 @@ from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from runs_app.models import ModelProvider
 from runs_app.requests.options import (
-    CallOptions,
     ModelOptions,
     is_provider_setting,
+    known_option_names,
     model_settings,
     parse_default_options,
 )
@@ -138,14 +138,19 @@ UNSUPPORTED_OPTIONS = frozenset(
 )
 
 
+def known_setting_names() -> set[str]:
+    """Return the wire names of the settings of all dialects, and of the options that are settings of a model."""
+    settings = {wire for adapters in (COMMON_SETTINGS, *DIALECT_SETTINGS.values()) for wire in map(to_wire, adapters)}
+    return settings | {to_wire(name) for name in ModelOptions.model_fields}
+
+
 def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]:
     """Return the names in the model and the default options of an agent that nothing reads.
 
     A setting of one provider may be allowed by staff, so it counts as known here; a run warns if it is ignored.
     """
-    settings = {wire for adapters in (COMMON_SETTINGS, *DIALECT_SETTINGS.values()) for wire in map(to_wire, adapters)}
-    settings |= {to_wire(name) for name in ModelOptions.model_fields}
-    options = {to_wire(name) for name in CallOptions.model_fields} | settings | UNSUPPORTED_OPTIONS
+    settings = known_setting_names()
+    options = known_option_names() | settings | UNSUPPORTED_OPTIONS
     defaults = body.get("defaultOptions")
     nested = defaults.get("modelSettings") if isinstance(defaults, dict) else None
     return [

@@ -81,6 +81,11 @@ class CallOptions(ModelOptions):
     model_settings: dict[str, Any] | None = None
 
 
+def known_option_names() -> set[str]:
+    """Return the wire names of the options of a call."""
+    return {to_wire(name) for name in CallOptions.model_fields}
+
+
 def is_provider_setting(name: str) -> bool:
     """Return True for settings that only some providers have, under their wire names or those of pydantic-ai."""
     setting = to_python(name)

@@ -31,8 +31,11 @@
 
   // --- JSON: front/editor.js checks a field and sends the event
 
+  const invalidFields = new Set();
+
   listen("json-checked", (event) => {
     const field = event.target;
+    invalidFields[event.detail.message ? "add" : "delete"](field);
     const error = document.getElementById(`${field.id}_json_error`) || createError(field);
     error.hidden = !event.detail.message;
     error.textContent = event.detail.message;
@@ -48,9 +51,9 @@
     return error;
   }
 
-  // Beside the save button: the fields that block saving.
+  // Beside the save button: the fields that cannot be saved.
   function showInvalidFields(form) {
-    const labels = [...form.elements].filter((field) => field.validity?.customError).map(labelOf);
+    const labels = [...form.elements].filter((field) => invalidFields.has(field)).map(labelOf);
     const reason = labels.length ? `${labels.join(", ")}: not valid JSON` : "";
     findAll(`[data-reason-of="${CSS.escape(form.id)}"]`).forEach((place) => (place.textContent = reason));
   }

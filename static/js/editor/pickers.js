@@ -1,65 +1,180 @@
-// Pickers: filter the options by text, count the selected ones, and remove keys that are not registered.
+// Rows of a form: pickers, whose search adds rows in order, and the members of an object.
 
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded } = agentcms;
+  const { find, findAll, listen, onAdded, formatCount } = agentcms;
+  const ROW_PLACEHOLDER = /__row__/g; // in the names of a new row, as in agents_app/forms/processors_field.py
 
-  function filterOptions(picker) {
-    const words = find("[data-picker-search]", picker).value.toLowerCase().split(/\s+/).filter(Boolean);
-    const options = findAll("[data-picker-option]", picker);
-    options.forEach((option) => {
-      const text = option.textContent.toLowerCase();
-      option.hidden = !words.every((word) => text.includes(word));
+  let newRows = 0;
+
+  const listOf = (element) => element.closest("[data-rows]");
+  const rowsOf = (list) => findAll(":scope > [data-row]", list);
+  const pickerOf = (element) => element.closest("[data-picker]");
+  const hasKey = (picker, key) => findAll("[data-row]", picker).some((row) => row.dataset.key === key);
+
+  // --- what a change of the rows means for the page
+
+  function update(container) {
+    const rows = findAll("[data-row]", container);
+    findAll("[data-rows]", container).forEach(disableEnds);
+    findAll(`[data-count-of="${CSS.escape(container.id)}"]`).forEach((badge) => {
+      badge.textContent = rows.filter((row) => find("input:checked", row)).length || "";
     });
-    find("[data-picker-no-match]", picker).hidden = !words.length || options.some((option) => !option.hidden);
+    findAll("[data-option]", container).forEach((option) => markChosen(container, option));
   }
 
-  function updateCount(picker) {
-    const selected = findAll("input[type=checkbox]:checked", picker).length;
-    const total = findAll("[data-picker-option]", picker).length;
-    const place = find("[data-picker-count]", picker);
-    if (place) place.textContent = `${selected} of ${total} selected`;
-    findAll(`[data-count-of="${CSS.escape(picker.id)}"]`).forEach((badge) => (badge.textContent = selected || ""));
+  function disableEnds(list) {
+    const rows = rowsOf(list);
+    rows.forEach((row, index) => {
+      const [up, down] = [find("[data-move=up]", row), find("[data-move=down]", row)];
+      up?.setAttribute("aria-disabled", index === 0);
+      down?.setAttribute("aria-disabled", index === rows.length - 1);
+    });
   }
 
-  onAdded("[data-picker]", updateCount);
+  function markChosen(picker, option) {
+    const isProcessor = find("template", option.parentElement)?.innerHTML.includes("__row__");
+    const isChosen = !isProcessor && hasKey(picker, option.dataset.option);
+    option.disabled = isChosen;
+    option.toggleAttribute("data-chosen", isChosen);
+  }
 
-  listen("input", (event) => {
-    if (event.target.matches("[data-picker-search]")) filterOptions(event.target.closest("[data-picker]"));
+  function changed(container, message) {
+    const picker = pickerOf(container) || container;
+    update(picker);
+    const status = find("[data-announce]", picker);
+    if (status) status.textContent = message;
+    container.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  onAdded("[data-picker]", update);
+  addEventListener("htmx:after:swap", (event) => {
+    const picker = event.target instanceof Element && pickerOf(event.target);
+    if (picker) update(picker);
+    else findAll("[data-picker]").forEach(update);
   });
 
+  // --- moving and removing
+
+  listen("click", (event) => {
+    const button = event.target.closest("[data-move], [data-remove]");
+    const row = button?.closest("[data-row]");
+    if (!row || button.getAttribute("aria-disabled") === "true") return;
+    if (button.matches("[data-move]")) move(row, button);
+    else remove(row);
+  });
+
+  function move(row, button) {
+    const list = listOf(row);
+    const isUp = button.dataset.move === "up";
+    if (isUp) row.previousElementSibling?.before(row);
+    else row.nextElementSibling?.after(row);
+    changed(list, `Moved to position ${rowsOf(list).indexOf(row) + 1}.`);
+    button.focus();
+  }
+
+  function remove(row) {
+    const list = listOf(row);
+    const container = row.closest("[data-picker], [data-structured]") || list;
+    const next = row.nextElementSibling || row.previousElementSibling;
+    row.remove();
+    changed(list, "Removed.");
+    (find("[data-remove]", next || document.createElement("li")) || find("summary, [data-add-row]", container))?.focus();
+  }
+
+  // --- adding a member of an object
+
+  listen("click", (event) => {
+    const button = event.target.closest("[data-add-row]");
+    if (!button) return;
+    const container = button.parentElement.parentElement;
+    const list = find("[data-rows]", container);
+    list.append(find("template[data-row-template]", container).content.cloneNode(true));
+    changed(list, "Added.");
+    find("input", list.lastElementChild).focus();
+  });
+
+  // --- adding what the search of a picker found
+
+  listen(
+    "toggle",
+    (event) => {
+      if (!event.target.matches?.("[data-add]") || !event.target.open) return;
+      const search = find("[data-add-search]", event.target);
+      search.focus();
+      search.dispatchEvent(new Event("search-opened"));
+    },
+    { capture: true },
+  );
+
+  listen("click", (event) => {
+    const option = event.target.closest("[data-option]");
+    if (option && !option.disabled) add(option);
+  });
+
+  function add(option) {
+    const picker = pickerOf(option);
+    const list = find("[data-rows]", picker);
+    const row = find("template", option.parentElement).content.firstElementChild.cloneNode(true);
+    newRows += 1;
+    nameRow(row, `n${Date.now().toString(36)}${newRows}`);
+    list.append(row);
+    htmx.process(row);
+    const title = find(".picker-title", option).textContent;
+    changed(list, `Added ${title}.`);
+    const search = find("[data-add-search]", picker);
+    search.focus();
+    search.select();
+  }
+
+  function nameRow(row, name) {
+    for (const element of findAll("*", row)) {
+      for (const attribute of ["name", "id", "for", "value", "aria-describedby"]) {
+        const value = element.getAttribute(attribute);
+        if (value?.includes("__row__")) element.setAttribute(attribute, value.replace(ROW_PLACEHOLDER, name));
+      }
+    }
+  }
+
+  // --- keys: down and up move between the search and its results, Enter adds the first one, Escape closes
+
   listen("keydown", (event) => {
-    const search = event.target;
-    if (!search.matches("[data-picker-search]")) return;
-    const picker = search.closest("[data-picker]");
-    if (event.key === "Enter") event.preventDefault(); // it would submit the form
-    if (event.key === "Escape" && search.value) {
-      event.preventDefault();
-      search.value = "";
-      filterOptions(picker);
+    const details = event.target.closest?.("[data-add]");
+    if (!details?.open) return;
+    const search = find("[data-add-search]", details);
+    const stops = [search, ...findAll("[data-option]:not(:disabled)", details)];
+    if (event.key === "Escape") close(event, details);
+    else if (event.key === "ArrowDown" || event.key === "ArrowUp") step(event, stops);
+    else if (event.key === "Enter" && event.target === search) {
+      event.preventDefault(); // it would submit the form
+      stops[1]?.click();
     }
-    if (event.key === "ArrowDown") {
-      event.preventDefault();
-      find("[data-picker-option]:not([hidden]) input", picker)?.focus();
-    }
+  });
+
+  function step(event, stops) {
+    const next = stops[stops.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  }
+
+  function close(event, details) {
+    event.preventDefault();
+    details.open = false;
+    find("summary", details).focus();
+  }
+
+  listen("click", (event) => {
+    findAll("[data-add][open]").forEach((details) => {
+      if (!details.contains(event.target) && event.target.isConnected) details.open = false;
+    });
   });
 
   listen("change", (event) => {
-    const picker = event.target.closest?.("[data-picker]");
-    if (picker) updateCount(picker);
-    // Recovery sends one event for the whole form.
-    else if (event.target.matches?.("form")) findAll("[data-picker]", event.target).forEach(updateCount);
+    const picker = event.target.matches?.("input[type=checkbox]") && pickerOf(event.target);
+    if (picker) update(picker);
   });
 
-  listen("click", (event) => {
-    const button = event.target.closest("[data-remove-missing]");
-    if (!button) return;
-    const entry = button.closest("[data-missing]");
-    const box = find("input", entry);
-    box.checked = false;
-    box.dispatchEvent(new Event("change", { bubbles: true }));
-    entry.hidden = true;
-    find("[data-picker-search]", button.closest("[data-picker]"))?.focus();
-  });
+  Object.assign(agentcms, { updateRows: () => findAll("[data-picker]").forEach(update), formatCount });
 })();

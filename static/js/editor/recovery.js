@@ -83,9 +83,17 @@
     banner.hidden = false;
   }
 
-  function restore({ form, banner, text, key }) {
+  // The server renders the rows. Until then, and if it cannot be reached, the text stays stored under its key.
+  async function restore({ form, banner, text, key }) {
     fill(form, text.values);
     banner.hidden = true;
+    try {
+      if (form.dataset.fieldsUrl) await agentcms.renderRows(form, text.values);
+    } catch {
+      banner.hidden = false;
+      agentcms.showToast({ message: "Not everything was restored: the server cannot be reached. Try again.", kind: "fault" });
+      return;
+    }
     store(form);
     removeText(key);
   }

@@ -105,7 +105,7 @@ def test_pickers_leave_out_archived_agents(editor, archived):
 
     form = editor.get(reverse("agents:edit", args=[other.pk])).context["form"]
 
-    assert archived.pk not in [option.key for option in form.pickers["agents"].options]
+    assert archived.pk not in [option.key for option in form.options("agents").search().options]
 
 
 def test_several_agents_are_archived_and_unarchived(publisher, agent):

@@ -162,7 +162,7 @@ def test_an_error_is_shown_at_its_field(editor, agent):
         ({"model_rest": '{"temperature": 1}', "temperature": "0.5"}, "model_rest", "in its own field instead"),
         ({"model_rest": "[]"}, "model_rest", "must be an object"),
         ({"provider": " "}, "provider", "may not be blank"),
-        ({"agents": ["agent-none"], "more_agents": "agent-none"}, None, ""),
+        ({"agents": ["agent-none", ""]}, None, ""),
         ({"input_processors": '["x"]'}, "input_processors", "must be an object"),
         ({"default_options": '{"a": 1e400}'}, "default_options", ""),
         ({"metadata": '{"a": 1, "a": 2}'}, "metadata", ""),
@@ -183,7 +183,7 @@ def test_every_error_has_its_field(editor, agent, changed, place, sentence):
 
 
 def test_an_agent_cannot_be_its_own_sub_agent(editor, agent):
-    answer = editor.post(address(agent), editor_form(agent, publish="no", more_agents=agent.pk))
+    answer = editor.post(address(agent), editor_form(agent, publish="no", agents=[agent.pk]))
 
     assert answer.status_code == 422
     assert "its own sub-agent" in answer.content.decode()

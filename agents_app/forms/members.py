@@ -1,0 +1,133 @@
+"""Members of a JSON object as inputs of a form: a text for each value, and the value of each text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from agentcms.wire.canonical import json_equal, normalise
+from agentcms.wire.json_parser import InvalidJSON, parse
+
+MAX_MEMBER_NAME_LENGTH = 256
+
+
+def normalize_lines(text: str) -> str:
+    """Return a text with the line ends that a textarea has."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def normalize_line(text: str) -> str:
+    """Return a text as an input of one line has it."""
+    return text.replace("\r", "").replace("\n", "")
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValidationError with all faults."""
+    try:
+        return parse(text.encode("utf-8", "surrogatepass"))
+    except InvalidJSON as error:
+        faults = [f"{fault.field}: {fault.message}" if fault.field else fault.message for fault in error.faults]
+        raise ValidationError(faults, code="invalid") from error
+
+
+def parse_number(text: str) -> Any:
+    """Return a number with all its digits. Raises ValidationError for any other text."""
+    try:
+        number = parse_json(text.strip())
+    except ValidationError:
+        number = None
+    if not is_number(number):
+        raise ValidationError("This must be a number, such as 0.7.", code="invalid")
+    return number
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def parse_lines(text: str) -> list[str]:
+    return [line for line in normalize_lines(text).split("\n") if line]
+
+
+def parse_tags(text: str) -> list[str]:
+    """Return the tags of a text that separates them with commas."""
+    return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip())))
+
+
+def format_json(value: Any) -> str:
+    return json.dumps(normalise(value), indent=2, ensure_ascii=False)
+
+
+def _join(separator: str) -> Callable[[Any], str | None]:
+    def format_list(value: Any) -> str | None:
+        is_list = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+        return separator.join(value) if is_list else None
+
+    return format_list
+
+
+# Of each kind of input: the text of a value, or None if the kind has no text for it, and the value of a text.
+FORMATS: Mapping[str, tuple[Callable[[Any], str | None], Callable[[str], Any]]] = {
+    "text": (lambda value: value if isinstance(value, str) else None, normalize_lines),
+    "number": (lambda value: format_json(value) if is_number(value) else None, parse_number),
+    "lines": (_join("\n"), parse_lines),
+    "tags": (_join(", "), parse_tags),
+    "choice": (format_json, parse_json),
+    "json": (format_json, parse_json),
+    "true": (lambda value: "" if value is True else None, lambda text: True),
+    "false": (lambda value: "" if value is False else None, lambda text: False),
+}
+
+
+def format_value(kind: str, value: Any) -> str | None:
+    """Return the text of a value in an input of this kind, or None if the input would not give the value back."""
+    format_text, _ = FORMATS[kind]
+    text = format_text(value)
+    if text is None or text != normalize_lines(text):
+        return None
+    try:
+        return text if json_equal(parse_value(kind, text), value) else None
+    except ValidationError:
+        return None
+
+
+def parse_value(kind: str, text: str) -> Any:
+    """Return the value of a text in an input of this kind. Raises ValidationError."""
+    _, parse_text = FORMATS[kind]
+    return parse_text(text)
+
+
+def is_line(text: str) -> bool:
+    """Return whether a text has no line end, which a browser would change."""
+    return text == normalize_line(text)
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether an input of one line gives this name back."""
+    return 0 < len(name) <= MAX_MEMBER_NAME_LENGTH and is_line(name)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an object that has an input of its own."""
+
+    name: str
+    label: str
+    kind: str = "number"
+    help: str = ""
+    choices: tuple[tuple[str, str], ...] = ()  # of kind "choice": JSON text and label
+    required: bool = False
+
+    def format(self, value: Any) -> str | None:
+        """Return the text of a value, or None if the input cannot show it. A blank text would remove the member."""
+        text = format_value(self.kind, value)
+        is_choice = not self.choices or any(text == choice for choice, _ in self.choices)
+        return text if text and text.strip() and is_choice else None
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text. Raises ValidationError."""
+        return parse_value(self.kind, text)

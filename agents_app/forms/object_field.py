@@ -1,0 +1,209 @@
+"""A form field for a JSON object: inputs for known members, a row for each other member, or all as JSON.
+
+The names of the inputs, for a field `metadata`:
+
+    metadata                the JSON text, if the field is edited as JSON
+    metadata-view           "json" or "fields"; without it, the field is edited as JSON if there is a JSON text
+    metadata-<member>       the text of a known member; blank if it is not set
+    metadata-row-name, metadata-row-kind, metadata-row-value
+                            name, kind and text of each other member; a row without a name is ignored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.members import Member, format_json, format_value, is_plain_name, normalize_lines, parse_value
+
+ROW_KINDS = {
+    "text": "Text",
+    "number": "Number",
+    "true": "Yes",
+    "false": "No",
+    "lines": "List of texts",
+    "json": "JSON",
+}
+
+
+class Row(NamedTuple):
+    """A member without an input of its own: name, kind of its value, and the text of the value."""
+
+    name: str
+    kind: str
+    text: str
+
+    @classmethod
+    def describe(cls, name: str, value: Any) -> Row:
+        texts = ((kind, format_value(kind, value)) for kind in ROW_KINDS)
+        return next(cls(name, kind, text) for kind, text in texts if text is not None)
+
+
+@dataclass
+class ObjectInputs:
+    """The texts of an object in the inputs of a form."""
+
+    members: Sequence[Member]
+    texts: dict[str, str] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    @classmethod
+    def describe(cls, members: Sequence[Member], value: Mapping[str, Any]) -> ObjectInputs | None:
+        """Return the inputs that give an object back unchanged, or None if some name cannot be shown in an input."""
+        texts = {
+            member.name: text
+            for member in members
+            if member.name in value and (text := member.format(value[member.name])) is not None
+        }
+        rest = {name: value[name] for name in value if name not in texts}
+        if not all(map(is_plain_name, rest)):
+            return None
+        try:
+            return cls(members, texts, [Row.describe(name, item) for name, item in rest.items()])
+        except StopIteration:
+            return None
+
+    @classmethod
+    def from_data(cls, members: Sequence[Member], data: Any, prefix: str) -> ObjectInputs:
+        texts = {member.name: normalize_lines(data.get(f"{prefix}-{member.name}") or "") for member in members}
+        columns = (get_list(data, f"{prefix}-row-{column}") for column in ("name", "kind", "value"))
+        rows = [Row(name, kind, normalize_lines(text)) for name, kind, text in zip(*columns, strict=False) if name]
+        return cls(members, {name: text for name, text in texts.items() if text.strip()}, rows)
+
+    def compose(self) -> dict[str, Any]:
+        """Return the object. Raises ValidationError, with the name of the member in each message."""
+        value: dict[str, Any] = {}
+        messages: list[str] = []
+        for name, label, kind, text in self._entries():
+            if name in value:
+                messages.append(f"{label} is set twice. Remove one of them.")
+                continue
+            try:
+                value[name] = parse_value(kind, text)
+            except ValidationError as error:
+                value[name] = None
+                messages += [f"{label}: {message}" for message in error.messages]
+        if messages:
+            raise ValidationError(messages, code="invalid")
+        return value
+
+    def _entries(self) -> Iterable[tuple[str, str, str, str]]:
+        """Yield name, label, kind and text of each member that is set."""
+        for member in self.members:
+            if member.name in self.texts:
+                yield member.name, member.label, member.kind, self.texts[member.name]
+        for row in self.rows:
+            yield row.name, f"“{row.name}”", row.kind if row.kind in ROW_KINDS else "json", row.text
+
+    # --- for the template
+
+    @property
+    def fields(self) -> list[tuple[Member, str]]:
+        return [(member, self.texts.get(member.name, "")) for member in self.members]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        return ROW_KINDS
+
+    @property
+    def blank(self) -> Row:
+        return Row("", "text", "")
+
+
+def get_list(data: Any, name: str) -> list[str]:
+    """Return all values of a name in submitted data, which is a dict in some callers."""
+    if hasattr(data, "getlist"):
+        return list(data.getlist(name))
+    value = data.get(name, [])
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def is_json_view(data: Any, name: str) -> bool:
+    """Return whether a field was submitted as JSON."""
+    views = get_list(data, f"{name}-view")
+    return views[-1] == "json" if views else name in data
+
+
+class ObjectWidget(forms.Widget):
+    """A widget that reads either the JSON text or the inputs of an object. Templates render it."""
+
+    def __init__(self, members: Sequence[Member], attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(attrs)
+        self.members = members
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        return data.get(name) if is_json_view(data, name) else ObjectInputs.from_data(self.members, data, name)
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+
+class ObjectField(StrictJSONField):
+    """A JSON object that is edited by inputs or as JSON."""
+
+    def __init__(self, *, members: Sequence[Member] = (), **options: Any) -> None:
+        self.members = members
+        super().__init__(**{"required": False, "widget": ObjectWidget(members), **options})
+
+    def to_python(self, value: Any) -> Any:
+        return value.compose() if isinstance(value, ObjectInputs) else super().to_python(value)
+
+    def describe(self, value: Any) -> ObjectInputs | None:
+        """Return the inputs of a value, or None if only JSON can show it."""
+        if isinstance(value, ObjectInputs):
+            return value
+        return ObjectInputs.describe(self.members, value) if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class StructuredValue:
+    """The value of a field that is edited by inputs or as JSON, for the template."""
+
+    name: str
+    id: str
+    label: str
+    inputs: Any  # of the field, or None if it is edited as JSON
+    json_text: str
+    has_inputs: bool = True  # False if only JSON can show the value
+
+    @property
+    def is_set(self) -> bool:
+        return self.json_text not in ("", "{}", "[]")
+
+    @classmethod
+    def build(cls, bound: forms.BoundField, view: str = "") -> StructuredValue:
+        """Return the value of a bound field, in another view than it was submitted in if `view` says so."""
+        form_field: Any = bound.field
+        value = convert(form_field, bound.data if bound.form.is_bound else bound.initial, view)
+        inputs = None if isinstance(value, str) else form_field.describe(value)
+        text = value if isinstance(value, str) else format_json(stored_value(form_field, value))
+        return cls(
+            bound.html_name,
+            bound.auto_id,
+            str(bound.label),
+            inputs,
+            text,
+            inputs is not None or isinstance(value, str),
+        )
+
+
+def convert(form_field: Any, value: Any, view: str) -> Any:
+    """Return a submitted value for another view, JSON text or a value. Invalid input stays as it is."""
+    try:
+        parsed = form_field.to_python(value) if view else value
+    except ValidationError:
+        return value
+    return format_json(parsed) if view == "json" else parsed
+
+
+def stored_value(form_field: Any, value: Any) -> Any:
+    """Return the value of inputs as far as they are valid."""
+    try:
+        return form_field.to_python(value)
+    except ValidationError:
+        return form_field.empty()

@@ -1,0 +1,169 @@
+"""A form field for a list of processors: a row for each, with inputs for the arguments of its function.
+
+The names of the inputs, for a field `input_processors`:
+
+    input_processors                      the JSON text, if the field is edited as JSON
+    input_processors-view                 as in `object_field`
+    input_processors-item                 `<row>:<member>:<key>` for each processor in order; the member is key or id
+    input_processors-add                  the key of a processor to add at the end; only without scripts
+    input_processors-<row>-position       a number that changes the order; only without scripts
+    input_processors-<row>-<member>…      arguments and other members, as in `object_field`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents_app.configuration.references import processor_key
+from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.members import Member, is_plain_name
+from agents_app.forms.object_field import ObjectInputs, get_list, is_json_view
+from agents_app.forms.ordering import sort_by_position
+from agents_app.registry import Entry, Kind, registry
+
+NEW_ROW = "__row__"  # replaced by a number when a script adds the row
+
+
+def argument_members(entry: Entry | None) -> list[Member]:
+    """Return the inputs for the arguments of a processor: the parameters of its function after the text."""
+    if entry is None:
+        return []
+    properties = list(entry.schema.get("properties", {}).items())[1:]
+    required = entry.schema.get("required", ())
+    return [argument_member(name, schema, name in required) for name, schema in properties if is_plain_name(name)]
+
+
+def argument_member(name: str, schema: Mapping[str, Any], required: bool) -> Member:
+    label = str(schema.get("title") or name)
+    default = schema.get("default")
+    text = "" if default is None else f"Default: {default}"
+    kind, choices = input_kind(schema)
+    return Member(name, label, kind, text, choices, required)
+
+
+def input_kind(schema: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the kind of input for a JSON Schema, with its choices."""
+    match schema:
+        case {"enum": [*values]} if all(isinstance(value, str) for value in values):
+            return "choice", tuple((f'"{value}"', value) for value in values)
+        case {"type": "boolean"}:
+            return "choice", (("true", "Yes"), ("false", "No"))
+        case {"type": "integer" | "number"}:
+            return "number", ()
+        case {"type": "string"}:
+            return "text", ()
+        case {"type": "array", "items": {"type": "string"}}:
+            return "lines", ()
+    return "json", ()
+
+
+@dataclass(frozen=True)
+class ProcessorRow:
+    """A processor of an agent in the form. `member` is the name under which its key is stored."""
+
+    row: str
+    member: str
+    key: str
+    entry: Entry | None
+    inputs: ObjectInputs
+
+    @classmethod
+    def describe(cls, row: str, processor: Any) -> ProcessorRow | None:
+        """Return the row that gives a processor back unchanged, or None if it needs JSON."""
+        if not isinstance(processor, dict):
+            return None
+        key = processor_key(processor)
+        if not isinstance(key, str) or not is_plain_name(key):
+            return None
+        member = "key" if "key" in processor else "id"
+        entry = registry.get(Kind.PROCESSOR, key)
+        rest = {name: value for name, value in processor.items() if name != member}
+        inputs = ObjectInputs.describe(argument_members(entry), rest)
+        return cls(row, member, key, entry, inputs) if inputs else None
+
+    @classmethod
+    def from_data(cls, data: Any, name: str, item: str) -> ProcessorRow:
+        row, _, rest = item.partition(":")
+        member, _, key = rest.partition(":")
+        entry = registry.get(Kind.PROCESSOR, key)
+        inputs = ObjectInputs.from_data(argument_members(entry), data, f"{name}-{row}")
+        return cls(row, "id" if member == "id" else "key", key, entry, inputs)
+
+    @classmethod
+    def new(cls, key: str, row: str = NEW_ROW) -> ProcessorRow:
+        entry = registry.get(Kind.PROCESSOR, key)
+        return cls(row, "key", key, entry, ObjectInputs(argument_members(entry)))
+
+    @property
+    def title(self) -> str:
+        return self.entry.title if self.entry else self.key
+
+    @property
+    def value(self) -> str:
+        return f"{self.row}:{self.member}:{self.key}"
+
+    def compose(self) -> dict[str, Any]:
+        """Return the processor. Raises ValidationError."""
+        rest = self.inputs.compose()
+        if self.member in rest:
+            raise ValidationError(f"“{self.member}” is the key of the processor. Remove the other one.")
+        return {self.member: self.key, **rest}
+
+
+@dataclass(frozen=True)
+class ProcessorInputs:
+    """The processors of a field in the inputs of a form."""
+
+    rows: Sequence[ProcessorRow]
+
+    def compose(self) -> list[dict[str, Any]]:
+        """Return the processors in order. Raises ValidationError, with the title of the processor in each message."""
+        processors: list[dict[str, Any]] = []
+        messages: list[str] = []
+        for row in self.rows:
+            try:
+                processors.append(row.compose())
+            except ValidationError as error:
+                messages += [f"{row.title}: {message}" for message in error.messages]
+        if messages:
+            raise ValidationError(messages, code="invalid")
+        return processors
+
+
+class ProcessorsWidget(forms.Widget):
+    """A widget that reads either the JSON text or the rows of processors. Templates render it."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        if is_json_view(data, name):
+            return data.get(name)
+        rows = [ProcessorRow.from_data(data, name, item) for item in get_list(data, f"{name}-item")]
+        rows = sort_by_position(rows, [data.get(f"{name}-{row.row}-position") for row in rows])
+        added = enumerate(filter(None, get_list(data, f"{name}-add")))
+        return ProcessorInputs([*rows, *(ProcessorRow.new(key, f"added{index}") for index, key in added)])
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+
+class ProcessorsField(StrictJSONField):
+    """A list of processors that is edited by rows or as JSON."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "empty": list, "widget": ProcessorsWidget(), **options})
+
+    def to_python(self, value: Any) -> Any:
+        return value.compose() if isinstance(value, ProcessorInputs) else super().to_python(value)
+
+    def describe(self, value: Any) -> ProcessorInputs | None:
+        """Return the rows of a value, or None if only JSON can show it."""
+        if isinstance(value, ProcessorInputs):
+            return value
+        if not isinstance(value, list):
+            return None
+        rows = [ProcessorRow.describe(str(index), processor) for index, processor in enumerate(value)]
+        return ProcessorInputs([row for row in rows if row]) if all(rows) else None

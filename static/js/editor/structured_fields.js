@@ -1,0 +1,57 @@
+// Fields that the server renders again: in another view, and with the rows of restored text.
+
+(() => {
+  "use strict";
+
+  const { find, findAll, listen, csrfToken, isChanged, markSaved, showChanged, updateRows } = agentcms;
+  const RENDERED = "fieldset[data-structured], fieldset.picker-field";
+
+  // --- another view: the names of the inputs change, but not what they mean
+
+  const unchanged = new WeakSet();
+  const isViewButton = (element) => element?.matches?.("[data-structured] [hx-post]");
+
+  listen("htmx:before:request", (event) => {
+    const button = event.detail.ctx.sourceElement;
+    if (isViewButton(button) && !isChanged(button.form)) unchanged.add(button.form);
+  });
+  addEventListener("htmx:after:swap", () => {
+    const form = find("form[data-fields-url]");
+    if (!form || !unchanged.delete(form)) return;
+    markSaved(form);
+    showChanged(form);
+  });
+
+  // --- restored text
+
+  // Replace the fields with rows by those of stored values. Throws if the server cannot be reached.
+  async function renderRows(form, values) {
+    const response = await fetch(form.dataset.fieldsUrl, {
+      method: "POST",
+      headers: { "X-CSRFToken": csrfToken() },
+      body: encode(form, values),
+    });
+    if (!response.ok) throw new Error(`The server responded with ${response.status}.`);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    findAll(RENDERED, form).forEach((field) => {
+      const rendered = page.getElementById(field.id);
+      if (!rendered) return;
+      field.replaceWith(rendered);
+      htmx.process(rendered);
+      window.AgentEditor?.enhanceAll(rendered);
+    });
+    updateRows();
+  }
+
+  // Encode values as the browser would send them: without boxes that are not checked.
+  function encode(form, values) {
+    const body = new URLSearchParams();
+    findAll("input[type=hidden][name]", form).forEach((field) => body.append(field.name, field.value));
+    for (const [name, value, checked] of values) {
+      if (checked !== false) [value].flat().forEach((single) => body.append(name, single));
+    }
+    return body;
+  }
+
+  Object.assign(agentcms, { renderRows });
+})();
