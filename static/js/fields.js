@@ -1,4 +1,4 @@
-// Form fields: character counters, and error messages that are linked to their fields.
+// Form fields: character counters, and errors: linked to their fields, listed beside the button, and focused.
 
 (() => {
   "use strict";
@@ -60,8 +60,104 @@
     else field.removeAttribute("aria-describedby");
   }
 
-  addEventListener("htmx:after:swap", linkErrors);
-  linkErrors();
+  // --- the errors of a form beside its button, with a link to each field
 
-  Object.assign(agentcms, { updateCounter });
+  const errorsOf = (form) => findAll("[data-error-of]:not([hidden])", form);
+
+  // The text of a label alone, without the "optional" in an element inside it.
+  function labelOf(id) {
+    const error = find(`[data-error-of="${CSS.escape(id)}"]`);
+    const group = document.getElementById(id)?.closest("fieldset");
+    const label =
+      find(`label[for="${CSS.escape(id)}"]`) || (group && find("legend", group)) || find("h2", error.closest("section"));
+    const texts = [...(label?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
+    return texts.map((node) => node.data.trim()).join(" ").trim() || label?.textContent.trim() || "This form";
+  }
+
+  function showSummary(form) {
+    const errors = [...new Map(errorsOf(form).map((error) => [error.dataset.errorOf, error])).values()];
+    const place = findSummary(form, errors.length > 0);
+    if (!place) return;
+    const links = errors.map((error, index) => [index ? ", " : "", createLink(error.dataset.errorOf)]).flat();
+    place.replaceChildren(...(errors.length ? [errors.length === 1 ? "1 error: " : `${errors.length} errors: `, ...links] : []));
+  }
+
+  function findSummary(form, isNeeded) {
+    const place = form.id && find(`[data-reason-of="${CSS.escape(form.id)}"]`);
+    const own = place || find(":scope [data-reason-of='']", form);
+    if (own || !isNeeded) return own;
+    const button = [...form.elements].find((element) => element.type === "submit");
+    if (!button) return null;
+    const summary = document.createElement("p");
+    summary.className = "reason";
+    summary.dataset.reasonOf = "";
+    summary.setAttribute("role", "status");
+    button.before(summary);
+    return summary;
+  }
+
+  function createLink(id) {
+    const link = document.createElement("a");
+    link.href = `#${id}`;
+    link.dataset.errorLink = id;
+    link.textContent = labelOf(id);
+    return link;
+  }
+
+  const showSummaries = () => findAll("form").forEach(showSummary);
+
+  // --- going to a field with an error
+
+  function goToError(id) {
+    const error = find(`[data-error-of="${CSS.escape(id)}"]`);
+    const field = document.getElementById(id) || error;
+    for (let details = error?.closest("details:not([open])"); details; details = details.parentElement.closest("details:not([open])")) {
+      details.open = true;
+    }
+    const editor = window.AgentEditor?.of(field);
+    const [, line, column] = error?.textContent.match(/line (\d+), column (\d+)/i) ?? [];
+    if (editor && line) editor.goTo(Number(line), Number(column));
+    else if (editor) editor.focus();
+    else focusable(field, error)?.focus({ preventScroll: true });
+    (editor ? error : field).scrollIntoView({ block: "center" });
+  }
+
+  // A group of inputs has the focus itself if it can, so that its name and its error are read.
+  function focusable(field, error) {
+    const inputs = "input:not([type=hidden]), select, textarea, button, [tabindex]";
+    if (field.matches(inputs)) return field;
+    return find(inputs, error?.closest(".field, .section-body") || field);
+  }
+
+  function goToFirstError(root) {
+    const [first] = findAll("[data-error-of]:not([hidden])", root);
+    if (first) goToError(first.dataset.errorOf);
+  }
+
+  listen("click", (event) => {
+    const link = event.target.closest("[data-error-link]");
+    if (!link) return;
+    event.preventDefault();
+    goToError(link.dataset.errorLink);
+  });
+
+  const INVALID_STATUSES = [400, 422];
+  listen("htmx:finally:request", ({ detail: { ctx } }) => {
+    if (!INVALID_STATUSES.includes(ctx.response?.status)) return;
+    const source = ctx.sourceElement;
+    const form = source?.form || source?.closest?.("form") || (source?.isConnected ? null : find("dialog[open]"));
+    goToFirstError(form || find("dialog[open]") || document);
+  });
+
+  function update() {
+    linkErrors();
+    showSummaries();
+  }
+
+  addEventListener("htmx:after:swap", update);
+  update();
+  // A page that the server rendered with errors. The editors over the fields must be ready first.
+  addEventListener("load", () => goToFirstError(document), { once: true });
+
+  Object.assign(agentcms, { updateCounter, linkErrors, showSummary });
 })();

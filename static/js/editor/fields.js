@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded } = agentcms;
+  const { find, listen, onAdded, linkErrors, showSummary } = agentcms;
 
   // --- variables
 
@@ -31,38 +31,16 @@
 
   // --- JSON: front/editor.js checks a field and sends the event
 
-  const invalidFields = new Set();
-
   listen("json-checked", (event) => {
     const field = event.target;
-    invalidFields[event.detail.message ? "add" : "delete"](field);
-    const error = document.getElementById(`${field.id}_json_error`) || createError(field);
+    const error = find(`[data-error-of="${CSS.escape(field.id)}"]`);
+    if (!error || (!event.detail.message && !("live" in error.dataset))) return;
+    error.toggleAttribute("data-live", Boolean(event.detail.message));
     error.hidden = !event.detail.message;
     error.textContent = event.detail.message;
-    if (field.form) showInvalidFields(field.form);
+    linkErrors();
+    if (field.form) showSummary(field.form);
   });
-
-  function createError(field) {
-    const error = document.createElement("p");
-    error.id = `${field.id}_json_error`;
-    error.className = "field-error";
-    error.setAttribute("role", "status");
-    field.closest(".field")?.append(error);
-    return error;
-  }
-
-  // Beside the save button: the fields that cannot be saved.
-  function showInvalidFields(form) {
-    const labels = [...form.elements].filter((field) => invalidFields.has(field)).map(labelOf);
-    const reason = labels.length ? `${labels.join(", ")}: not valid JSON` : "";
-    findAll(`[data-reason-of="${CSS.escape(form.id)}"]`).forEach((place) => (place.textContent = reason));
-  }
-
-  // The text of the label alone, without the "optional" in an element inside it.
-  function labelOf(field) {
-    const texts = [...(field.labels?.[0]?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
-    return texts.map((node) => node.data.trim()).join(" ").trim() || field.name;
-  }
 
   // --- model names: those of the chosen provider, or all for a provider without a list
 

@@ -1,0 +1,19 @@
+"""Rules for the forms of all templates."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentcms.settings import BASE_DIR
+
+FORM = re.compile(r"<form\b(?:[^>%]|%[^}]*%\}|%)*>")
+TEMPLATES = sorted(path for path in (BASE_DIR / "templates").rglob("*.html") if "<form" in path.read_text())
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(BASE_DIR)))
+def test_a_form_leaves_its_validation_to_the_server(template: Path):
+    # Bubbles of the browser stand at the edge of the window and are not part of the page.
+    forms = [tag for tag in FORM.findall(template.read_text()) if 'method="dialog"' not in tag]
+
+    assert [tag for tag in forms if "novalidate" not in tag] == []
