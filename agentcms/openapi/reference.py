@@ -56,6 +56,11 @@ class RouteDoc(NamedTuple):
     errors: list[BodyDoc]
     examples: list[CodeExample]
 
+    @property
+    def title(self) -> str:
+        """The summary without its explanation, for the list of routes."""
+        return self.summary.partition(":")[0]
+
 
 class RouteGroup(NamedTuple):
     """The routes of one subject."""

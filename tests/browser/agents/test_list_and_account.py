@@ -102,9 +102,18 @@ def test_a_key_is_created_and_revoked(visit):
     page.get_by_role("button", name="Create key").click()
     expect(page.locator("#token")).to_contain_text("acms_")
 
-    page.get_by_role("button", name=f"Revoke {name}").click()
+    link = page.get_by_role("link", name=f"Revoke {name}")
+    link.click()
+    question = page.get_by_role("dialog", name=f"Revoke “{name}”?")
+    expect(question).to_contain_text("never")
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(link).to_be_focused()
+    link.press("Enter")
+    question.get_by_role("button", name=f"Revoke “{name}”").click()
 
     expect(page.locator("tr", has_text=name)).to_contain_text("Revoked")
+    expect(page.locator(".toast")).to_contain_text("It no longer works.")
     expect(page.locator("#token")).to_have_count(0)
     assert visitor.console == []
 

@@ -1,18 +1,37 @@
 """Accessibility of the admin in both themes, checked by axe-core."""
 
+import uuid
 from typing import Any
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visitor, patch_agent
-from tests.browser.site.test_accessibility import find_violations
+from tests.browser.conftest import Visitor, create_agent, patch_agent
+from tests.browser.site.test_accessibility import FIND_VIOLATIONS, find_violations
 
 LISTS = ["agents_app/agent", "versions_app/agentversion", "versions_app/activation", "versions_app/retentionrule"]
-LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user", "auth/group"]
-LISTS += ["runs_app/modelprovider", "runs_app/agentrun"]
+LISTS += ["jobs_app/job", "access_app/membership", "access_app/apikey", "auth/user"]
+LISTS += ["runs_app/modelprovider", "runs_app/agentrun", "versions_app/deletedagent"]
 ADDED = ["agents_app/agent", "versions_app/retentionrule", "access_app/membership", "access_app/apikey", "auth/user"]
 ADDED += ["runs_app/modelprovider"]
 OF_AN_AGENT = ["change", "duplicate", "delete"]
+ACCOUNT = [
+    "/account/keys",
+    "/account/password",
+    "/team",
+    "/api/docs",
+    "/api/docs#createAgent",
+    "/sign-in?next=/admin/",
+]
+
+
+def find_violations_on_all_widths(page: Page, axe: str) -> list[str]:
+    """Return the violations of the page in both themes, and on a phone, where it must not scroll sideways."""
+    violations = find_violations(page, axe)
+    page.set_viewport_size({"width": 390, "height": 844})
+    violations += [f"390 px: {fault}" for fault in page.evaluate(FIND_VIOLATIONS, "light")]
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    return violations + ([f"390 px: the page is {width} px wide"] if width > 390 else [])
 
 
 def row(visitor: Visitor, model: str) -> Any:
@@ -28,7 +47,9 @@ def test_lists_and_empty_forms_break_no_rule(visit: Any, agent: str, axe: str):
     addresses = ["/admin/", "/admin/password_change/", *(f"/admin/{model}/" for model in LISTS)]
     addresses += [f"/admin/{model}/add/" for model in ADDED]
 
-    violations = {address: find_violations(visitor.goto(address), axe) for address in addresses}
+    addresses += ACCOUNT
+
+    violations = {address: find_violations_on_all_widths(visitor.goto(address), axe) for address in addresses}
 
     assert {address: faults for address, faults in violations.items() if faults} == {}
 
@@ -38,15 +59,17 @@ def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: An
     visitor = visit("root")
     rows = ["versions_app/agentversion", "versions_app/activation", "access_app/membership", "auth/user"]
 
-    violations = {model: find_violations(row(visitor, model), axe) for model in rows}
+    violations = {model: find_violations_on_all_widths(row(visitor, model), axe) for model in rows}
     violations |= {
-        page_name: find_violations(visitor.goto(f"/admin/agents_app/agent/{agent}/{page_name}/"), axe)
+        page_name: find_violations_on_all_widths(visitor.goto(f"/admin/agents_app/agent/{agent}/{page_name}/"), axe)
         for page_name in OF_AN_AGENT
     }
     confirmations = {
         "Publish the selected version …": ("versions_app/agentversion", "Changes to the live version"),
         "Pin the selected versions …": ("versions_app/agentversion", "Pinned versions are never pruned."),
         "Publish drafts of selected agents …": ("agents_app/agent", "No version is created."),
+        "Archive selected agents …": ("agents_app/agent", "Archived agents are left out"),
+        "Delete selected agents …": ("agents_app/agent", "Objects"),
     }
     for action, (model, text) in confirmations.items():
         page = visitor.goto(f"/admin/{model}/?q={agent}")
@@ -54,7 +77,32 @@ def test_objects_and_confirmations_break_no_rule(visit: Any, agent: str, api: An
         page.get_by_label("Action:").select_option(label=action)
         page.get_by_role("button", name="Go", exact=True).click()
         expect(page.get_by_text(text)).to_be_visible()
-        violations[action] = find_violations(page, axe)
+        violations[action] = find_violations_on_all_widths(page, axe)
+
+    assert {name: faults for name, faults in violations.items() if faults} == {}
+
+
+def test_the_trash_and_the_questions_about_keys_break_no_rule(visit: Any, api: Any, axe: str):
+    agent_id = f"trash-{uuid.uuid4().hex[:8]}"
+    create_agent(api, agent_id, name="Left behind")
+    api.delete(f"/api/stored/agents/{agent_id}").raise_for_status()
+    visitor = visit("root")
+    page = visitor.goto(f"/admin/versions_app/deletedagent/?q={agent_id}")
+    actions = {
+        name: page.get_by_role("link", name=name).get_attribute("href") for name in ("Restore", "Delete for good")
+    }
+
+    violations = {"the entry": find_violations_on_all_widths(row(visitor, "versions_app/deletedagent"), axe)}
+    for name, address in actions.items():
+        page = visitor.goto(address)
+        expect(page.get_by_role("button", name=name)).to_be_visible()
+        violations[name] = find_violations_on_all_widths(page, axe)
+    page = visitor.goto("/admin/access_app/apikey/")
+    page.locator("#result_list .action-select").first.check()
+    page.get_by_label("Action:").select_option(label="Revoke selected keys …")
+    page.get_by_role("button", name="Go", exact=True).click()
+    expect(page.get_by_text("get a 401 immediately")).to_be_visible()
+    violations["revoke"] = find_violations_on_all_widths(page, axe)
 
     assert {name: faults for name, faults in violations.items() if faults} == {}
 
@@ -65,7 +113,7 @@ def test_job_progress_updates_without_a_reload(visit: Any, axe: str):
     page.get_by_role("button", name="Verify histories").click()
 
     expect(page.locator(".field-state .readonly")).to_have_text("Done", timeout=30_000)
-    expect(page.locator("#content h2")).to_have_text("check_history (done)")
+    expect(page.locator("#content h2")).to_have_text("Verification of histories (done)")
     expect(page.locator("[hx-trigger]")).to_have_count(0)
     assert visitor.console == []
     assert find_violations(page, axe) == []
