@@ -88,8 +88,7 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
             else:
                 self.message_user(request, f"{agent.name} was restored.", messages.SUCCESS)
                 return redirect("admin:agents_app_agent_change", quote(agent.pk))
-        text = f"{deleted.name} is restored as it was when it was deleted. Its runs are not restored."
-        return self.ask(request, deleted, form, "restore", text)
+        return self.ask(request, deleted, form, "restore", f"Restore {deleted.name}?")
 
     def purge(self, request: HttpRequest, deleted: DeletedAgent) -> HttpResponse:
         """Delete an agent for good, after the user typed its name."""
@@ -98,13 +97,13 @@ class DeletedAgentAdmin(ReadOnlyAdmin):
             trash.purge_locked(deleted)
             self.message_user(request, f"{deleted.name} was deleted for good.", messages.SUCCESS)
             return redirect("admin:versions_app_deletedagent_changelist")
-        text = f"{deleted.name} is removed from the trash with all versions. This cannot be undone."
-        return self.ask(request, deleted, form, "purge", text)
+        return self.ask(request, deleted, form, "purge", f"Delete {deleted.name} for good?")
 
-    def ask(self, request: HttpRequest, deleted: DeletedAgent, form: forms.Form, name: str, text: str) -> HttpResponse:
-        verb = TRASH_ACTIONS[name][0]
-        context = {"form": form, "verb": verb, "text": text}
-        return confirmation_page(self, request, "versions_app/trash_action", f"{verb}: {deleted.name}", **context)
+    def ask(
+        self, request: HttpRequest, deleted: DeletedAgent, form: forms.Form, name: str, title: str
+    ) -> HttpResponse:
+        context = {"form": form, "verb": TRASH_ACTIONS[name][0], "deleted": deleted, "act": name}
+        return confirmation_page(self, request, "versions_app/trash_action", title, **context)
 
     @admin.display(ordering="owner_id", description="Team")
     def team(self, deleted: DeletedAgent) -> str:

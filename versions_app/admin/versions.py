@@ -155,7 +155,7 @@ class AgentVersionAdmin(HistoryAdmin):
     def snapshot_json(self, version: AgentVersion) -> str:
         return format_html("<pre>{}</pre>", json.dumps(version.snapshot, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Changes since")
+    @admin.display(description="Changes")
     def difference(self, version: Any) -> str:
         """Return the differences from the base version as HTML."""
         before = version.agent.versions.filter(version_number=version.based_on or 0).first()

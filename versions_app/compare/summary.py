@@ -80,6 +80,8 @@ def _processor_key(processor: Mapping[str, Any]) -> str:
 
 def _summarize_model(label: str, before: Any, after: Any) -> FieldSummary:
     before, after = before or {}, after or {}
+    if not before:  # the first version
+        return FieldSummary(label, text=f"{after.get('provider', '–')}/{after.get('name', '–')}")
     if before.get("provider") != after.get("provider"):
         old, new = (f"{model.get('provider', '–')}/{model.get('name', '–')}" for model in (before, after))
         return _summarize_value(label, old, new)

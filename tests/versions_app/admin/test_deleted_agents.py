@@ -37,6 +37,19 @@ def test_the_trash_is_listed_and_searched(client, staff, deleted):
     assert client.get(address("change", deleted)).status_code == 200
 
 
+def test_the_questions_say_what_happens(client, staff, deleted):
+    restore = client.get(address("restore", deleted)).content.decode()
+    purge = client.get(address("purge", deleted)).content.decode()
+
+    assert "<h1>Restore Night porter?</h1>" in restore
+    assert "is restored with its version, as it was when it was deleted. v1 is live again." in restore
+    assert "<h1>Delete Night porter for good?</h1>" in purge
+    assert "is removed from the trash with its version. This cannot be undone." in purge
+    for page in (restore, purge):
+        assert 'class="module aligned"' in page
+        assert ">Cancel</a>" in page
+
+
 def test_an_agent_is_restored(client, staff, deleted):
     assert b"Its runs are not restored." in client.get(address("restore", deleted)).content
     answer = client.post(address("restore", deleted), {"id": "porter"})
