@@ -10,6 +10,7 @@ import pytest
 PROJECT = Path(__file__).parent.parent
 APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
 PAGE_FOLDERS = {"admin", "display", "forms", "views"}
+SEARCH_WORDS = {"agents_app/views/palette.py"}  # its words are found, not shown
 PAGE_MODULES = {"admin.py", "forms.py", "views.py"}
 
 # Words that pages and the admin must not use, and the word to use instead. Code and API have other names for some.
@@ -143,7 +144,7 @@ def test_pages_have_one_word_for_one_thing():
     faults = [
         f"{place}: {word}"
         for place, text, is_page in visible_texts()
-        if is_page
+        if is_page and place not in SEARCH_WORDS
         for word in find_words(PAGE_WORDS, text)
     ]
 
