@@ -11,8 +11,7 @@ from agentcms.server.processes import PROJECT
 SKIPPING = "import pytest\n\n\ndef test_something():\n    pytest.skip('There is no browser.')\n"
 
 
-@pytest.mark.parametrize(("is_ci", "code"), [("true", 1), ("", 0)])
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize(("is_ci", "code", "workers"), [("true", 1, "0"), ("true", 1, "1"), ("", 0, "0")])
 def test_a_skipped_test_fails_ci(tmp_path, is_ci, code, workers):
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
