@@ -16,8 +16,7 @@ from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
-from runs_app.exceptions import AgentBuildError
-from runs_app.providers.address_policy import validate_url
+from agentcms.outbound.addresses import AddressRefused, validate_url
 from runs_app.providers.allowed_settings import setting_error
 
 MIN_SECRET_LENGTH = 32
@@ -105,8 +104,8 @@ def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[C
         try:
             if url:
                 validate_url(url)
-        except AgentBuildError as error:
-            if error.code != "private_address":  # runs report it; MODEL_NETWORKS may follow
+        except AddressRefused as error:
+            if error.code != "private_address":  # runs report it; OUTBOUND_NETWORKS may follow
                 errors.append(Error(f"{provider.upper()}_BASE_URL: {error.message}", id="agentcms.E005"))
     return errors
 

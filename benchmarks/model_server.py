@@ -35,7 +35,7 @@ def model_server() -> Iterator[dict[str, str]]:
         yield {
             "MISTRAL_BASE_URL": f"http://127.0.0.1:{port}/v1",
             "MISTRAL_API_KEY": "benchmark",
-            "MODEL_NETWORKS": "127.0.0.0/8",
+            "OUTBOUND_NETWORKS": "127.0.0.0/8",
         }
     finally:
         process.terminate()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.core.exceptions import ValidationError
 
+from agentcms.outbound.addresses import AddressRefused
+
 
 class AgentBuildError(ValidationError):
     """A configuration from which no agent can be built. The message says what to change."""
@@ -13,9 +15,9 @@ class RunError(ValidationError):
     """An error that ends a run. The message contains no secrets, because readers of the run see it."""
 
 
-def find_run_error(error: BaseException | None) -> RunError | None:
-    """Return the RunError in the chain of causes. Provider clients wrap errors that connections raise."""
-    while error is not None and not isinstance(error, RunError):
+def find_run_error(error: BaseException | None) -> RunError | AddressRefused | None:
+    """Return the RunError or the AddressRefused in the chain of causes. Clients wrap errors of their connections."""
+    while error is not None and not isinstance(error, (RunError, AddressRefused)):
         error = error.__cause__ or error.__context__
     return error
 

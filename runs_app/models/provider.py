@@ -9,10 +9,10 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
+from agentcms.db.encryption import PROVIDER_KEYS, encrypt
+from agentcms.outbound.addresses import validate_url
 from agents_app.registry import Kind, registry
-from runs_app.providers.address_policy import validate_url
 from runs_app.providers.allowed_settings import setting_error
-from runs_app.providers.encryption import encrypt
 
 
 class ModelProvider(models.Model):
@@ -92,4 +92,4 @@ class ModelProvider(models.Model):
 
     def set_secret(self, text: str) -> None:
         """Set the API key. A blank text removes it."""
-        self.encrypted_key = encrypt(text) if text else ""
+        self.encrypted_key = encrypt(text, PROVIDER_KEYS) if text else ""

@@ -13,13 +13,14 @@ import httpx2
 from django.conf import settings
 from pydantic_ai.models import Model, create_async_httpx2_client
 
+from agentcms.outbound.addresses import validate_url
+from agentcms.outbound.transport import CheckedTransport
 from runs_app.exceptions import AgentBuildError
 from runs_app.models import ModelProvider
 from runs_app.providers import demo_model
-from runs_app.providers.address_policy import validate_url
+from runs_app.providers.response_limit import limit_response
 from runs_app.providers.schema_cache import cache_schemas
 from runs_app.providers.table import CODE_DIALECT, DEMO_DIALECT, Provider, get_table
-from runs_app.providers.transport import CheckedTransport
 
 if TYPE_CHECKING:
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -148,4 +149,4 @@ def google_client(base_url: str, secret: str) -> GoogleProvider:
 def http_client() -> httpx2.AsyncClient:
     """Return the HTTP client of all models. It follows no redirects, whose addresses nobody has checked."""
     timeout = httpx2.Timeout(settings.RUN_TIMEOUT, connect=CONNECT_TIMEOUT)
-    return create_async_httpx2_client(timeout=timeout, transport=CheckedTransport())
+    return create_async_httpx2_client(timeout=timeout, transport=CheckedTransport(limit_response))

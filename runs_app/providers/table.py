@@ -12,10 +12,10 @@ from cachetools import TTLCache
 from django.conf import settings
 
 from agentcms.cache import SizeLimitedCache
+from agentcms.db.encryption import PROVIDER_KEYS, decrypt
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models.provider import ModelProvider
 from runs_app.providers.allowed_settings import normalize_names, split_by_provider
-from runs_app.providers.encryption import decrypt
 
 DEMO_DIALECT, CODE_DIALECT = "demo", "code"  # not available to staff
 CACHE_SECONDS = 1.0  # for which a process caches the table
@@ -107,7 +107,7 @@ def provider_from_entry(entry: Entry) -> Provider:
 
 def provider_from_row(row: ModelProvider) -> Provider:
     """Return a provider that staff added in the admin."""
-    secret = decrypt(row.encrypted_key) if row.encrypted_key else ""
+    secret = decrypt(row.encrypted_key, PROVIDER_KEYS) if row.encrypted_key else ""
     base_url = row.base_url or DEFAULT_URLS.get(row.dialect, "")
     return Provider(
         row.key,

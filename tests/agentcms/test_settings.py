@@ -97,6 +97,16 @@ def test_every_setting_rejects_an_invalid_value(tmp_path, monkeypatch, reader, n
             runpy.run_path(str(SETTINGS))
 
 
+def test_both_names_of_the_allowed_networks_are_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("OUTBOUND_NETWORKS", "10.0.0.0/8")
+    monkeypatch.setenv("MODEL_NETWORKS", "127.0.0.0/8")
+
+    networks = runpy.run_path(str(SETTINGS))["OUTBOUND_NETWORKS"]
+
+    assert [str(network) for network in networks] == ["10.0.0.0/8", "127.0.0.0/8"]
+
+
 def test_the_documented_production_settings_pass_the_deployment_check(tmp_path):
     done = manage(
         tmp_path,

@@ -30,7 +30,7 @@ class ProviderStub:
             "mistral": f"{self.url}/v1",
         }
         # The same for a copy in its own processes.
-        self.environment = {"MODEL_NETWORKS": "127.0.0.0/8"}
+        self.environment = {"OUTBOUND_NETWORKS": "127.0.0.0/8"}
         for provider, url in self.urls.items():
             self.environment[f"{provider.upper()}_BASE_URL"] = url
             self.environment[f"{provider.upper()}_API_KEY"] = KEY

@@ -18,7 +18,7 @@ def running_provider_stub(tmp_path_factory) -> ProviderStub:
 def provider_stub(running_provider_stub, settings) -> ProviderStub:
     """Configure the stub server for every provider and clear its requests."""
     running_provider_stub.forget()
-    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
     settings.MODEL_URLS = running_provider_stub.urls
     table.invalidate()

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from pydantic_ai import ModelAPIError, ModelHTTPError, ModelRateLimitError, PartDeltaEvent, PartStartEvent
 
+from agentcms.outbound.addresses import AddressRefused
 from agents_app.models import Agent
-from runs_app.exceptions import AgentBuildError, RunError
 from runs_app.models import ModelProvider
 from runs_app.providers import table
 from runs_app.requests.options import model_settings
@@ -196,9 +196,9 @@ def test_a_custom_server_gets_chat_completion_requests(custom_provider, provider
 
 def test_nothing_is_sent_to_a_private_address(custom_provider, provider_stub, settings):
     stored("house")
-    settings.MODEL_NETWORKS = []
+    settings.OUTBOUND_NETWORKS = []
 
-    with pytest.raises(AgentBuildError, match="Add its network to MODEL_NETWORKS"):
+    with pytest.raises(AddressRefused, match="Add its network to OUTBOUND_NETWORKS"):
         stored_agents.get("of-house").build()
 
 
@@ -206,9 +206,9 @@ def test_nothing_is_sent_to_a_name_with_a_private_address(custom_provider, provi
     custom_provider.base_url = custom_provider.base_url.replace("127.0.0.1", "localhost")
     custom_provider.save()
     stored("house")
-    settings.MODEL_NETWORKS = []
+    settings.OUTBOUND_NETWORKS = []
 
-    with pytest.raises(RunError, match="'localhost' is not allowed"):
+    with pytest.raises(AddressRefused, match="'localhost' is not allowed"):
         answer_text(stored_agents.get("of-house").build(), "Hello")
 
     assert provider_stub.received_requests() == []

@@ -79,7 +79,7 @@ def disconnecting_server(settings):
         server.streams = dict(STREAMS)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
         settings.MODEL_KEYS = dict.fromkeys(PROVIDERS, KEY)
         settings.MODEL_URLS = {"openai": f"{url}/v1", "anthropic": url, "google": url, "mistral": f"{url}/v1"}
         table.invalidate()

@@ -1,4 +1,4 @@
-"""Address policy for model providers: private addresses are only allowed in the networks of MODEL_NETWORKS."""
+"""The address policy: connections to private addresses are only allowed in the networks of OUTBOUND_NETWORKS."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from django.conf import settings
-
-from runs_app.exceptions import AgentBuildError
+from django.core.exceptions import ValidationError
 
 Address = IPv4Address | IPv6Address
 
 NAT64 = IPv6Network("64:ff9b::/96")
 MAX_HOST_LENGTH = 253
 INVALID_HOST_MESSAGE = (
-    "'{host}' is not a host of a base URL. Enter a host name, such as models.example.org, or a whole IP address, such "
+    "'{host}' is not a host of a URL. Enter a host name, such as models.example.org, or a whole IP address, such "
     "as 192.0.2.1."
 )
 is_label = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)").fullmatch
@@ -24,8 +23,12 @@ is_number = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*").fullmatch
 METADATA_ADDRESSES = {IPv4Address("168.63.129.16")}  # metadata service of a cloud at a public address
 
 
+class AddressRefused(ValidationError):
+    """A URL that is invalid or names an address that must not be reached. The message contains no secrets."""
+
+
 def validate_url(url: str) -> None:
-    """Raise AgentBuildError if a base URL is invalid or names a private address.
+    """Raise AddressRefused if a URL is invalid or names a private address.
 
     Host names are not resolved here but at each connection.
     """
@@ -35,10 +38,9 @@ def validate_url(url: str) -> None:
     except ValueError:  # the port or the address is invalid
         host = None
     if not host or parts.scheme not in {"http", "https"}:
-        raise AgentBuildError("The base URL must begin with http:// or https:// and contain a host.", "base_url")
+        raise AddressRefused("The URL must begin with http:// or https:// and contain a host.", "url")
     if parts.username or parts.password:
-        message = "Remove the user name and password from the base URL. Use the API key field instead."
-        raise AgentBuildError(message, "base_url")
+        raise AddressRefused("Remove the user name and password from the URL. Use the API key field instead.", "url")
     host = ascii_host(url, host)
     try:
         address = ip_address(host)
@@ -46,38 +48,40 @@ def validate_url(url: str) -> None:
         validate_host_name(host)
         return
     if not is_allowed_address(address):
-        raise AgentBuildError(private_address_message(host, address), "private_address")
+        raise AddressRefused(private_address_message(host, address), "private_address")
 
 
 def ascii_host(url: str, host: str) -> str:
-    """Return the host of a URL as the HTTP client sends it. Raise AgentBuildError if the client rejects the URL."""
+    """Return the host of a URL as the HTTP client sends it. Raise AddressRefused if the client rejects the URL."""
     from httpx2 import URL, InvalidURL  # heavy
 
     try:
         return URL(url).raw_host.decode()
     except (InvalidURL, UnicodeError):
-        raise AgentBuildError(INVALID_HOST_MESSAGE.format(host=host), "base_url") from None
+        raise AddressRefused(INVALID_HOST_MESSAGE.format(host=host), "url") from None
 
 
 def validate_host_name(host: str) -> None:
-    """Raise AgentBuildError unless the text is a host name.
+    """Raise AddressRefused unless the text is a host name.
 
     Names that end in a number are other notations of IP addresses: 127.1, 0x7f.1, 2130706433.
     """
     labels = host.removesuffix(".").split(".")
     is_name = len(host) <= MAX_HOST_LENGTH and all(map(is_label, labels))
     if not is_name or is_number(labels[-1]):
-        raise AgentBuildError(INVALID_HOST_MESSAGE.format(host=host), "base_url")
+        raise AddressRefused(INVALID_HOST_MESSAGE.format(host=host), "url")
 
 
 def private_address_message(host: str, address: Address) -> str:
-    return f"'{host}' is not allowed: {address} is a private address. Add its network to MODEL_NETWORKS to allow it."
+    return (
+        f"'{host}' is not allowed: {address} is a private address. Add its network to OUTBOUND_NETWORKS to allow it."
+    )
 
 
 def is_allowed_address(address: Address) -> bool:
     """Return True if connections to an address are allowed."""
     address = embedded_ipv4(address)
-    if any(address in network for network in settings.MODEL_NETWORKS if network.version == address.version):
+    if any(address in network for network in settings.OUTBOUND_NETWORKS if network.version == address.version):
         return True
     if isinstance(address, IPv6Address) and address.is_site_local:  # `is_global` does not know fec0::/10
         return False

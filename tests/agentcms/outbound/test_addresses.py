@@ -1,4 +1,4 @@
-"""The policy for addresses of providers."""
+"""The policy for addresses that users name, and connections that keep to it."""
 
 import asyncio
 import threading
@@ -9,9 +9,9 @@ from socket import AF_INET, EAI_NONAME, SOCK_STREAM, gaierror
 import httpx2
 import pytest
 
-from runs_app.exceptions import AgentBuildError, RunError, find_run_error
-from runs_app.providers.address_policy import is_allowed_address, validate_url
-from runs_app.providers.transport import CheckedTransport
+from agentcms.outbound.addresses import AddressRefused, is_allowed_address, validate_url
+from agentcms.outbound.transport import CheckedTransport
+from runs_app.exceptions import find_run_error
 
 PRIVATE = [
     "127.0.0.1",
@@ -49,7 +49,7 @@ def test_a_public_address_is_allowed(address):
 
 
 def test_an_address_in_an_allowed_network_is_allowed(settings):
-    settings.MODEL_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
+    settings.OUTBOUND_NETWORKS = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
     assert is_allowed_address(ip_address("10.1.2.3"))
     assert is_allowed_address(ip_address("::ffff:10.1.2.3"))
@@ -62,12 +62,12 @@ def test_an_address_in_an_allowed_network_is_allowed(settings):
     ["ftp://models.example.org", "file:///etc/passwd", "models.example.org", "http://", "http://[::1", "http://a:b"],
 )
 def test_only_http_urls_are_allowed(url):
-    with pytest.raises(AgentBuildError, match="must begin with http"):
+    with pytest.raises(AddressRefused, match="must begin with http"):
         validate_url(url)
 
 
 def test_a_url_with_a_password_is_refused():
-    with pytest.raises(AgentBuildError, match="Remove the user name and password") as refused:
+    with pytest.raises(AddressRefused, match="Remove the user name and password") as refused:
         validate_url("https://ada:sesame@models.example.org")
 
     assert "sesame" not in str(refused.value)
@@ -75,7 +75,7 @@ def test_a_url_with_a_password_is_refused():
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "http://[::1]/v1", "https://169.254.169.254/latest"])
 def test_a_private_ip_address_is_refused_when_stored(url):
-    with pytest.raises(AgentBuildError, match="MODEL_NETWORKS"):
+    with pytest.raises(AddressRefused, match="OUTBOUND_NETWORKS"):
         validate_url(url)
 
 
@@ -100,7 +100,7 @@ NO_HOSTS = [
 
 @pytest.mark.parametrize("host", NO_HOSTS)
 def test_a_host_that_the_client_does_not_accept_is_refused(host):
-    with pytest.raises(AgentBuildError, match="is not a host of a base URL"):
+    with pytest.raises(AddressRefused, match="is not a host of a URL"):
         validate_url(f"http://{host}:8000/v1")
 
 
@@ -152,17 +152,17 @@ def resolver(answers):
 
 
 def test_a_name_with_a_private_address_is_refused_on_connect(echo_server):
-    with pytest.raises(RunError, match="'localhost' is not allowed"):
+    with pytest.raises(AddressRefused, match="'localhost' is not allowed"):
         get(f"http://localhost:{echo_server}/")
 
 
 def test_one_private_address_of_several_is_refused():
-    with pytest.raises(RunError, match=r"127\.0\.0\.1 is a private address"):
+    with pytest.raises(AddressRefused, match=r"127\.0\.0\.1 is a private address"):
         get("http://models.example.org/", resolved=["1.1.1.1", "127.0.0.1"])
 
 
 def test_the_connection_uses_the_checked_address(echo_server, settings):
-    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
 
     answer = get(f"http://models.example.org:{echo_server}/", resolved=["127.0.0.1"])
 
@@ -170,7 +170,7 @@ def test_the_connection_uses_the_checked_address(echo_server, settings):
 
 
 def test_the_next_address_is_tried_after_a_failure(echo_server, settings):
-    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
 
     answer = get(f"http://models.example.org:{echo_server}/", resolved=["127.0.0.2", "127.0.0.1"])
 
@@ -178,7 +178,7 @@ def test_the_next_address_is_tried_after_a_failure(echo_server, settings):
 
 
 def test_each_event_loop_has_its_own_connections(echo_server, settings):
-    settings.MODEL_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
     transport = CheckedTransport()
 
     async def ask():
@@ -195,11 +195,11 @@ def test_an_unknown_host_is_a_connection_error():
 
 
 def test_the_cause_of_a_wrapped_error_is_found():
-    fault = RunError("'x' is not allowed.")
+    fault = AddressRefused("'x' is not allowed.")
     try:
         try:
             raise fault
-        except RunError as error:
+        except AddressRefused as error:
             raise ConnectionError("Connection error.") from error
     except ConnectionError as error:
         outer = error

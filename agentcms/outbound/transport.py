@@ -1,12 +1,13 @@
-"""HTTP transport for models, which checks the address of each connection and limits each answer.
+"""HTTP transport that checks the address of each connection.
 
-Imports the HTTP client, which is heavy. Import this module only where an agent is built.
+Imports the HTTP client, which is heavy. Import this module only where a request is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,9 +15,9 @@ from weakref import WeakKeyDictionary
 import httpcore2
 import httpx2
 
-from runs_app.exceptions import RunError
-from runs_app.providers.address_policy import Address, is_allowed_address, private_address_message
-from runs_app.providers.response_limit import limit_response
+from agentcms.outbound.addresses import Address, AddressRefused, is_allowed_address, private_address_message
+
+ResponseCheck = Callable[[httpx2.Response], Awaitable[httpx2.Response]]
 
 
 class CheckedBackend(httpcore2.AnyIOBackend):
@@ -26,7 +27,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         addresses = await resolve_host(host, port)
         for address in addresses:
             if not is_allowed_address(address):
-                raise RunError(private_address_message(host, address), "private_address")
+                raise AddressRefused(private_address_message(host, address), "private_address")
         for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(str(address), port, *args, **kwargs)
@@ -35,7 +36,7 @@ class CheckedBackend(httpcore2.AnyIOBackend):
         return await super().connect_tcp(str(addresses[-1]), port, *args, **kwargs)
 
     async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        raise RunError("Connections to Unix sockets are not allowed.", "private_address")
+        raise AddressRefused("Connections to Unix sockets are not allowed.", "private_address")
 
 
 async def resolve_host(host: str, port: int) -> list[Address]:
@@ -48,9 +49,13 @@ async def resolve_host(host: str, port: int) -> list[Address]:
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """HTTP transport with one connection pool per event loop. A connection only works in its own loop."""
+    """HTTP transport with one connection pool per event loop. A connection only works in its own loop.
 
-    def __init__(self) -> None:
+    `check_response` returns the response that the caller reads, for example with a limited body, or raises an error.
+    """
+
+    def __init__(self, check_response: ResponseCheck | None = None) -> None:
+        self._check_response = check_response
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -60,7 +65,8 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
                 del self._pools[closed_loop]
             self._pools[loop] = build_pool()
         request.headers["Accept-Encoding"] = "identity"  # the size of a compressed answer cannot be limited
-        return await limit_response(await self._pools[loop].handle_async_request(request))
+        response = await self._pools[loop].handle_async_request(request)
+        return response if self._check_response is None else await self._check_response(response)
 
 
 def build_pool() -> httpx2.AsyncHTTPTransport:
