@@ -3,53 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import FIELD_LABELS
 from agents_app.models import Agent
-from agents_app.views.access import get_agent
+from agents_app.views.access import GET_POST, get_agent
 from agents_app.views.header import AgentTab, header_context
 from versions_app.compare.sections import Section, build_sections, count_changes
 from versions_app.models import AgentVersion
 from versions_app.views.lookups import POINTER_NAMES, get_versions, history_url, pointer_numbers
+from versions_app.views.review import parse_editor_form, unsaved_snapshot
 
 POINTER_LABELS = {"live": "Live", "head": "Draft"}
+UNSAVED, UNSAVED_LABEL = "unsaved", "My unsaved text"
 
 
-@require_safe
+class CompareSide(NamedTuple):
+    """One side of a comparison: a version, or the unsaved text of the editor."""
+
+    label: str  # a number, `live`, `head` or UNSAVED
+    title: str
+    snapshot: Mapping[str, Any]
+    version: AgentVersion | None = None
+    is_live: bool = False
+    is_draft: bool = False
+
+
+@require_http_methods(GET_POST)
 @login_required
 def compare(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Show the differences between two versions."""
+    """Show the differences between two versions, or between a version and the posted unsaved text."""
     agent = get_agent(request, agent_id)
     if "version" in request.GET:
         return redirect_to_pair(request, agent)
-    labels = [request.GET.get(name) or word for name, word in zip(("from", "to"), POINTER_NAMES, strict=True)]
-    before, after = get_versions(agent, labels)
-    layout = "unified" if request.GET.get("layout") == "unified" else "sides"
+    params = request.POST if request.method == "POST" else request.GET
+    before, after = sides = build_sides(request, agent, params)
+    layout = chosen_layout(request, params)
     differences = build_sections(
-        before.snapshot, after.snapshot, side_by_side=layout == "sides", unfolded=request.GET.getlist("unfold")
+        before.snapshot, after.snapshot, side_by_side=layout == "sides", unfolded=params.getlist("unfold")
     )
     header = header_context(request, agent, AgentTab.HISTORY)
     context = {
         **header,
-        **action_context(agent, header, (before, after)),
-        "before": before,
-        "after": after,
-        "sides": [version_context(agent, version) for version in (before, after)],
-        "choices": version_choices(agent),
+        **action_context(agent, header, [side.version for side in sides if side.version]),
+        "sides": sides,
+        "is_same": before.version is not None and before.version == after.version,
+        "choices": version_choices(agent, with_unsaved=UNSAVED in (before.label, after.label)),
         "sections": differences,
         "changes": count_changes(differences),
         "unchanged": unchanged_labels(differences),
-        **link_context(labels, layout),
+        **link_context(request, sides, layout),
     }
-    return render(request, "versions/compare.html", context)
+    response = render(request, "versions/compare.html", context)
+    response.headers["Vary"] = "Sec-CH-UA-Mobile, Cookie"
+    return response
+
+
+def build_sides(request: HttpRequest, agent: Agent, params: QueryDict) -> list[CompareSide]:
+    """Return both sides, by default live and the draft. Raises Http404 for versions that do not exist.
+
+    Without posted text, the draft takes the place of the unsaved text.
+    """
+    labels = [params.get(name) or word for name, word in zip(("from", "to"), POINTER_NAMES, strict=True)]
+    if request.method != "POST":
+        labels = ["head" if label == UNSAVED else label for label in labels]
+    head, *versions = get_versions(agent, ["head", *(label for label in labels if label != UNSAVED)])
+    sides = []
+    for label in labels:
+        if label == UNSAVED:
+            unsaved = unsaved_snapshot(head, parse_editor_form(request, agent))
+            sides.append(CompareSide(UNSAVED, UNSAVED_LABEL, unsaved))
+        else:
+            sides.append(version_side(agent, label, versions.pop(0)))
+    return sides
+
+
+def version_side(agent: Agent, label: str, version: AgentVersion) -> CompareSide:
+    is_draft = agent.has_draft and version.pk == agent.head_version_id
+    is_live = version.pk == agent.active_version_id
+    return CompareSide(label, f"v{version.version_number}", version.snapshot, version, is_live, is_draft)
+
+
+def chosen_layout(request: HttpRequest, params: QueryDict) -> str:
+    """Return the layout of texts: by default side by side, and unified on phones."""
+    layout = params.get("layout")
+    if layout in ("sides", "unified"):
+        return layout
+    return "unified" if request.headers.get("Sec-CH-UA-Mobile") == "?1" else "sides"
 
 
 def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[AgentVersion]) -> dict[str, Any]:
@@ -61,26 +108,26 @@ def action_context(agent: Agent, permissions: Mapping[str, Any], pair: Sequence[
     }
 
 
-def version_context(agent: Agent, version: AgentVersion) -> dict[str, Any]:
-    """Return the context of a version and its chips."""
-    return {
-        "version": version,
-        "is_live": version.pk == agent.active_version_id,
-        "is_draft": agent.has_draft and version.pk == agent.head_version_id,
-        "href": history_url("view", agent, version.version_number),
-    }
-
-
-def link_context(labels: Sequence[str], layout: str) -> dict[str, Any]:
-    """Return the query strings of links to this comparison."""
+def link_context(request: HttpRequest, sides: Sequence[CompareSide], layout: str) -> dict[str, Any]:
+    """Return the parameters of links to this comparison, or the fields to post again for unsaved text."""
+    labels = [side.label for side in sides]
     pair, swapped = ({"from": labels[first], "to": labels[1 - first]} for first in (0, 1))
-    return {
-        "compared": labels,
+    context = {
         "layout": layout,
         "side_by_side": layout == "sides",
         "pair": urlencode(pair),
         "swapped": urlencode({**swapped, "layout": layout}),
+    }
+    if UNSAVED in labels:
+        posted = [(name, str(value)) for name, values in request.POST.lists() for value in values]
+        fields = [(name, value) for name, value in posted if name != "csrfmiddlewaretoken"]
+        return {**context, "posted_fields": fields, "posted_form": "posted-fields", "unfold_url": request.path}
+    numbers = [side.version.version_number for side in sides if side.version]
+    link = urlencode({"from": numbers[0], "to": numbers[1]})
+    return {
+        **context,
         "query": urlencode({**pair, "layout": layout}),
+        "link": request.build_absolute_uri(f"{request.path}?{link}"),
     }
 
 
@@ -98,10 +145,11 @@ def redirect_to_pair(request: HttpRequest, agent: Agent) -> HttpResponse:
     return redirect(f"{history_url('compare', agent)}?{query}")
 
 
-def version_choices(agent: Agent) -> list[tuple[str, str]]:
-    """Return the options of the version selects as values and labels."""
+def version_choices(agent: Agent, *, with_unsaved: bool) -> list[tuple[str, str]]:
+    """Return the options of the version selects as values and labels. A script adds the unsaved text of a browser."""
     pointers = zip(POINTER_NAMES, pointer_numbers(agent), strict=True)
-    options = [(name, f"{POINTER_LABELS[name]} (v{number})") for name, number in pointers]
+    options = [(UNSAVED, UNSAVED_LABEL)] if with_unsaved else []
+    options += [(name, f"{POINTER_LABELS[name]} (v{number})") for name, number in pointers]
     for number, name in agent.versions.values_list("version_number", "name"):
         options.append((str(number), f"v{number}  {name}".strip()))
     return options

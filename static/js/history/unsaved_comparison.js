@@ -1,37 +1,50 @@
-// The comparison of two versions: offer the unsaved text of this browser as one side.
+// The comparison of two versions: offer the unsaved text of this browser as either side.
 
 (() => {
   "use strict";
 
-  const { onAdded, findNewestText, csrfToken } = agentcms;
+  const { find, listen, onAdded, findNewestText, csrfToken } = agentcms;
+  const UNSAVED = "unsaved";
 
-  onAdded("form[data-review]", (form) => {
+  onAdded("form[data-compare]", (form) => {
     const text = findNewestText(form.dataset.agent);
-    if (!text) return;
-    const select = form.elements.namedItem("to");
-    select.add(new Option("My unsaved text", "unsaved"), 0);
+    if (text) sidesOf(form).forEach(offerUnsavedText);
     form.addEventListener("submit", (event) => {
-      if (select.value !== "unsaved") return;
+      if (!text || !sidesOf(form).some((select) => select.value === UNSAVED)) return;
       event.preventDefault();
-      submitReview(form, text);
+      postComparison(form, text);
     });
   });
 
-  // The server compares the text by the review of the editor, which takes the form of the editor.
-  function submitReview(form, text) {
-    const review = document.createElement("form");
-    review.method = "post";
-    review.action = form.dataset.review;
-    review.hidden = true;
+  listen("click", (event) => {
+    const form = event.target.closest("[data-swap]")?.form;
+    if (!form) return;
+    const [from, to] = sidesOf(form);
+    [from.value, to.value] = [to.value, from.value];
+    form.requestSubmit();
+  });
+
+  const sidesOf = (form) => ["from", "to"].map((name) => form.elements.namedItem(name));
+
+  function offerUnsavedText(select) {
+    if (!find(`[value="${UNSAVED}"]`, select)) select.add(new Option("My unsaved text", UNSAVED), 0);
+  }
+
+  // The server compares the text as the editor would send it.
+  function postComparison(form, text) {
+    const comparison = document.createElement("form");
+    comparison.method = "post";
+    comparison.action = form.action;
+    comparison.hidden = true;
     for (const [name, value, checked] of text.values) {
-      if (checked !== false) [value].flat().forEach((single) => addField(review, name, single));
+      if (checked !== false) [value].flat().forEach((single) => addField(comparison, name, single));
     }
-    addField(review, "head", text.head);
-    addField(review, "against", form.elements.namedItem("from").value);
-    addField(review, "layout", form.elements.namedItem("layout").value);
-    addField(review, "csrfmiddlewaretoken", csrfToken());
-    document.body.append(review);
-    review.submit();
+    addField(comparison, "head", text.head);
+    sidesOf(form).forEach((select) => addField(comparison, select.name, select.value));
+    addField(comparison, "layout", form.elements.namedItem("layout").value);
+    addField(comparison, "csrfmiddlewaretoken", csrfToken());
+    document.body.append(comparison);
+    comparison.submit();
   }
 
   function addField(form, name, value) {

@@ -21,7 +21,10 @@ def test_unsaved_text_can_be_chosen_for_comparison(visit: Any, agent: str, api: 
     other.get_by_label("To", exact=True).select_option("My unsaved text")
     other.get_by_role("button", name="Compare").click()
 
-    expect(other.get_by_role("heading", level=2).first).to_have_text("Review changes")
-    expect(other.locator("#review-title")).to_have_text("Unsaved changes since v1")
-    expect(other.locator("#section-description")).to_contain_text("Mine, not saved")
+    expect(other).to_have_title("v1 and My unsaved text of Night porter · Agent CMS")
+    expect(other.locator("#section-description .added-side")).to_contain_text(["Mine, not saved"])
+    expect(other.locator("[data-change-position]")).to_contain_text("change")
+    other.get_by_role("button", name="Swap the two versions").click()
+    expect(other).to_have_title("My unsaved text and v1 of Night porter · Agent CMS")
+    expect(other.locator("#section-description .removed-side")).to_contain_text(["Mine, not saved"])
     assert visitor.console == []
