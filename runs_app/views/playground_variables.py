@@ -15,6 +15,7 @@ from agents_app.forms.fields import RawTextField
 from runs_app.building.instructions import to_text
 
 PREFIX = "variable-"
+MAX_FIELDS = 100
 
 
 class VariablesForm(forms.Form):
@@ -23,7 +24,8 @@ class VariablesForm(forms.Form):
     def __init__(
         self, variables: Sequence[Variable], values: Mapping[str, str], *, is_submitted: bool = False
     ) -> None:
-        self.variables = {field_name(variable.name): variable for variable in variables}
+        self.variables = {field_name(variable.name): variable for variable in variables[:MAX_FIELDS]}
+        self.omitted_count = len(variables) - len(self.variables)
         texts = {field_name(name): text for name, text in values.items()}
         super().__init__(texts if is_submitted else None, initial=texts, auto_id="id_%s")
         self.fields.update({name: build_field(variable) for name, variable in self.variables.items()})

@@ -14,11 +14,13 @@ from django_htmx.http import trigger_client_event
 
 from agentcms.ids import parse_uuid
 from agentcms.web.dialogs import is_htmx
+from agents_app.configuration.schema import ConfigError
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from runs_app.display.answer import RunView
 from runs_app.forms import MAX_SAVED_INPUTS, SavedInputForm
 from runs_app.models import AgentRun, SavedInput
+from runs_app.requests.request_context import parse_request_context
 from runs_app.views.lookups import readable_runs
 from runs_app.views.playground_page import render_as_typed
 from runs_app.views.playground_variables import submitted_texts, texts_of_values
@@ -32,6 +34,10 @@ def save_input(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Save the current message under a name, replacing a saved input of this name."""
     agent = get_agent(request, agent_id)
     data, variables = input_to_save(request, agent)
+    try:
+        parse_request_context({"variables": variables})
+    except ConfigError as error:
+        return render_result(request, agent, f"Variables: {error.issues[0].message}", is_error=True)
     form = SavedInputForm(data)
     inputs = SavedInput.objects.filter(user=request.user.pk, agent=agent)
     if not form.is_valid():

@@ -71,6 +71,20 @@ def test_saving_without_a_change_creates_no_version(client, staff):
     assert agent.versions.count() == 1
 
 
+def test_declared_variables_are_saved_removed_and_checked(client, staff):
+    agent = AgentFactory()
+
+    save(client, agent, request_context_schema={"properties": {"tone": {"default": "calm"}}})
+    agent.refresh_from_db()
+    invalid = save(client, agent, request_context_schema={"properties": {"tone": {"type": "colour"}}})
+    save(client, agent, request_context_schema="")
+
+    third, second, _ = agent.versions.all()
+    assert second.snapshot["requestContextSchema"] == {"properties": {"tone": {"default": "calm"}}}
+    assert third.changed_fields == second.changed_fields == ["requestContextSchema"]
+    assert "properties.tone.type: The type must be one of" in invalid.content.decode()
+
+
 def test_an_unregistered_key_is_a_warning(client, staff):
     agent = AgentFactory()
 

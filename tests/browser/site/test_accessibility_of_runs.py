@@ -21,11 +21,17 @@ def test_pages_without_runs_break_no_rule(visit: Any, agent: str, axe: str):
 
 def test_a_run_breaks_no_rule_from_input_to_run_page(visit: Any, agent: str, api: Any, axe: str):
     patch_agent(
-        api, agent, tools=["word-count", "gone"], model={"provider": "demo", "name": "storyteller", "delay": 0.4}
+        api,
+        agent,
+        instructions="Greet {{guest}} in {{city}}.",
+        tools=["word-count", "gone"],
+        model={"provider": "demo", "name": "storyteller", "delay": 0.4},
+        requestContextSchema={"properties": {"tone": {"enum": ["calm", "loud"], "description": "How to write."}}},
     )
     visitor = visit()
     violations = {}
     page = visitor.goto(f"/agents/{agent}/try?columns=live,v1")
+    page.get_by_label("guest").fill("Ann")
     page.get_by_label("Message").fill("Tell me of the sea.")
     page.keyboard.press("Control+Enter")
     expect(page.locator("[aria-busy] .answer-text").first).to_be_visible(timeout=SLOW)
@@ -35,11 +41,14 @@ def test_a_run_breaks_no_rule_from_input_to_run_page(visit: Any, agent: str, api
     page.keyboard.press("Control+Enter")
     expect(page.locator("details.call")).to_have_attribute("data-state", "done", timeout=SLOW)
     expect(page.locator("[aria-busy]")).to_have_count(0, timeout=SLOW)
+    page.get_by_role("button", name="Mark differences").click()
+    expect(page.locator("mark").first).to_be_visible()
     page.locator("details.call summary").click()
     page.locator("#inputs summary").click()
     violations["answered"] = find_violations(page, axe)
     page.get_by_role("link", name="Open the run").first.click()
     page.locator("#configuration summary").click()
+    page.locator("#sent-instructions summary").click()
     violations["run"] = find_violations(page, axe)
     page = visitor.goto("/runs")
     page.locator(".filter-bar summary").click()

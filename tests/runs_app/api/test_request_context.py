@@ -8,6 +8,7 @@ from pydantic_ai.models.function import FunctionModel
 
 from agents_app.registry import Entry, Kind, registry
 from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
 from tests.api_client import Caller
 from tests.factories import AgentFactory, api_key, member
 from tests.runs import DEMO, start_run, wait_for_end
@@ -311,11 +312,12 @@ def test_a_sub_agent_without_its_required_variable_is_an_error_for_the_model(use
     assert "requestContext.name: The agent needs this variable." in str(result["result"])
 
 
-def test_agents_with_variables_are_built_once(user, received):
-    agent = recorded("Hello {{name}}.")
+def test_agents_with_variables_are_built_once(user, received, monkeypatch):
+    agent, builds, build = recorded("Hello {{name}}."), [], ResolvedAgent._build
+    monkeypatch.setattr(ResolvedAgent, "_build", lambda *args: builds.append(args) or build(*args))
 
-    built = [start_run(agent, user, request_context={"name": name}) for name in ("Ann", "Ben")]
-    for run in built:
-        wait_for_end(run)
+    for name in ("Ann", "Ben"):
+        wait_for_end(start_run(agent, user, request_context={"name": name}))
 
-    assert sorted(received) == ["Hello Ann.", "Hello Ben."]
+    assert received == ["Hello Ann.", "Hello Ben."]
+    assert len(builds) == 1

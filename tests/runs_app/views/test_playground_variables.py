@@ -52,6 +52,15 @@ def test_each_variable_has_a_field_and_required_ones_are_first(editor, agent):
     assert "Variables nights guest optional tone optional Default: calm calm loud How to write. city optional" in text
 
 
+def test_the_number_of_fields_is_limited(editor):
+    agent = AgentFactory(instructions=" ".join(f"{{{{v{number}}}}}" for number in range(103)))
+
+    answer = editor.get(address(agent))
+
+    assert len(answer.context["variables"].fields) == 100
+    assert "The instructions have 3 more variables. Only the API can fill them." in page_text(answer)
+
+
 def test_an_agent_without_variables_has_no_fields(editor):
     answer = editor.get(address(AgentFactory()))
 
@@ -139,6 +148,14 @@ def test_a_saved_input_keeps_its_variables(editor, agent):
     assert saved.variables == {"nights": "3", "city": "Ulm"}
     assert (values(answer)["nights"], values(answer)["city"], values(answer)["tone"]) == ("3", "Ulm", None)
     assert "{&quot;nights&quot;: &quot;3&quot;, &quot;city&quot;: &quot;Ulm&quot;}" in answer.content.decode()
+
+
+@pytest.mark.parametrize("sent", [{"variable-city": "x" * 70_000}, {"variable-city": "\0"}, {"variable-%00": "a"}])
+def test_values_that_a_run_would_refuse_are_not_saved(editor, agent, sent):
+    answer = post(editor, agent, "save_input", input_name="Ulm", **sent)
+
+    assert json.loads(answer.headers["HX-Trigger"])["inputs-changed"]["message"].startswith("Variables: ")
+    assert not SavedInput.objects.exists()
 
 
 @pytest.fixture
