@@ -34,4 +34,4 @@ class SavedInput(models.Model):
     @property
     def variables_json(self) -> str:
         """The texts of the variables as JSON, for the script of the page."""
-        return json.dumps(self.variables or {}, ensure_ascii=False)
+        return json.dumps(self.variables or {}, ensure_ascii=False, sort_keys=True)

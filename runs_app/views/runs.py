@@ -103,7 +103,7 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]
     return {
         "input_messages": input_messages(run),
         "options": format_options(run),
-        "variables": [(name, to_text(value)) for name, value in run.request_context.items()],
+        "variables": [(name, to_text(value)) for name, value in sorted(run.request_context.items())],
         "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
     }
 

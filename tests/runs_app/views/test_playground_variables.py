@@ -147,7 +147,7 @@ def test_a_saved_input_keeps_its_variables(editor, agent):
     answer = editor.get(address(agent), {"input": saved.pk})
     assert saved.variables == {"nights": "3", "city": "Ulm"}
     assert (values(answer)["nights"], values(answer)["city"], values(answer)["tone"]) == ("3", "Ulm", None)
-    assert "{&quot;nights&quot;: &quot;3&quot;, &quot;city&quot;: &quot;Ulm&quot;}" in answer.content.decode()
+    assert "{&quot;city&quot;: &quot;Ulm&quot;, &quot;nights&quot;: &quot;3&quot;}" in answer.content.decode()
 
 
 @pytest.mark.parametrize("sent", [{"variable-city": "x" * 70_000}, {"variable-city": "\0"}, {"variable-%00": "a"}])
@@ -215,7 +215,7 @@ def test_the_run_page_shows_the_values_and_the_instructions(editor, ann, agent):
     answer = editor.get(reverse("runs:view", args=[run.pk]))
 
     text = page_text(answer)
-    assert "Variables nights 3 &lt;b&gt; &lt;i&gt;" in text
+    assert "Variables &lt;b&gt; &lt;i&gt; nights 3" in text
     assert "Instructions with these values calm Ann 3 Bonn" in text
     assert "{{tone}} {{guest.name}}" in text
 
