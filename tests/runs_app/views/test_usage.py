@@ -118,7 +118,7 @@ def test_the_range_is_in_the_url(agent, publisher, days, count):
 
 
 def test_without_figures_the_page_says_so(agent, publisher):
-    assert "No figures" in words(page(publisher, agent))
+    assert "No runs in this time" in words(page(publisher, agent))
 
 
 def test_the_role_decides_on_the_figures(agent):
