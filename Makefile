@@ -20,8 +20,8 @@ run: ## Install the dependencies and serve Agent CMS on http://127.0.0.1:8000 (P
 serve: ## Migrate and run the web server in production; docs/operations.md lists the variables
 	@scripts/environment runtime && deploy/start prepare && exec deploy/start web
 
-worker: ## Run a worker in production; one or more
-	@scripts/environment runtime && exec deploy/start worker
+worker: ## Run a worker in production; one or more (QUEUES=runs or QUEUES=jobs: of one kind)
+	@scripts/environment runtime && exec deploy/start worker $(QUEUES)
 
 beat: ## Run the scheduler in production; exactly one
 	@scripts/environment runtime && exec deploy/start beat

@@ -25,7 +25,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 from prometheus_client import Counter, Histogram  # noqa: E402  reads the variable when it is imported
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
-from runs_app.engine.leases import run_ended  # noqa: E402
+from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
@@ -45,6 +45,9 @@ UNSHARED_THROTTLES = Counter(
 VERSIONS = Counter("agentcms_versions", "Versions created.", ["source"])
 ACTIVATIONS = Counter("agentcms_activations", "Versions published.", ["source"])
 RUNS = Counter("agentcms_runs_ended", "Runs that ended.", ["status"])
+TAKEN_OVER = Counter(
+    "agentcms_runs_taken_over", "Durable runs that were queued again: their process was lost, or stopped.", ["reason"]
+)
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -66,13 +69,18 @@ def count_run(status: str, **kwargs: Any) -> None:
     RUNS.labels(status).inc()
 
 
+def count_take_over(reason: str, **kwargs: Any) -> None:
+    TAKEN_OVER.labels(reason).inc()
+
+
 def connect_signals() -> None:
-    """Count versions, activations, ended runs and throttles without the cache from their signals."""
+    """Count versions, activations, runs and throttles without the cache from their signals."""
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
     run_ended.connect(count_run, dispatch_uid="count-runs")
+    run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")
 
 
 def reserve_files() -> None:

@@ -32,6 +32,7 @@ class DatabaseCollector:
         yield self.jobs()
         yield self.oldest()
         yield self.runs()
+        yield self.oldest_queued_run()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
         yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)
@@ -53,9 +54,16 @@ class DatabaseCollector:
 
     def runs(self) -> Metric:
         family = GaugeMetricFamily("agentcms_runs_open", "Runs that have not ended.", labels=["status"])
-        for status, count in AgentRun.objects.unfinished().order_by().values_list("status").annotate(Count("pk")):
+        for status, count in AgentRun.objects.leased().order_by().values_list("status").annotate(Count("pk")):
             family.add_metric([status], count)
+        if suspended := AgentRun.objects.filter(suspended_at__isnull=False).count():
+            family.add_metric([AgentRun.Status.SUSPENDED], suspended)
         return family
+
+    def oldest_queued_run(self) -> Metric:
+        since = AgentRun.objects.queued().aggregate(since=Min("created_at"))["since"]
+        age = (timezone.now() - since).total_seconds() if since is not None else 0
+        return gauge("agentcms_run_queued_oldest_seconds", "Age of the oldest run that waits for a process.", age)
 
     def oldest(self) -> Metric:
         family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])

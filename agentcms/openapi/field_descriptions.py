@@ -89,7 +89,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "description": "What the agent is for.",
     "details": "Every path that differs.",
     "diffs": "Every field that differs, with both values.",
-    "durable": "Store the result of each step, so that the run continues after a crash.",
+    "durable": "Whether runs continue in another process when their own stops: true, false, or a limit of steps.",
     "envVar": "The name of the setting that is missing.",
     "error": "Why it failed. Null if it did not.",
     "events": "The events, in order.",

@@ -18,7 +18,8 @@ from agents_app.views.access import selectable_owners
 
 # Lists are edited in the editor, which has pickers for them.
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema")
+OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema", "durable")
+NULLABLE_FIELDS = ("request_context_schema", "durable")
 FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
 
 
@@ -42,7 +43,8 @@ class AgentForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         for name in OBJECT_FIELDS[1:]:
             self.fields[name].required = False
-        self.fields["request_context_schema"].empty = lambda: None  # type: ignore[attr-defined]
+        for name in NULLABLE_FIELDS:
+            self.fields[name].empty = lambda: None  # type: ignore[attr-defined]
         self.fields["revision"].initial = self.instance.revision
 
     def is_stale_for(self, row: Agent) -> bool:

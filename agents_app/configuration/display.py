@@ -17,6 +17,7 @@ FIELD_LABELS = {
     "model": "Model",
     "tools": "Tools",
     "defaultOptions": "Default options",
+    "durable": "Durable",
     "workflows": "Workflows",
     "agents": "Sub-agents",
     "integrationTools": "Integration tools",
@@ -55,7 +56,7 @@ def config_sections(
 ) -> list[ConfigSection]:
     """Return the sections of a configuration in wire names, with missing references marked."""
     missing = {(reference.field, reference.key) for reference in missing_references}
-    return [build_section(field, snapshot[field], missing) for field in FIELD_LABELS if snapshot.get(field)]
+    return [build_section(field, snapshot[field], missing) for field in FIELD_LABELS if is_set(snapshot, field)]
 
 
 def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) -> ConfigSection:
@@ -77,6 +78,11 @@ def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, st
     return ReferencedKey(key, entry.title if entry else "", (field, key) in missing)
 
 
+def is_set(snapshot: Mapping[str, Any], field: str) -> bool:
+    """Return whether a configuration has a value in a field. False is one."""
+    return snapshot.get(field) is False or bool(snapshot.get(field))
+
+
 def unset_labels(snapshot: Mapping[str, Any]) -> list[str]:
     """Return the labels of the fields that are not set."""
-    return [label for field, label in FIELD_LABELS.items() if not snapshot.get(field)]
+    return [label for field, label in FIELD_LABELS.items() if not is_set(snapshot, field)]

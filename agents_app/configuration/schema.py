@@ -201,6 +201,7 @@ class AgentConfig(BaseModel):
     model: ModelChoice
     tools: Keys = Field(default_factory=list)
     default_options: Object = Field(default_factory=dict)
+    durable: Durable = None
     workflows: Keys = Field(default_factory=list)
     agents: Keys = Field(default_factory=list)
     integration_tools: Keys = Field(default_factory=list)
@@ -215,7 +216,7 @@ FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 # Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
 # equal configurations have equal snapshots, whichever release wrote them.
-ADDED_FIELDS = frozenset({"request_context_schema"})
+ADDED_FIELDS = frozenset({"durable", "request_context_schema"})
 _ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 

@@ -48,6 +48,11 @@ class Agent(models.Model):
     model = models.JSONField(help_text='{"provider": …, "name": …} and the settings of the model.')
     tools = models.JSONField(default=list, blank=True)
     default_options = models.JSONField(default=dict, blank=True)
+    durable = models.JSONField(
+        null=True,
+        blank=True,
+        help_text='Whether runs survive their process: true, false or {"maxSteps": 20}. Blank: as RUN_DURABLE says.',
+    )
     workflows = models.JSONField(default=list, blank=True)
     agents = models.JSONField("sub-agents", default=list, blank=True)
     integration_tools = models.JSONField(default=list, blank=True, help_text="Keys such as provider_toolkit_tool.")

@@ -33,7 +33,7 @@ LOST_MESSAGE = "The server process of this run stopped. Run it again."
 MAX_LOST_RUNS = 200  # ended by one task
 
 run_ended = Signal()  # sent with `status` after the end is committed
-run_requeued = Signal()  # sent after a durable run of a dead process is queued again
+run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a durable run is queued again
 
 
 def new_holder_name() -> str:
@@ -165,7 +165,7 @@ def requeue_lost_run(run_id: UUID, fence: int) -> bool:
             record_end(run, status=Status.CANCELLED, error="")
         else:
             lost.update(status=Status.QUEUED, holder="", lease_until=None, attempts=F("attempts") + 1)
-            transaction.on_commit(partial(run_requeued.send, AgentRun))
+            transaction.on_commit(partial(run_requeued.send, AgentRun, reason="lost"))
     notifier.notify({run_id: run.cancel_requested_at is not None})
     return run.cancel_requested_at is None
 
@@ -183,6 +183,7 @@ def cancel_queued(run_id: UUID) -> bool:
 
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:
     """Queue a durable run of this process, whose row the caller has locked."""
+    transaction.on_commit(partial(run_requeued.send, AgentRun, reason="stopped"))
     columns = {"status": status, "holder": "", "lease_until": None, "worked_ms": F("worked_ms") + worked_ms}
     AgentRun.objects.filter(pk=run_id).update(**columns, **values)
 

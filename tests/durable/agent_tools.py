@@ -32,7 +32,7 @@ def planned_model(name, choice):
     """Return a model that calls tools and answers as the `plan` of an agent says, one entry for each request.
 
     An entry is a text, or a list of calls: the name of the tool and its arguments. With `gates`, the answer waits in
-    the middle of the text of that entry.
+    the middle of the text of that entry. With `call_id`, all calls have this ID.
     """
     from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -50,7 +50,9 @@ def planned_model(name, choice):
         if isinstance(entry, list):
             calls = enumerate(entry)
             yield {
-                index: DeltaToolCall(name, json.dumps(arguments), tool_call_id=f"c{number}-{index}")
+                index: DeltaToolCall(
+                    name, json.dumps(arguments), tool_call_id=choice.get("call_id") or f"c{number}-{index}"
+                )
                 for index, (name, arguments) in calls
             }
             return

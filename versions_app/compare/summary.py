@@ -113,6 +113,13 @@ def _summarize_variables(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_object(label, *sides)
 
 
+def _summarize_durable(label: str, before: Any, after: Any) -> FieldSummary:
+    old, new = (
+        f"at most {value['maxSteps']} steps" if isinstance(value, dict) else value for value in (before, after)
+    )
+    return _summarize_value(label, old, new)
+
+
 def _signed_keys(sign: str, keys: Sequence[str]) -> str:
     names = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
     return " ".join([*names, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
@@ -142,6 +149,7 @@ SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
     "requestContextSchema": _summarize_variables,
     "model": _summarize_model,
     "memory": _summarize_value,
+    "durable": _summarize_durable,
     "inputProcessors": _summarize_processors,
     "outputProcessors": _summarize_processors,
     **dict.fromkeys(("tools", "workflows", "agents", "integrationTools"), _summarize_keys),

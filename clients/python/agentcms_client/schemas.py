@@ -24,6 +24,7 @@ class Agent(TypedDict):
     model: dict[str, Any]
     tools: list[str]
     defaultOptions: dict[str, Any]
+    durable: NotRequired[bool | dict[str, int]]
     workflows: list[str]
     agents: list[str]
     integrationTools: list[str]
