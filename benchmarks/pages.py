@@ -26,7 +26,17 @@ from tests.served import PASSWORD, Served, serving, wait_until
 CHROMIUM = which("chromium") or which("google-chrome")
 LINE = "Answer every guest in the order of arrival, {{name}}, and name the source of all that you know.\n"
 LONG_TEXT = LINE * (200_000 // len(LINE) + 1)
-LISTS = {"first page": "/", "sorted by name": "/?sort=name", "search": "/?q=politely", "page 150": "/?page=150"}
+LISTS = {
+    "first page": "/",
+    "sorted by name": "/?sort=name",
+    "search": "/?q=politely",
+    "page 150": "/?page=150",
+    "filter panel": "/?panel=filters",
+    "by tool, tag and model": "/?tool=text-search&tag=even&model=demo/echo",
+    "command palette": "/go-to?q=agent%2012",
+}
+
+TAGS = ("even", "odd")
 
 # A task that is queued in an animation frame runs after the paint of that frame.
 TYPE_CHARACTER_SCRIPT = """() => new Promise((done) => {
@@ -131,7 +141,8 @@ def fill(api: httpx.Client, agents: int, folder: Path) -> None:
     file = folder / "agents.jsonl"
     with file.open("w") as lines:
         for number in range(agents):
-            record = {"id": f"agent-{number}", "ownerId": "", "agent": {**agent, "name": f"Agent {number}"}}
+            fields = {"name": f"Agent {number}", "tools": ["text-search"], "metadata": {"tags": [TAGS[number % 2]]}}
+            record = {"id": f"agent-{number}", "ownerId": "", "agent": {**agent, **fields}}
             lines.write(f"{json.dumps(record)}\n")
     with file.open("rb") as body:
         job = api.post("/api/stored/agent-import", content=body, headers={"Content-Type": "application/x-ndjson"})

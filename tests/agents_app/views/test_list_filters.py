@@ -5,13 +5,16 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from access_app.role import Role
 from agents_app.editing.change_context import change
-from agents_app.models import Agent
+from agents_app.models import Agent, AgentIndex
+from agents_app.search.filters import AgentFilters
+from agents_app.views.list_filters import SORTS, AgentListState
 from tests.factories import AgentFactory, MembershipFactory, member
 from tests.page_client import browser
 from versions_app.models import AgentVersion
@@ -230,3 +233,35 @@ def test_filters_cost_no_query_per_agent(viewer):
         create()
 
     assert count() == few <= 17
+
+
+def plan(queryset, **options):
+    """Return the plan of a query on a table that is too large to scan."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_sort = off")
+    return queryset.explain(**options)
+
+
+def test_a_page_is_read_from_the_index_of_its_order(agent):
+    listing = AgentListState(Agent.objects.all(), QueryDict())
+
+    assert "agent_updated" in plan(listing.matches.order_by(*SORTS["-updated"])[:50])
+    assert "agent_name" in plan(listing.matches.order_by(*SORTS["name"])[:50])
+
+
+def test_filters_are_read_from_indexes(agent):
+    def filtered(order=(), **filters):
+        return plan(AgentFilters(**filters).apply(Agent.objects.order_by(*order)))
+
+    assert "agent_owner" in filtered(owner="support")
+    assert "agent_updated" in filtered(SORTS["-updated"], first_day=timezone.now().date())
+    assert "versions_app_agentversion_author_id" in filtered(author="ann")
+    words = "agent_index_words" if connection.vendor == "postgresql" else "VIRTUAL TABLE INDEX"
+    assert words in plan(AgentIndex.objects.search("greet"))
+
+
+@pytest.mark.postgres_only
+def test_tags_are_read_from_the_index_of_metadata(agent):
+    assert "agent_index_metadata" in plan(AgentIndex.objects.with_tag("beta"))
