@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import httpx
 import psutil
 import pytest
 
+from agentcms.server.processes import PROJECT
 from tests.served import Served, serving, wait_until
 
 
@@ -74,6 +76,18 @@ def test_the_printed_logins_work(started_copy):
             sent = {"username": username, "password": password, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
             answer = browser.post("/sign-in", data=sent)
             assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+
+
+@pytest.mark.parametrize("guide", ["README.md", "clients/python/README.md"])
+def test_the_python_examples_work_with_the_demo_data(started_copy, guide):
+    sys.path.insert(0, str(PROJECT / "clients" / "python"))
+    key = started_copy.manage("create_api_key", "ada", "--name", "Examples").strip()
+    examples = re.findall(r"```python\n(.*?)```", (PROJECT / guide).read_text(), re.DOTALL)
+
+    for example in examples:
+        exec(compile(example, guide, "exec"), {"address": started_copy.base_url, "key": key})
+
+    assert examples != []
 
 
 def test_a_restart_keeps_the_passwords(started_copy):
