@@ -17,6 +17,7 @@ urlpatterns = [
     path("selected-agents", bulk.run_action, name="selected"),
     path("new-agent", edit.create, name="create"),
     path("new-agent/fields", fields.new_agent_fields, name="new_fields"),
+    path("new-agent/token-limit", fields.token_limit, name="token_limit"),
     path("new-agent/options/<str:field>", fields.new_agent_options, name="new_options"),
     path("deleted-agents", trash.deleted_agents, name="trash"),
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),

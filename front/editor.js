@@ -46,7 +46,9 @@ function highlight(regexp, classOf) {
   );
 }
 
-const variables = highlight(/\{\{[^{}\n]*\}\}/g, () => "editor-variable");
+// As PLACEHOLDER in agents_app/configuration/variables.py.
+const PLACEHOLDER = /\{\{\s*[\w-]+(?:\.[\w-]+)*\s*(?:\|\|\s*(?:'[^']*'|"[^"]*")\s*)?\}\}/g;
+const variables = highlight(PLACEHOLDER, () => "editor-variable");
 const headings = highlight(/^#{1,6} .*$/g, () => "editor-heading");
 const listMarks = highlight(/^\s*(?:[-*+]|\d+[.)])(?= )/g, () => "editor-list-mark");
 const emphasis = highlight(/\*\*[^*\n]+\*\*|`[^`\n]+`/g, (match) => (match[0][0] === "`" ? "editor-code" : "editor-strong"));

@@ -160,7 +160,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             else:
                 obj.save()
         for warning in find_warnings([Agent.objects.with_versions().get(pk=obj.pk)])[obj.pk]:
-            self.message_user(request, f"{warning.message} {warning.effect}", messages.WARNING)
+            self.message_user(request, warning.text, messages.WARNING)
 
     @admin.display(ordering="owner_id", description="Team")
     def owner(self, agent: Agent) -> str:

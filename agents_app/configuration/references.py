@@ -29,11 +29,16 @@ class MissingReference(NamedTuple):
     message: str
 
     @property
-    def effect(self) -> str:
-        """Return what the missing entry means for the answers of the agent."""
-        if self.field == "model":
-            return "The agent cannot answer until you choose another model."
-        return "The agent runs without it."
+    def is_fatal(self) -> bool:
+        """Return whether the agent cannot answer without the entry."""
+        return self.field == "model"
+
+    @property
+    def text(self) -> str:
+        """Return the message with what the missing entry means for the answers of the agent."""
+        if self.is_fatal:
+            return f"This agent cannot answer: {self.message[0].lower()}{self.message[1:]} Choose another model."
+        return f"{self.message} The agent runs without it."
 
 
 def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:

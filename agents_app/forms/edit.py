@@ -17,6 +17,8 @@ from access_app.caller import Caller
 from agentcms.ids import parse_uuid
 from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
+from agents_app.configuration.references import find_missing_references
+from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms.field_values import (
     MODEL_SETTINGS,
     apply_sampling,
@@ -33,9 +35,10 @@ from agents_app.forms.fields import (
 )
 from agents_app.forms.members import is_line
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
-from agents_app.forms.object_field import ObjectField, StructuredValue
+from agents_app.forms.object_field import ObjectField, StructuredValue, stored_value
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
 from agents_app.forms.processors_field import ProcessorsField
+from agents_app.forms.variables_field import VariablesField
 from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
@@ -43,7 +46,14 @@ from runs_app.requests.options import known_option_names
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
-STRUCTURED_FIELDS = ("model_rest", "input_processors", "output_processors", "default_options", "metadata")
+STRUCTURED_FIELDS = (
+    "request_context_schema",
+    "model_rest",
+    "input_processors",
+    "output_processors",
+    "default_options",
+    "metadata",
+)
 KEY_LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools")
 RESTORED_FIELDS = ("name", "description", "instructions", "provider", "model_name", "memory", *KEY_LIST_FIELDS)
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
@@ -61,6 +71,7 @@ class AgentEditForm(forms.Form):
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="Shown in the list of agents."
     )
     instructions = RawTextField(required=False, widget=editor_textarea("text", 20))
+    request_context_schema = VariablesField()
     provider = RawTextField(max_length=256, widget=forms.TextInput(attrs={"list": "providers", "autocomplete": "off"}))
     model_name = RawTextField(
         label="Model", max_length=256, widget=forms.TextInput(attrs={"list": "model-names", "autocomplete": "off"})
@@ -217,6 +228,23 @@ class AgentEditForm(forms.Form):
         return f"{pluralize(characters, 'character')} · about {pluralize(tokens, 'token')} (estimate)"
 
     @property
+    def variables(self) -> list[Variable]:
+        """Return the declared variables, and those that only the instructions name."""
+        declared = stored_value(self.fields["request_context_schema"], self.submitted("request_context_schema"))
+        return variables_of({"instructions": self["instructions"].value(), "requestContextSchema": declared})
+
+    def submitted(self, name: str) -> Any:
+        """Return the submitted or else the stored value of a field, not as its text."""
+        return self[name].data if self.is_bound else self[name].initial
+
+    @property
+    def provider_problem(self) -> str:
+        """Return why the agent cannot answer, or a blank text if its provider is registered."""
+        provider = self["provider"].value()
+        missing = find_missing_references({"model": [provider]}) if provider else []
+        return missing[0].text if missing else ""
+
+    @property
     def fields_with_errors(self) -> list[BoundField]:
         """Return the fields with errors, in the order of the page."""
         return [field for field in self if field.errors]
@@ -283,6 +311,12 @@ class ExistingAgentForm(AgentEditForm):
     @property
     def option_urls(self) -> dict[str, str]:
         return {name: reverse("agents:options", args=[self.agent.pk, name]) for name in KIND_BY_FIELD}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if self.publishes and self.provider_problem and "provider" not in self.errors:
+            self.add_error("provider", self.provider_problem)
+        return cleaned
 
     @property
     def accepted_versions(self) -> list[str]:

@@ -173,7 +173,7 @@ class StructuredValue:
 
     @property
     def is_set(self) -> bool:
-        return self.json_text not in ("", "{}", "[]")
+        return self.json_text not in ("", "{}", "[]", "null")
 
     @classmethod
     def build(cls, bound: forms.BoundField, view: str = "") -> StructuredValue:

@@ -17,6 +17,7 @@ from agents_app.models import Agent
 from agents_app.registry import Kind
 from agents_app.views.access import get_agent, owner_choices
 from agents_app.views.edit import NEW_AGENT_CONFIG
+from runs_app.providers.context_window import find_context_window
 
 
 @login_required
@@ -58,6 +59,14 @@ def agent_options(request: HttpRequest, agent_id: str, field: str) -> HttpRespon
 def new_agent_options(request: HttpRequest, field: str) -> HttpResponse:
     """Search for what can be added to a field of a new agent."""
     return render_options(request, Agent(owner_id=request.GET.get("owner_id", "")), field)
+
+
+@login_required
+@require_safe
+def token_limit(request: HttpRequest) -> HttpResponse:
+    """Render how many tokens a model reads at once. Not a part of the page: the data of all models loads slowly."""
+    limit = find_context_window(request.GET.get("provider", "")[:256], request.GET.get("model_name", "")[:256])
+    return render(request, "agents/_token_limit.html", {"limit": limit, "text": f"{limit:,}" if limit else ""})
 
 
 def render_options(request: HttpRequest, agent: Agent, field: str) -> HttpResponse:

@@ -24,16 +24,26 @@
     const characters = countCharacters(field.value);
     const limit = Number(counter.dataset.limit) || 0;
     const parts = [limit ? `${formatNumber(characters)} / ${formatNumber(limit)}` : formatCount(characters, "character")];
+    let isOver = limit > 0 && characters > limit;
     if ("tokens" in counter.dataset) {
-      parts.push(`about ${formatCount(Math.ceil(characters / CHARACTERS_PER_TOKEN), "token")} (estimate)`);
+      const tokens = Math.ceil(characters / CHARACTERS_PER_TOKEN);
+      parts.push(`about ${formatCount(tokens, "token")} (estimate)`);
+      const tokenLimit = Number(find("[data-token-limit]")?.dataset.tokenLimit) || 0;
+      isOver ||= tokenLimit > 0 && tokens > tokenLimit;
     }
     counter.textContent = parts.join(" · ");
-    counter.toggleAttribute("data-over", limit > 0 && characters > limit);
+    counter.closest(".counter").toggleAttribute("data-over", isOver);
   }
 
   listen("input", (event) => event.target.matches?.("input, textarea") && updateCounter(event.target));
   onAdded("[data-counter-for]", (counter) => {
     const field = document.getElementById(counter.dataset.counterFor);
+    if (field) updateCounter(field);
+  });
+
+  // The limit of the model arrives after the page, and with another model.
+  addEventListener("htmx:after:swap", () => {
+    const field = find("[data-token-limit]") && document.getElementById(find("[data-tokens]")?.dataset.counterFor);
     if (field) updateCounter(field);
   });
 
@@ -69,7 +79,7 @@
     const error = find(`[data-error-of="${CSS.escape(id)}"]`);
     const group = document.getElementById(id)?.closest("fieldset");
     const label =
-      find(`label[for="${CSS.escape(id)}"]`) || (group && find("legend", group)) || find("h2", error.closest("section"));
+      find(`label[for="${CSS.escape(id)}"]`) || (group && find("legend", group)) || find("h2", error.closest("section, .section"));
     const texts = [...(label?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
     return texts.map((node) => node.data.trim()).join(" ").trim() || label?.textContent.trim() || "This form";
   }

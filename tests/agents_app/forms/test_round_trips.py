@@ -67,6 +67,20 @@ key_lists = st.lists(st.sampled_from(["word-count", "calculator", "text_case_upp
 MODEL_NAMES = ("temperature", "topP", "maxTokens", "topK", "seed", "thinking", "stopSequences", "provider-x")
 OPTION_NAMES = ("maxSteps", "toolChoice", "temperature", "activeTools", "modelSettings")
 
+variable_names = st.sampled_from(["tone", "user", "a b"]) | keys
+variable_schemas = st.fixed_dictionaries(
+    {},
+    optional={"description": texts, "type": st.sampled_from(["string", "number", ["string", "null"]]), "why": values},
+) | st.builds(lambda text: {"default": text}, texts)
+schemas = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("object"),
+        "properties": st.dictionaries(variable_names, variable_schemas, max_size=3),
+        "required": st.lists(variable_names, max_size=2),
+    },
+)
+
 configurations = st.fixed_dictionaries(
     {
         "name": keys,
@@ -88,6 +102,7 @@ configurations = st.fixed_dictionaries(
         "input_processors": st.lists(processors, max_size=3),
         "output_processors": st.lists(processors, max_size=2),
         "memory": st.none() | keys,
+        "request_context_schema": st.none() | schemas,
         "scorers": st.dictionaries(keys, scorers, max_size=3),
         "metadata": objects("tags"),
     },
@@ -125,6 +140,7 @@ def render(form):
         "metadata": {"tags": ["a, b"], "": 1},
         "tools": ["a\nb", "word-count"],
         "input_processors": [{"id": "mask-email", "why": [1]}, {"key": "gone", "id": 3}],
+        "request_context_schema": {"properties": {"tone": {"default": "warm"}}, "required": ["tone"]},
     },
     scripts=False,
 )
@@ -152,7 +168,7 @@ def test_another_view_of_the_fields_changes_nothing(agent, user, fields, view):
     opened = ExistingAgentForm(base=configuration, user=user, agent=agent)
 
     data = form_data(render(opened))
-    for name in ("metadata", "model_rest", "input_processors", "default_options"):
+    for name in ("metadata", "request_context_schema", "model_rest", "input_processors", "default_options"):
         switched = ExistingAgentForm(data, base=configuration, user=user, agent=agent)
         switched.show = f"{name}:{view}"
         data = form_data(render(switched))

@@ -1,15 +1,19 @@
 """Warnings on pages about references to entries that nothing registers."""
 
+import re
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
 from access_app.role import Role
 from tests.factories import AgentFactory, UserFactory, member
+from tests.page_client import editor_form
 
 pytestmark = pytest.mark.django_db
 
 UNKNOWN_MODEL = {"provider": "gone-provider", "name": "any"}
-NEEDS_MODEL = "The agent cannot answer until you choose another model."
+NEEDS_MODEL = "This agent cannot answer: no model provider is registered as"
 WITHOUT_IT = "The agent runs without it."
 
 
@@ -21,9 +25,9 @@ def page(request, client):
 
 
 def test_an_unknown_model_provider_prevents_answers(page):
-    text = page(AgentFactory(model=UNKNOWN_MODEL))
+    text = unescape(page(AgentFactory(model=UNKNOWN_MODEL)))
 
-    assert NEEDS_MODEL in text
+    assert f"{NEEDS_MODEL} 'gone-provider'. Choose another model." in text
     assert WITHOUT_IT not in text
     assert "without them" not in text
 
@@ -38,8 +42,25 @@ def test_another_unknown_entry_does_not(page):
 def test_each_of_several_references_has_its_effect(page):
     text = page(AgentFactory(model=UNKNOWN_MODEL, tools=["gone-tool"]))
 
-    assert (text.count(NEEDS_MODEL), text.count(WITHOUT_IT)) == (1, 1)
+    banners = re.findall(r'<div class="banner.*?</div>', text, re.DOTALL)
+    assert [NEEDS_MODEL in banner for banner in banners if "cannot" in banner or "without" in banner] == [True, False]
     assert "without them" not in text
+
+
+def test_an_unknown_model_provider_is_an_error_before_publishing(publisher):
+    agent = AgentFactory(model=UNKNOWN_MODEL)
+    url = reverse("agents:edit", args=[agent.pk])
+
+    refused = publisher.post(url, editor_form(agent, publish="yes", name="Doorman"))
+    saved = publisher.post(url, editor_form(agent, publish="no", name="Doorman"))
+
+    assert refused.status_code == 422
+    (message,) = refused.context["form"].errors["provider"]
+    assert message == f"{NEEDS_MODEL} 'gone-provider'. Choose another model."
+    assert saved.status_code == 302
+    agent.refresh_from_db()
+    assert agent.name == "Doorman"
+    assert agent.has_draft
 
 
 def test_the_admin_says_so_too(client):
@@ -53,4 +74,4 @@ def test_the_admin_says_so_too(client):
         reverse("admin:agents_app_agent_change", args=[agent.pk]), {**body, "description": "New"}, follow=True
     )
 
-    assert NEEDS_MODEL in response.content.decode()
+    assert NEEDS_MODEL in unescape(response.content.decode())

@@ -31,7 +31,7 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     name = f"Doorman {uuid.uuid4().hex[:6]}"
     page.get_by_label("Name", exact=True).fill(name)
     append_text(page, "Open the door for {{guest}}.")
-    expect(page.locator(".variable-list")).to_contain_text("{{guest}}")
+    expect(page.locator(".variable-list")).to_contain_text("guest")
     page.keyboard.press("Control+s")
 
     page.wait_for_url("**/agents/doorman-*")
@@ -191,6 +191,33 @@ def test_tools_are_added_moved_and_removed_by_keyboard(visit, fresh, api):
 
     expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
     assert stored(api, fresh)["tools"] == ["extract-links", "word-count"]
+    assert visitor.console == []
+
+
+def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Say hello to {{guest || 'everybody'}} in {{language}}.")
+    expect(page.locator(".variable-list li")).to_have_text(["guest default: everybody", "language"])
+    page.locator(".declared-variables summary").click()
+    page.get_by_role("button", name="Declare a variable").click()
+    page.keyboard.type("language")
+    page.get_by_role("textbox", name="Default", exact=True).fill("French")
+
+    page.get_by_role("button", name="Preview with values").click()
+    page.get_by_role("textbox", name="guest").fill("Ada")
+    preview = page.get_by_role("region", name="Instructions with values")
+    expect(preview).to_contain_text("Say hello to Ada in French.")
+
+    page.get_by_role("button", name="Expand").press("Enter")
+    box = page.locator("#instructions").bounding_box()
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1280, 900)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Expand")).to_be_focused()
+    assert page.locator("[inert]").count() == 0
+    page.keyboard.press("Control+s")
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    assert stored(api, fresh)["requestContextSchema"] == {"properties": {"language": {"default": "French"}}}
     assert visitor.console == []
 
 

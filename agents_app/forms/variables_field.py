@@ -1,0 +1,146 @@
+"""A form field for the declared variables of an agent: a row for each, or their JSON Schema.
+
+The names of the inputs, for a field `request_context_schema`, with one value of each for every row:
+
+    request_context_schema-row-name, -row-type, -row-description, -row-default, -row-required
+    request_context_schema-typed   "yes" if the stored schema has "type": "object"
+
+The JSON text and the view have the names of `object_field`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agentcms.wire.canonical import json_equal
+from agents_app.configuration.variables import JSON_TYPES
+from agents_app.forms.fields import StrictJSONField
+from agents_app.forms.members import format_value, is_plain_name, normalize_lines, parse_json
+from agents_app.forms.object_field import get_list, is_json_view
+
+TEXT_TYPES = ("", "string")  # of the types, those whose default is written as it is
+TYPE_LABELS = {"": "Any", "string": "Text", "number": "Number", "integer": "Whole number", "boolean": "True or false"}
+TYPE_LABELS |= {name: name.capitalize() for name in JSON_TYPES if name not in TYPE_LABELS}
+COLUMNS = ("name", "type", "description", "default", "required")
+
+
+class VariableRow(NamedTuple):
+    """A declared variable as the texts of its inputs."""
+
+    name: str
+    type: str = ""
+    description: str = ""
+    default: str = ""
+    required: str = "no"
+
+    @classmethod
+    def describe(cls, name: str, schema: Any, *, is_required: bool) -> VariableRow:
+        schema = schema if isinstance(schema, dict) else {}
+        kind = schema.get("type", "")
+        default = schema.get("default", "")
+        text = format_value("text" if kind in TEXT_TYPES else "json", default) if default != "" else ""
+        return cls(name, kind, schema.get("description", ""), text or "", "yes" if is_required else "no")
+
+    def compose(self) -> dict[str, Any]:
+        """Return the schema of the variable. Raises ValidationError."""
+        schema: dict[str, Any] = {}
+        if self.type:
+            schema["type"] = self.type
+        if self.description:
+            schema["description"] = self.description
+        if self.default:
+            schema["default"] = self.default if self.type in TEXT_TYPES else parse_json(self.default)
+        return schema
+
+
+@dataclass(frozen=True)
+class VariableInputs:
+    """The declared variables in the inputs of a form."""
+
+    rows: Sequence[VariableRow]
+    is_typed: bool = False
+
+    @classmethod
+    def describe(cls, value: Any) -> VariableInputs | None:
+        """Return the rows that give a schema back unchanged, or None if it needs JSON."""
+        if value is None:
+            return cls([])
+        if not isinstance(value, dict):
+            return None
+        properties, required = value.get("properties", {}), value.get("required", [])
+        if not isinstance(properties, Mapping) or not all(map(is_plain_name, properties)):
+            return None
+        rows = [VariableRow.describe(name, item, is_required=name in required) for name, item in properties.items()]
+        inputs = cls(rows, value.get("type") == "object")
+        try:
+            is_same = json_equal(inputs.compose(), value)
+        except (ValidationError, TypeError):
+            return None
+        has_lines = all(isinstance(text, str) and text == normalize_lines(text) for row in rows for text in row)
+        return inputs if is_same and has_lines else None
+
+    @classmethod
+    def from_data(cls, data: Any, name: str) -> VariableInputs:
+        columns = (get_list(data, f"{name}-row-{column}") for column in COLUMNS)
+        rows = [VariableRow(*map(normalize_lines, texts)) for texts in zip(*columns, strict=False)]
+        return cls([row for row in rows if row.name], data.get(f"{name}-typed") == "yes")
+
+    def compose(self) -> dict[str, Any] | None:
+        """Return the schema, or None without variables. Raises ValidationError, with the variable in each message."""
+        properties: dict[str, Any] = {}
+        messages: list[str] = []
+        for row in self.rows:
+            if row.name in properties:
+                messages.append(f"“{row.name}” is declared twice. Remove one of them.")
+            try:
+                properties[row.name] = row.compose()
+            except ValidationError as error:
+                messages += [f"The default of “{row.name}”: {message}" for message in error.messages]
+        if messages:
+            raise ValidationError(messages, code="invalid")
+        required = [row.name for row in self.rows if row.required == "yes"]
+        typed = {"type": "object"} if self.is_typed else {}
+        schema = {**typed, "properties": properties, **({"required": required} if required else {})}
+        return schema if properties else None
+
+    # --- for the template
+
+    @property
+    def types(self) -> dict[str, str]:
+        return TYPE_LABELS
+
+    @property
+    def blank(self) -> VariableRow:
+        return VariableRow("")
+
+
+class VariablesWidget(forms.Widget):
+    """A widget that reads either the JSON text or the rows of variables. Templates render it."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        return data.get(name) if is_json_view(data, name) else VariableInputs.from_data(data, name)
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+
+class VariablesField(StrictJSONField):
+    """The declared variables of an agent, which are edited by rows or as JSON."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            **{"required": False, "empty": lambda: None, "label": "Variables", "widget": VariablesWidget(), **options}
+        )
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, VariableInputs):
+            return value.compose()
+        return value if isinstance(value, dict) else super().to_python(value)  # {} is not the same as nothing
+
+    def describe(self, value: Any) -> VariableInputs | None:
+        return value if isinstance(value, VariableInputs) else VariableInputs.describe(value)
