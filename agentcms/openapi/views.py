@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 from rest_framework.exceptions import NotAuthenticated
 from rest_framework.request import Request
@@ -18,6 +19,8 @@ from agentcms.api.views import JSONView
 from agentcms.openapi.document import document
 from agentcms.openapi.reference import reference_context
 from agents_app.configuration.schema import AgentCreate
+
+ANY_ORIGIN = "https://origin.invalid"  # replaced by the origin of the request
 
 
 class SchemaView(JSONView):
@@ -49,11 +52,12 @@ class DocsView(JSONView):
         return super().handle_exception(exception)
 
     def get(self, request: Request) -> HttpResponse:
-        origin = request.build_absolute_uri("/").rstrip("/")
-        return render(request._request, "api/docs.html", {"reference": render_reference(origin), "nav": "api"})
+        origin = escape(request.build_absolute_uri("/").rstrip("/"))
+        reference = SafeString(render_reference().replace(ANY_ORIGIN, origin))
+        return render(request._request, "api/docs.html", {"reference": reference, "nav": "api"})
 
 
-@lru_cache(maxsize=4)  # one for each host name of the server; others are rendered again
-def render_reference(origin: str) -> SafeString:
-    """Return the reference as HTML. It is the same for every user and changes only with the code."""
-    return render_to_string("api/_reference.html", reference_context(origin))
+@cache
+def render_reference() -> str:
+    """Return the reference as HTML, for ANY_ORIGIN. It is the same for every user and changes only with the code."""
+    return render_to_string("api/_reference.html", reference_context(ANY_ORIGIN))
