@@ -10,6 +10,7 @@ PostgreSQL: `.venv/bin/python -m tests.postgres -- .venv/bin/python -m benchmark
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -28,7 +29,7 @@ RANGES = (7, 30, 90)  # days
 TARGET = 200  # ms
 
 COPY_SCRIPT = "from benchmarks.copied_runs import copy_run; copy_run({count})"
-ROLL_UP_SCRIPT = "from runs_app.usage.rollup import roll_up_days; roll_up_days()"
+ROLL_UP_SCRIPT = "from runs_app.usage.rollup import roll_up_days; list(roll_up_days())"
 
 
 def run_in_copy(copy: Served, code: str) -> float:
@@ -62,7 +63,7 @@ def measure(copy: Served, runs: int, times: int) -> list[Figure]:
     print(f"Inserted {runs:,} runs in {run_in_copy(copy, COPY_SCRIPT.format(count=runs)):,.0f} s.")
     print(f"Rolled them up in {run_in_copy(copy, ROLL_UP_SCRIPT):,.0f} s.")
     figures = []
-    with signed_in_client(copy) as client:
+    with contextlib.closing(signed_in_client(copy)) as client:
         for days in RANGES:
             path = f"/agents/busy/usage?days={days}"
             request_ms(client, path)  # warm-up

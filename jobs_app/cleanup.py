@@ -6,7 +6,7 @@ def expired_sessions() -> QuerySet[Any]: ...
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +25,7 @@ BATCH = 1000
 ExpiredRows = Callable[[], QuerySet[Any]]
 
 _expired_rows: dict[str, ExpiredRows] = {}
-_first_steps: list[Callable[[], None]] = []
+_first_steps: list[Callable[[], Iterable[object]]] = []
 _steps: list[Callable[[], None]] = []
 
 offer_to_staff("clean-up", "Clean up now", CLEAN_UP)
@@ -47,8 +47,11 @@ def cleanup_step(step: Callable[[], None]) -> Callable[[], None]:
     return step
 
 
-def before_cleanup(step: Callable[[], None]) -> Callable[[], None]:
-    """Register a function that needs the rows which are about to expire. It must be safe to repeat."""
+def before_cleanup(step: Callable[[], Iterable[object]]) -> Callable[[], Iterable[object]]:
+    """Register a generator function that needs the rows which are about to expire. It must be safe to repeat.
+
+    It yields after each part of its work, and the job renews its lease.
+    """
     _first_steps.append(step)
     return step
 
@@ -56,8 +59,9 @@ def before_cleanup(step: Callable[[], None]) -> Callable[[], None]:
 @job_handler(CLEAN_UP, "Clean-up")
 def delete_expired_rows(job: Job) -> dict[str, Any]:
     """Delete all expired rows in batches, between the steps before and after."""
-    for step in _first_steps:
-        step()
+    for first_step in _first_steps:
+        for _ in first_step():
+            job.report_progress(done=job.done)
     removed: dict[str, int] = job.cursor or {}
     for name, rows in sorted(_expired_rows.items()):
         removed.setdefault(name, 0)

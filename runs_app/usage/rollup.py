@@ -23,10 +23,11 @@ BATCH_SIZE = 1000
 
 
 @before_cleanup
-def roll_up_days() -> None:
-    """Write the figures of all days up to yesterday. Days that are written already get late scores."""
+def roll_up_days() -> Iterator[date]:
+    """Write the figures of all days up to yesterday, and yield each. Days that are written already get late scores."""
     for day in days_to_write(timezone.now()):
         roll_up_day(day)
+        yield day
 
 
 def days_to_write(now: datetime) -> Iterator[date]:

@@ -66,8 +66,8 @@ def test_figures_are_the_same_before_and_after_the_roll_up(agent, publisher):
     Score.objects.create(run=first, scorer="broken", error="No")
     before = usage(agent, publisher)
 
-    roll_up_days()
-    roll_up_days()
+    list(roll_up_days())
+    list(roll_up_days())
 
     assert DailyUsage.objects.count() == 3
     assert usage(agent, publisher) == before
@@ -126,17 +126,17 @@ def test_a_day_that_lost_some_of_its_runs_is_not_written_again(agent, publisher,
 
 def test_late_scores_are_added(agent, publisher):
     late = run(agent, 1)
-    roll_up_days()
+    list(roll_up_days())
     Score.objects.create(run=late, scorer="tone", score=0.5)
 
-    roll_up_days()
+    list(roll_up_days())
 
     assert usage(agent, publisher)[day(1), 1].scores == {"tone": (1, 0.5)}
 
 
 def test_figures_go_with_the_agent(agent, publisher):
     run(agent, 1)
-    roll_up_days()
+    list(roll_up_days())
 
     agent.delete()
 
@@ -150,7 +150,7 @@ def test_only_runs_that_the_user_may_read_by_a_role_are_counted(agent):
         run(agent, days_ago, owner_id="support")
         run(agent, days_ago, owner_id="newsroom")
         run(agent, days_ago, requested_by=person)
-    roll_up_days()
+    list(roll_up_days())
 
     assert {key: figures.runs for key, figures in usage(agent, person).items()} == {(day(0), 1): 1, (day(2), 1): 1}
     assert usage(agent, member(Role.EDITOR)) == {}
@@ -160,7 +160,7 @@ def test_only_runs_that_the_user_may_read_by_a_role_are_counted(agent):
 
 def test_expired_figures_are_deleted(agent):
     run(agent, 500)
-    roll_up_days()
+    list(roll_up_days())
     DailyUsage.objects.update(day=timezone.now().date() - timedelta(days=401))
 
     assert clean_up()["use per day"] == 1

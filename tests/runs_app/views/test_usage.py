@@ -145,11 +145,11 @@ def test_the_number_of_queries_is_constant(agent, publisher):
         return len(queries)
 
     run(agent, 3)
-    roll_up_days()
+    list(roll_up_days())
     few = count()
     for number in range(1, 6):
         run(agent, 0, version_number=number)
         run(agent, number, version_number=number)
-    roll_up_days()
+    list(roll_up_days())
 
     assert count() == few <= 12
