@@ -34,11 +34,16 @@ def fill_instructions(configuration: Mapping[str, Any], context: Mapping[str, An
     declared = {variable.name: variable for variable in declared_variables(configuration)}
     reject_invalid_values(declared, context)
     template = str(configuration.get("instructions") or "")
+    defaults = {name: variable.default for name, variable in declared.items()}
+    texts: dict[tuple[str, str | None], str | None] = {}
     parts: list[str] = []
     missing: dict[str, None] = {}
     end, inserted = 0, 0
     for place in find_placeholders(template):
-        text = value_text(place.path, place.default, declared, context)
+        key = (place.path, place.default)
+        if key not in texts:
+            texts[key] = value_text(place.path, place.default, defaults, context)
+        text = texts[key]
         if text is None:
             missing[place.path] = None
             continue
@@ -65,15 +70,13 @@ def reject_invalid_values(declared: Mapping[str, Variable], context: Mapping[str
         raise ConfigError(issues)
 
 
-def value_text(
-    path: str, default: str | None, declared: Mapping[str, Variable], context: Mapping[str, Any]
-) -> str | None:
-    """Return the text for a placeholder, or None if there is none."""
+def value_text(path: str, default: str | None, defaults: Mapping[str, Any], context: Mapping[str, Any]) -> str | None:
+    """Return the text for a placeholder, or None if there is none. `defaults` are those of the declarations."""
     value = find_value(context, path)
     if value is None and default is not None:
         return default
     if value is None:
-        value = find_value({name: variable.default for name, variable in declared.items()}, path)
+        value = find_value(defaults, path)
     return None if value is None else to_text(value)
 
 
