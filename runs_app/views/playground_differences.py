@@ -58,8 +58,8 @@ def set_spans(answer: RunView, marked: set[int]) -> None:
     for part in text_parts(answer):
         part.spans = []
         for token in TOKEN.findall(part.text):
-            # A space between two marked words is marked too, so that they are one span.
-            is_marked = position in marked or (token.isspace() and {position - 1, position + 1} <= marked)
+            # Only a space between two marked words is marked, so that they are one span.
+            is_marked = {position - 1, position + 1} <= marked if token.isspace() else position in marked
             position += 1
             if part.spans and part.spans[-1].marked == is_marked:
                 part.spans[-1] = TextSpan(part.spans[-1].text + token, is_marked)
