@@ -33,6 +33,7 @@ INCOMPLETE_BODY_MESSAGE = (
     "as many bytes as Content-Length says, or with Transfer-Encoding: chunked all chunks and an empty last one."
 )
 PROBE_THREADS = 4  # they are left for probes while all requests that the queue allows are handled
+SENDER_THREADS = 4  # they check who sends a slow body, also while all other threads are busy
 
 
 class Exchange(Protocol):
@@ -57,6 +58,7 @@ class WebApplication:
         threads = settings.WEB_THREADS + settings.RUN_STREAMS
         self.queue = RequestQueue(threads)
         self.executor = ThreadPoolExecutor(threads, "request")
+        self.senders = ThreadPoolExecutor(SENDER_THREADS, "sender")
         self.probes = ThreadPoolExecutor(1, "probe")
         self.bodies: set[asyncio.Task[None]] = set()
         metrics.reserve_files()
@@ -86,7 +88,7 @@ class WebApplication:
             exchange.done()
 
     def respond(self, environ: Environ, exchange: Exchange) -> None:
-        respond(self.wsgi_application, environ, exchange.proto)
+        respond(self.wsgi_application, environ, exchange.proto, self.loop)
         exchange.done()
 
     def receive_body(self, environ: Environ, exchange: Exchange) -> None:
@@ -113,7 +115,7 @@ class WebApplication:
 
     async def read_and_respond(self, environ: Environ, exchange: Exchange, body: RequestBody) -> None:
         """Read the body, then respond in a thread. A slow body of an unknown sender is not read."""
-        is_known = partial(self.loop.run_in_executor, self.executor, check_sender, dict(environ))
+        is_known = partial(self.loop.run_in_executor, self.senders, check_sender, dict(environ))
         try:
             await body.read(may_continue=is_known)
         except (BodyTimeout, IncompleteBody, OSError) as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from io import BufferedReader
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
 from wsgiref.util import FileWrapper
 
@@ -17,6 +20,10 @@ from agentcms.middleware.wsgi_charset import Application, Environ
 log = logging.getLogger(__name__)
 
 Headers = list[tuple[str, str]]
+
+# The server opens a file some time after it was asked to send it, and says nothing then.
+FILE_OPEN_SECONDS = 30.0
+OPEN_FILES = Path("/proc/self/fd")  # of Linux: opening a path in it opens the file anew, at its beginning
 
 
 class StartResponse:
@@ -30,8 +37,13 @@ class StartResponse:
         self.status, self.headers = int(status[:3]), headers
 
 
-def respond(application: Application, environ: Environ, protocol: HTTPProtocol) -> None:
-    """Call the application and send its response. An exception of the application becomes a 500."""
+def respond(
+    application: Application, environ: Environ, protocol: HTTPProtocol, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Call the application and send its response. An exception of the application becomes a 500.
+
+    The loop closes a temporary file after the server has opened it.
+    """
     start = StartResponse()
     with ExitStack() as stack:
         stack.callback(environ["wsgi.input"].close)
@@ -40,6 +52,8 @@ def respond(application: Application, environ: Environ, protocol: HTTPProtocol) 
             if (close := getattr(response, "close", None)) is not None:
                 stack.callback(close)
             send(response, start, protocol)
+            if temporary_file_of(response) is not None:
+                loop.call_soon_threadsafe(loop.call_later, FILE_OPEN_SECONDS, stack.pop_all().close)
         except (ProtocolClosed, ProtocolError):
             pass  # the client is gone
         except Exception:
@@ -63,8 +77,23 @@ def send(response: Iterable[bytes], start: StartResponse, protocol: HTTPProtocol
 
 def path_of_file(response: Iterable[bytes]) -> str | None:
     """Return the path of the file that a response consists of, or None."""
-    file = response.filelike if isinstance(response, FileWrapper) else None
-    if isinstance(file, File):
-        file = file.file  # a file of Django's storage is a wrapper
+    if (temporary := temporary_file_of(response)) is not None:
+        # The file has no name. Sent in pieces, all of it would wait in memory for a slow client.
+        return f"{OPEN_FILES}/{temporary.fileno()}"
+    file = file_of(response)
     is_whole_file = isinstance(file, BufferedReader) and isinstance(file.name, str) and file.tell() == 0
     return str(file.name) if is_whole_file and file is not None else None
+
+
+def temporary_file_of(response: Iterable[bytes]) -> SpooledTemporaryFile[bytes] | None:
+    """Return the temporary file that a response consists of, such as one from a bucket, or None."""
+    file = file_of(response)
+    is_whole_file = isinstance(file, SpooledTemporaryFile) and file.tell() == 0
+    return file if is_whole_file and OPEN_FILES.exists() else None
+
+
+def file_of(response: Iterable[bytes]) -> Any:
+    """Return the file that a response sends, or None."""
+    file = response.filelike if isinstance(response, FileWrapper) else None
+    # A file of Django's storage is a wrapper.
+    return file.file if isinstance(file, File) else file

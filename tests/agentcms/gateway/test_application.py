@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from errno import ENOSPC
+from io import BytesIO
 from types import SimpleNamespace
 
 from agentcms.gateway import application
 from agentcms.gateway.application import WebApplication
+from agentcms.gateway.request_queue import RequestQueue
 
 
 class Protocol:
@@ -32,7 +36,7 @@ def test_a_body_that_cannot_be_stored_is_answered_503(monkeypatch):
     server = WebApplication(None)
 
     async def handle():
-        server.loop, server.executor = asyncio.get_running_loop(), None
+        server.loop, server.senders = asyncio.get_running_loop(), None
         body = application.RequestBody(exchange.proto, 9, 100, 1, 1000)
         await server.read_and_respond({"PATH_INFO": "/api/stored/agent-import"}, exchange, body)
 
@@ -55,3 +59,31 @@ def test_a_prompt_body_that_cannot_be_stored_is_answered_503(monkeypatch):
 
     assert exchange.proto.response[0] == 503
     assert exchange.proto.response[1]["Retry-After"] == "1"
+
+
+class SilentProtocol(Protocol):
+    """A connection that sends no body."""
+
+    async def __anext__(self):
+        await asyncio.sleep(60)
+
+
+def test_the_sender_of_a_slow_body_is_checked_while_all_requests_are_slow():
+    released = threading.Event()
+    environ = {"PATH_INFO": "/api/stored/agents", "REQUEST_METHOD": "POST", "HTTP_HOST": "127.0.0.1"}
+    server = WebApplication(None)
+    server.queue = RequestQueue(1)
+
+    async def receive():
+        server.loop = asyncio.get_running_loop()
+        server.executor, server.senders = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        server.executor.submit(released.wait, 60)
+        body = application.RequestBody(SilentProtocol(), 9, 100, 30, 1000)
+        exchange = SimpleNamespace(proto=SilentProtocol())
+        await asyncio.wait_for(server.read_and_respond({**environ, "wsgi.input": BytesIO()}, exchange, body), 10)
+        return body.is_refused
+
+    try:
+        assert asyncio.run(receive())
+    finally:
+        released.set()

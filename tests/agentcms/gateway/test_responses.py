@@ -1,0 +1,54 @@
+"""Responses of Django as they are sent."""
+
+import asyncio
+from io import BytesIO
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from wsgiref.util import FileWrapper
+
+import pytest
+from django.core.files.base import File
+
+from agentcms.gateway import responses
+from agentcms.gateway.responses import respond
+
+CONTENT = b"a line of an export\n" * 100
+
+
+class Protocol:
+    """A connection that sends files by their path, as granian does, and streams from memory."""
+
+    def response_file(self, status, headers, path):
+        self.status, self.path = status, Path(path)
+
+
+@pytest.fixture
+def downloaded():
+    """Return a file as a bucket's storage opens it: a temporary one without a name."""
+    with SpooledTemporaryFile(10) as file:
+        file.write(CONTENT)
+        file.seek(0)
+        yield File(file)
+
+
+def application(file):
+    def respond_with_file(environ, start_response):
+        start_response("200 OK", [])
+        return FileWrapper(file)
+
+    return respond_with_file
+
+
+def test_the_file_of_a_bucket_is_sent_from_disk(downloaded, monkeypatch):
+    monkeypatch.setattr(responses, "FILE_OPEN_SECONDS", 0.1)
+    protocol = Protocol()
+
+    async def receive():
+        respond(application(downloaded), {"wsgi.input": BytesIO()}, protocol, asyncio.get_running_loop())
+        with protocol.path.open("rb") as opened_later:
+            await asyncio.sleep(0.3)
+            return opened_later.read()
+
+    assert asyncio.run(receive()) == CONTENT
+    assert protocol.status == 200
+    assert downloaded.file.closed
