@@ -57,7 +57,14 @@ OPERATIONS = (
         query=("agentStatus", "versionId", "versionNumber", "strict"),
     ),
     Operation(
-        "patch", AGENT, "updateAgent", "Change the given fields", "Agent", "AgentChange", ("strict",), errors=(412,)
+        "patch",
+        AGENT,
+        "updateAgent",
+        "Change the given fields",
+        "Agent",
+        "AgentChange",
+        ("force", "strict"),
+        errors=(409, 412),
     ),
     Operation(
         "delete",

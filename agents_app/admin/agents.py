@@ -110,7 +110,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             },
         ),
         ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),
-        ("This change", {"fields": ["change_message", "publish", "revision"]}),
+        ("This change", {"fields": ["change_message", "publish", "owner_change_confirmed", "revision"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
@@ -120,12 +120,12 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
         sections = super().get_fieldsets(request, obj)
         if obj is None:
             return [
-                NEW_AGENT_LISTS if section[0] == LISTS_SECTION else section
+                without_fields(NEW_AGENT_LISTS if section[0] == LISTS_SECTION else section, "owner_change_confirmed")
                 for section in sections
                 if section[0] != "History"
             ]
-        (name, options), *rest = sections
-        return [(name, {**options, "fields": [field for field in options["fields"] if field != "id"]}), *rest]
+        first, *rest = sections
+        return [without_fields(first, "id"), *rest]
 
     def get_form(self, request: HttpRequest, obj: Agent | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form class unchanged, as the default would replace its fields by model fields."""
@@ -209,6 +209,12 @@ def listed_keys(entries: list[Any]) -> SafeString:
     """Return the keys of references or processors, in order."""
     keys = [str(entry.get("key", entry.get("id", ""))) if isinstance(entry, dict) else entry for entry in entries]
     return format_html_join(", ", "<code>{}</code>", ((key,) for key in keys)) or SafeString("none")
+
+
+def without_fields(section: Any, *names: str) -> Any:
+    """Return a section of `fieldsets` without these fields."""
+    title, options = section
+    return title, {**options, "fields": [field for field in options["fields"] if field not in names]}
 
 
 change_context = change  # Django calls save_model() with an argument named `change`

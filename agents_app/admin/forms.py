@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration import schema
-from agents_app.configuration.sub_agents import CircularReference, reject_circular_reference
+from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
 from agents_app.forms.fields import ID_HELP, OptionalKeyField, RawTextField, StrictJSONField
 from agents_app.models import Agent
 from agents_app.views.access import selectable_owners
@@ -69,6 +69,11 @@ class AgentAdminForm(AgentForm):
 
     id = RawTextField(max_length=128, label="ID", help_text=ID_HELP)
     owner_id = RawTextField(required=False, max_length=128, label="Team")
+    owner_change_confirmed = forms.BooleanField(
+        required=False,
+        label="Confirm the team",
+        help_text="Select this to change the team although other agents use it.",
+    )
     publish = forms.BooleanField(
         required=False,
         label="Publish",
@@ -89,6 +94,8 @@ class AgentAdminForm(AgentForm):
         )
         if not adding:
             self.fields.pop("id", None)
+        else:
+            self.fields.pop("owner_change_confirmed", None)
         # Unticked while there is a draft, so that nobody publishes it by accident.
         self.fields["publish"].initial = self.instance._state.adding or (
             self.may_publish and not self.instance.has_draft
@@ -115,6 +122,7 @@ class AgentAdminForm(AgentForm):
                 "This agent was saved since you opened it. Copy your text, reload the page and reapply it.",
                 code="stale",
             )
+        self.confirm_owner_change(cleaned)
         publishes = cleaned.get("publish") and (self.changed_fields() or self.row.has_draft)
         if publishes and not self.may_publish:
             self.add_error("publish", "Publishing needs the Publisher role. Clear the box to save a draft.")
@@ -128,6 +136,14 @@ class AgentAdminForm(AgentForm):
             reject_circular_reference(self.user, self.row.pk, self.row.agents)
         except CircularReference as error:
             raise ValidationError(error.summary, code="circular") from None
+
+    def confirm_owner_change(self, cleaned: dict[str, Any]) -> None:
+        """Reject a change of the owner that takes the agent from others, unless it is confirmed."""
+        owner_id = cleaned.get("owner_id", self.row.owner_id)
+        if owner_id == self.row.owner_id or cleaned.get("owner_change_confirmed"):
+            return
+        if users := describe_dependents(self.user, self.row, owner_id):
+            self.add_error("owner_change_confirmed", f"{users} would lose this agent. Select this to change the team.")
 
     @property
     def may_publish(self) -> bool:

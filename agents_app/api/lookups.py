@@ -54,9 +54,9 @@ def lock_matching_agent(
     return agent
 
 
-def reject_dependents(request: Request, agent: Agent, verb: str) -> None:
-    """Raise Conflict if other agents use this one as a sub-agent. `verb` names the action."""
-    if users := describe_dependents(request.user, agent):
+def reject_dependents(request: Request, agent: Agent, verb: str, new_owner_id: str | None = None) -> None:
+    """Raise Conflict if other agents lose this one as a sub-agent. `verb` names the action."""
+    if users := describe_dependents(request.user, agent, new_owner_id):
         message = f"Agent {agent.pk} is a sub-agent of {users}. Send force=true to {verb} it anyway."
         raise Conflict(message, "in_use")
 

@@ -110,8 +110,10 @@ class AgentView(JSONView):
 
     def patch(self, request: Request, agent_id: str) -> HttpResponse:
         body = json_object_body(request)
-        with checking_names(request, body, *PATCH_MODELS, **AGENT_KEYS) as names:
+        with checking_names(request, body, *PATCH_MODELS, **AGENT_KEYS, parameters=["force"]) as names:
             fields, owner_id, options = parse_patch(body)
+        with QueryParams(request) as query:
+            force = query.boolean("force")
         role, hint = (Role.PUBLISHER, DRAFT_HINT) if is_publishing(options) else (Role.EDITOR, "")
         edit = ProposedEdit(fields, is_publishing(options))
         with agent_write_slot(agent_id), transaction.atomic(), change_from_options(options) as context:
@@ -119,6 +121,8 @@ class AgentView(JSONView):
             if owner_id is not None and owner_id != agent.owner_id:
                 require_role(request.user, Role.PUBLISHER, agent.owner_id)
                 require_role(request.user, Role.PUBLISHER, owner_id)
+                if not force:
+                    reject_dependents(request, agent, "move", owner_id)
                 agent.change_owner(owner_id)
             unchanged = get_live_version if context.publish else get_head_version
             version = agent.edit_locked(fields) or unchanged(agent)

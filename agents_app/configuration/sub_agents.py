@@ -27,20 +27,29 @@ class CircularReference(ConfigError):
         return " ".join(issue.message for issue in self.issues)
 
 
-def find_dependents(agent: Agent) -> AgentQuerySet:
-    """Return the agents whose live or head configuration uses this agent as a sub-agent."""
+def find_dependents(agent: Agent, new_owner_id: str | None = None) -> AgentQuerySet:
+    """Return the agents whose live or head configuration uses this agent as a sub-agent.
+
+    With `new_owner_id`, only those that lose it when it belongs to that owner.
+    """
     referencing = AgentIndex.objects.referencing(agent.pk).values("agent")
     agents = Agent.objects.filter(pk__in=referencing).exclude(pk=agent.pk)
     # Agents of other owners may have the same ID in their list, but it does not resolve to this agent.
-    return agents if agent.owner_id == SHARED_OWNER else agents.filter(owner_id=agent.owner_id)
+    agents = agents if agent.owner_id == SHARED_OWNER else agents.filter(owner_id=agent.owner_id)
+    if new_owner_id is None:
+        return agents
+    return agents.none() if new_owner_id == SHARED_OWNER else agents.exclude(owner_id=new_owner_id)
 
 
-def dependents_payload(user: Caller, agent: Agent, without: Collection[str] = ()) -> dict[str, Any]:
+def dependents_payload(
+    user: Caller, agent: Agent, without: Collection[str] = (), new_owner_id: str | None = None
+) -> dict[str, Any]:
     """Return the dependents that the user may see, and the number of the others.
 
-    Dependents with the IDs `without` do not count, such as those that are deleted too.
+    Dependents with the IDs `without` do not count, such as those that are deleted too. With `new_owner_id`, only those
+    count that lose the agent when it belongs to that owner.
     """
-    dependents = find_dependents(agent)
+    dependents = find_dependents(agent, new_owner_id)
     if without:
         dependents = dependents.exclude(pk__in=without)
     visible = dependents.for_user(user)
@@ -53,9 +62,9 @@ def dependents_payload(user: Caller, agent: Agent, without: Collection[str] = ()
     }
 
 
-def describe_dependents(user: Caller, agent: Agent) -> str:
-    """Return the agents that use this one as a sub-agent, as a part of a sentence. Empty without any."""
-    payload = dependents_payload(user, agent)
+def describe_dependents(user: Caller, agent: Agent, new_owner_id: str | None = None) -> str:
+    """Return the agents of `find_dependents()` as a part of a sentence. Empty without any."""
+    payload = dependents_payload(user, agent, new_owner_id=new_owner_id)
     if not payload["total"]:
         return ""
     names = [f"'{dependent['id']}'" for dependent in payload["dependents"][:MAX_NAMED_DEPENDENTS]]

@@ -8,12 +8,16 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from access_app.caller import Caller
 from agents_app.configuration import schema
+from agents_app.configuration.sub_agents import dependents_payload
 from agents_app.editing.bulk import Selection, copy_id
 from agents_app.forms.field_values import pluralize
 from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextField, id_taken_message
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
+
+OWNER_CHANGE_MESSAGE = "Agents of other teams use this agent and will lose it. Select this to change the owner anyway."
 
 
 class ArchiveForm(forms.Form):
@@ -155,15 +159,22 @@ def suggested_values(agent: Agent, version: Version, owners: Sequence[str]) -> d
 
 
 class ChangeOwnerForm(forms.Form):
-    """The new owner: one for which the user is a publisher, or any for superusers."""
+    """The new owner: one for which the user is a publisher, or any for superusers.
+
+    If agents of other owners lose the agent, `used_by` has them, and the user confirms the change.
+    """
+
+    confirmed = forms.BooleanField(required=False, label="Change the owner although other agents use it")
 
     owner_id = OwnerField(
         label="New owner",
         error_messages={"invalid_choice": "You need the Publisher role in the new team. Choose another one."},
     )
 
-    def __init__(self, *args: Any, owners: Sequence[str], any_owner: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: Any, *, user: Caller, agent: Agent, owners: Sequence[str], any_owner: bool) -> None:
+        super().__init__(data, initial={"owner_id": agent.owner_id})
+        self.user, self.agent = user, agent
+        self.used_by: dict[str, Any] = {"total": 0}
         if any_owner:
             self.fields["owner_id"] = RawTextField(
                 required=False,
@@ -182,3 +193,11 @@ class ChangeOwnerForm(forms.Form):
         except schema.ConfigError as error:
             raise ValidationError([issue.message for issue in error.issues]) from error
         return owner_id
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if "owner_id" in cleaned:
+            self.used_by = dependents_payload(self.user, self.agent, new_owner_id=cleaned["owner_id"])
+            if self.used_by["total"] and not cleaned["confirmed"]:
+                self.add_error("confirmed", OWNER_CHANGE_MESSAGE)
+        return cleaned

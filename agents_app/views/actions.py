@@ -86,9 +86,7 @@ def change_owner(request: HttpRequest, agent_id: str) -> HttpResponse:
         require_granted_role(request.user, Role.PUBLISHER, agent)
     owners = owner_choices(request, Role.PUBLISHER)
     any_owner = has_role_everywhere(request.user, Role.PUBLISHER)
-    form = ChangeOwnerForm(
-        request.POST or None, owners=owners, any_owner=any_owner, initial={"owner_id": agent.owner_id}
-    )
+    form = ChangeOwnerForm(request.POST or None, user=request.user, agent=agent, owners=owners, any_owner=any_owner)
     if not (request.method == "POST" and form.is_valid()):
         button = {"label": "Change owner", "kind": "primary"}
         return render_confirmation(
