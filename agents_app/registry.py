@@ -64,6 +64,11 @@ class Entry:
     source: str = "code"  # entries from code cannot be changed in the admin
     id: str = ""  # an alias for the key; another entry with this key has precedence
 
+    @property
+    def argument_names(self) -> tuple[str, ...]:
+        """The parameters of a processor that an agent may set: all but the first, which is the text."""
+        return tuple(self.schema.get("properties", {}))[1:]
+
 
 class Registry:
     """The registered entries by kind and key, with those that staff add."""

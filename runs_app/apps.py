@@ -11,6 +11,6 @@ class RunsConfig(AppConfig):
         from agents_app.registry import Kind, registry
         from runs_app import signals  # noqa: F401  connects the receivers
         from runs_app.building import workflows  # noqa: F401  registers the job handler of workflows
-        from runs_app.providers import table
+        from runs_app.providers import model_settings, table  # noqa: F401  registers the settings of models
 
         registry.staff_entries[Kind.MODEL_PROVIDER] = table.staff_entries

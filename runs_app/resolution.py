@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from uuid import UUID
 
 from cachetools import LRUCache
@@ -13,7 +13,12 @@ from django.core.exceptions import ValidationError
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
-from agents_app.configuration.references import MissingReference, find_missing_references, referenced_keys
+from agents_app.configuration.references import (
+    MissingReference,
+    StoredAgents,
+    find_missing_references,
+    referenced_keys,
+)
 from agents_app.configuration.schema import to_wire_dict
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent, AgentQuerySet
@@ -31,6 +36,17 @@ MAX_BUILT_AGENTS = 256  # per process
 _built_agents: SizeLimitedCache[Hashable, BuiltAgent] = SizeLimitedCache(LRUCache(MAX_BUILT_AGENTS))
 
 POINTERS = {"published": ("active_version", Target.LIVE), "draft": ("head_version", Target.DRAFT)}
+
+
+class SubAgents(NamedTuple):
+    """The stored sub-agents of an agent: the ids of the live versions by key, and the keys of archived ones."""
+
+    live_ids: Mapping[str, UUID]
+    archived: tuple[str, ...]
+
+    @property
+    def items(self) -> tuple[Hashable, ...]:
+        return (*self.live_ids.items(), *self.archived)
 
 
 @dataclass(frozen=True)
@@ -92,31 +108,36 @@ class ResolvedAgent:
         sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._build(sub_agents)
-        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sorted(sub_agents.items()))
+        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sub_agents.items)
         return _built_agents.get_or_create(key, lambda: self._build(sub_agents))
 
     def missing_references(self) -> list[MissingReference]:
         """Return the references that are not registered. The agent runs without them."""
-        return find_missing_references(referenced_keys(self.configuration), self._stored_sub_agents())
+        sub_agents = self._stored_sub_agents()
+        stored = StoredAgents(sub_agents.live_ids.keys(), sub_agents.archived)
+        return find_missing_references(referenced_keys(self.configuration), stored)
 
-    def _build(self, sub_agents: Mapping[str, UUID]) -> BuiltAgent:
+    def _build(self, sub_agents: SubAgents) -> BuiltAgent:
         from runs_app.building.agent import build  # imports pydantic-ai, which is heavy
 
-        versions = AgentVersion.objects.in_bulk(sub_agents.values()) if sub_agents else {}
+        live_ids = sub_agents.live_ids
+        versions = AgentVersion.objects.in_bulk(live_ids.values()) if live_ids else {}
         descriptions = {
             key: str(versions[live_id].snapshot["description"])
-            for key, live_id in sub_agents.items()
+            for key, live_id in live_ids.items()
             if live_id in versions
         }
-        return build(self.configuration, known_agents=descriptions)
+        return build(self.configuration, known_agents=descriptions, archived_agents=sub_agents.archived)
 
-    def _stored_sub_agents(self) -> dict[str, UUID]:
-        """Return the ids of the live versions of the stored sub-agents that the agent may use, by key."""
+    def _stored_sub_agents(self) -> SubAgents:
+        """Return the stored sub-agents of the agent's owner and the shared ones."""
         keys = [key for key in self.configuration.get("agents") or [] if registry.get(Kind.AGENT, key) is None]
         if not keys:
-            return {}
-        usable = Agent.objects.with_ids(keys).usable_by(self.owner_id).filter(active_version__isnull=False)
-        return dict(usable.order_by("pk").values_list("pk", "active_version_id"))
+            return SubAgents({}, ())
+        agents = Agent.objects.with_ids(keys).of_usable_owners(self.owner_id).filter(active_version__isnull=False)
+        rows = list(agents.order_by("pk").values_list("pk", "active_version_id", "archived_at"))
+        archived = tuple(key for key, _, archived_at in rows if archived_at)
+        return SubAgents({key: live_id for key, live_id, archived_at in rows if not archived_at}, archived)
 
 
 class AgentResolver:
@@ -181,11 +202,12 @@ class AgentResolver:
         return (ResolvedAgent.from_registry(entry) for entry in entries if entry.key not in taken)
 
     def sub_agent(self, key: str, owner_id: str) -> ResolvedAgent:
-        """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist, if archived too."""
+        """Return the sub-agent that a key names for agents of an owner. Raise Agent.DoesNotExist and AgentArchived."""
         if (entry := registry.get(Kind.AGENT, key)) is not None:
             return ResolvedAgent.from_registry(entry)
-        agents = Agent.objects.usable_by(owner_id).with_versions()
-        return self._from_pointer(agents.get(pk=key), "published")
+        agent = Agent.objects.of_usable_owners(owner_id).with_versions().get(pk=key)
+        reject_archived(agent)
+        return self._from_pointer(agent, "published")
 
     def _resolve(
         self, agent_id: str, user: Caller | None, version_id: UUID | None, version_number: int | None, status: str

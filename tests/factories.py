@@ -4,6 +4,7 @@ from typing import Any
 
 import factory
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 
 from access_app.models import ApiKey, Membership
 from access_app.role import Role
@@ -43,6 +44,14 @@ class AgentFactory(factory.django.DjangoModelFactory[Agent]):
     name = "Concierge"
     instructions = "Greet guests.\nAnswer briefly."
     model = factory.LazyFunction(lambda: {"provider": "demo", "name": "echo"})
+
+
+def archived_agent(agent_id: str, owner_id: str = "") -> Agent:
+    """Return a saved agent that is archived."""
+    agent = AgentFactory(id=agent_id, owner_id=owner_id)
+    Agent.objects.filter(pk=agent_id).update_unguarded(archived_at=timezone.now())
+    agent.refresh_from_db()
+    return agent
 
 
 def member(role: Role | str = Role.PUBLISHER, owner_id: str = "", **fields: Any) -> Any:

@@ -18,7 +18,13 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
-from agents_app.configuration.references import MissingReference, find_missing_references, find_unregistered_references
+from agents_app.configuration.references import (
+    NO_AGENTS,
+    MissingReference,
+    StoredAgents,
+    find_missing_references,
+    find_unregistered_references,
+)
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.models.version_protocol import Version
 from agents_app.registry import registry
@@ -165,7 +171,8 @@ def agents_json(agents: Sequence[AgentText]) -> list[str]:
     known = known_agents(agents)
     fingerprint = registry.fingerprint
     return [
-        f"{agent.text}{warnings_json(agent.references, fingerprint, known.get(agent.id, ()))}}}" for agent in agents
+        f"{agent.text}{warnings_json(agent.references, fingerprint, known.get(agent.id, NO_AGENTS))}}}"
+        for agent in agents
     ]
 
 
@@ -178,8 +185,8 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
     return f"{text[:-2]}{separator}{_to_json(unknown)[1:]}}}"
 
 
-def warnings_json(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
-    """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are existing sub-agents."""
+def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
+    """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
     if '"field":"model"' in text:  # staff may have added the provider, or removed it
         return _to_json(find_missing_references(json.loads(references), known))
@@ -187,7 +194,7 @@ def warnings_json(references: str, fingerprint: str, known: tuple[str, ...]) -> 
 
 
 @lru_cache(maxsize=4096)
-def _unregistered_json(references: str, fingerprint: str, known: tuple[str, ...]) -> str:
+def _unregistered_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings that depend on code alone. `fingerprint` is only part of the cache key."""
     return _to_json(find_unregistered_references(json.loads(references), known))
 
@@ -196,11 +203,11 @@ def _to_json(warnings: Iterable[MissingReference | UnknownName]) -> str:
     return json.dumps([warning._asdict() for warning in warnings], ensure_ascii=False, separators=(",", ":"))
 
 
-def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, tuple[str, ...]]:
-    """Return, for each agent with sub-agents, the ids among them that exist and that it may use."""
+def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgents]:
+    """Return, for each agent with sub-agents, the stored ones among them."""
     named = {
         agent.id: (agent.owner_id, json.loads(agent.references)["agents"])
         for agent in agents
         if '"agents"' in agent.references
     }
-    return Agent.objects.usable_among(named) if named else {}
+    return Agent.objects.stored_among(named) if named else {}

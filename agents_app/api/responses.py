@@ -10,7 +10,7 @@ from agentcms.api.responses import json_text_response
 from agentcms.errors import BadRequest
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.api import representation
-from agents_app.configuration.references import find_missing_references, reference_path
+from agents_app.configuration.references import NO_AGENTS, find_missing_references, reference_path
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
@@ -18,7 +18,7 @@ from agents_app.models.version_protocol import Version
 def reject_warnings(agent: Agent, version: Version) -> None:
     """Raise BadRequest with an issue for each missing reference of a version."""
     row = representation.AgentRow.of(agent, version)
-    known = representation.known_agents([row]).get(row.id, ())
+    known = representation.known_agents([row]).get(row.id, NO_AGENTS)
     if missing := find_missing_references(version.references, known):
         raise BadRequest(
             "request body",

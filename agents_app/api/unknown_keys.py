@@ -15,7 +15,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.names import to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
-from runs_app.providers.model_settings import find_unknown_settings
+from agents_app.configuration.unknown_members import find_unknown_members
 
 # In a response with an agent. A caller may send an agent back as it was read.
 READ_ONLY_KEYS = frozenset(
@@ -85,7 +85,7 @@ def checking_names(
     known = known_keys(*models)
     in_body = find_unknown_names((key for key in body if key not in silent and key not in unsupported), known)
     if "model" in known:
-        in_body += find_unknown_settings(body)
+        in_body += find_unknown_members(body)
     issues: list[Issue] = []
     with collecting_issues(issues):
         yield NameCheck(strict, [*in_query, *in_body])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agents_app.registry import Entry, Kind, registry
@@ -39,6 +39,16 @@ class MissingReference(NamedTuple):
         if self.is_fatal:
             return f"This agent cannot answer: {self.message[0].lower()}{self.message[1:]} Choose another model."
         return f"{self.message} The agent runs without it."
+
+
+class StoredAgents(NamedTuple):
+    """The stored agents among the sub-agents of an agent. Those of other owners are not stored for it."""
+
+    usable: Collection[str] = ()
+    archived: Collection[str] = ()
+
+
+NO_AGENTS = StoredAgents()
 
 
 def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -87,27 +97,34 @@ def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
 
 
 def find_missing_references(
-    references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
+    references: Mapping[str, Iterable[str]], stored: StoredAgents = NO_AGENTS
 ) -> list[MissingReference]:
     """Return a warning for each key that is neither registered in code nor added by staff.
 
-    `known_agents` are the stored agents that the agent may use: those of its owner and the shared ones. An agent of
-    another owner gets the same warning as one that does not exist.
+    `stored` are the agents of the owner and the shared ones. An agent of another owner gets the same warning as one
+    that does not exist.
     """
-    unregistered = find_unregistered_references(references, known_agents)
+    unregistered = find_unregistered_references(references, stored)
     return [
         warning for warning in unregistered if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)
     ]
 
 
 def find_unregistered_references(
-    references: Mapping[str, Iterable[str]], known_agents: Iterable[str] = ()
+    references: Mapping[str, Iterable[str]], stored: StoredAgents = NO_AGENTS
 ) -> list[MissingReference]:
     """Return a warning for each key that is not registered in code, regardless of entries added by staff."""
-    known = set(known_agents)
+    usable, archived = set(stored.usable), set(stored.archived)
     return [
-        MissingReference(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")
+        MissingReference(field, key, missing_message(field, key, archived))
         for field, keys in references.items()
         for key in keys
-        if find_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in known)
+        if find_entry(FIELD_KINDS[field], key) is None and not (field == "agents" and key in usable)
     ]
+
+
+def missing_message(field: str, key: str, archived_agents: Collection[str] = ()) -> str:
+    """Return the sentence of a warning about a reference."""
+    if field == "agents" and key in archived_agents:
+        return f"The agent '{key}' is archived."
+    return f"No {FIELD_KINDS[field].value} is registered as '{key}'."

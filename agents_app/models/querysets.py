@@ -13,6 +13,7 @@ from access_app.permissions import SHARED_OWNER, granted_role, has_role_everywhe
 from access_app.role import Role
 from agentcms.db.parameters import json_array_items
 from agents_app.configuration import schema
+from agents_app.configuration.references import StoredAgents
 
 if TYPE_CHECKING:
     from agents_app.models import Agent
@@ -48,9 +49,9 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(pk__in=json_array_items(agent_ids))
 
     def owners_of(self, agent_ids: Iterable[str]) -> dict[str, str]:
-        """Return the owner of each of these agents that exists and is not archived, however many."""
+        """Return the owner of each of these agents that is in the queryset, however many."""
         ids = list(agent_ids)
-        return dict(self.with_ids(ids).without_archived().order_by().values_list("pk", "owner_id")) if ids else {}
+        return dict(self.with_ids(ids).order_by().values_list("pk", "owner_id")) if ids else {}
 
     def without_archived(self) -> Self:
         return self.filter(archived_at__isnull=True)
@@ -71,16 +72,29 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def usable_by(self, owner_id: str) -> Self:
         """Return the agents that an agent of this owner may use as sub-agents."""
-        return self.without_archived().filter(owner_id__in=usable_owners(owner_id))
+        return self.without_archived().of_usable_owners(owner_id)
 
-    def usable_among(self, references: Mapping[str, tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
-        """Return the sub-agents that each agent may use, of those that it refers to.
+    def of_usable_owners(self, owner_id: str) -> Self:
+        """Return the agents that an agent of this owner may use, or could use if they were not archived."""
+        return self.filter(owner_id__in=usable_owners(owner_id))
+
+    def stored_among(self, references: Mapping[str, tuple[str, Iterable[str]]]) -> dict[str, StoredAgents]:
+        """Return the sub-agents that each agent may use or could use if they were not archived.
 
         `references` has the owner and the sub-agents of each agent.
         """
-        owners = self.owners_of({key for _, keys in references.values() for key in keys})
+        ids = {key for _, keys in references.values() for key in keys}
+        usable: dict[str, str] = {}
+        archived: dict[str, str] = {}
+        columns = self.with_ids(ids).order_by().values_list("pk", "owner_id", "archived_at")
+        for agent_id, owner_id, archived_at in columns if ids else ():
+            (archived if archived_at else usable)[agent_id] = owner_id
+
+        def keys_of(owners: Mapping[str, str], owner_id: str, keys: Iterable[str]) -> tuple[str, ...]:
+            return tuple(key for key in keys if owners.get(key) in usable_owners(owner_id))
+
         return {
-            agent_id: tuple(key for key in keys if owners.get(key) in usable_owners(owner_id))
+            agent_id: StoredAgents(keys_of(usable, owner_id, keys), keys_of(archived, owner_id, keys))
             for agent_id, (owner_id, keys) in references.items()
         }
 

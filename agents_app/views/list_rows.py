@@ -12,6 +12,7 @@ from django.db.models.functions import Cast
 from django.utils.text import Truncator
 
 from agents_app.api.representation import known_agents, warnings_json
+from agents_app.configuration.references import NO_AGENTS
 from agents_app.configuration.tags import read_tags
 from agents_app.models import Agent, AgentQuerySet
 from agents_app.registry import Kind, registry
@@ -100,5 +101,7 @@ def ids_with_missing_references(agents: AgentQuerySet) -> list[str]:
     rows: list[Any] = list(columns.values_list("id", "owner_id", "references", named=True))
     known = known_agents(rows)
     return [
-        row.id for row in rows if warnings_json(row.references, registry.fingerprint, known.get(row.id, ())) != "[]"
+        row.id
+        for row in rows
+        if warnings_json(row.references, registry.fingerprint, known.get(row.id, NO_AGENTS)) != "[]"
     ]

@@ -101,5 +101,5 @@ def find_warnings(agents: Iterable[Agent]) -> dict[str, list[MissingReference]]:
     """Return the missing references of each agent's head, with one query if any has sub-agents."""
     heads = {agent: get_head_version(agent) for agent in agents}
     sub_agents = {agent.pk: (agent.owner_id, head.references.get("agents", ())) for agent, head in heads.items()}
-    usable = Agent.objects.usable_among(sub_agents)
-    return {agent.pk: find_missing_references(head.references, usable[agent.pk]) for agent, head in heads.items()}
+    stored = Agent.objects.stored_among(sub_agents)
+    return {agent.pk: find_missing_references(head.references, stored[agent.pk]) for agent, head in heads.items()}

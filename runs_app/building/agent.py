@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -17,7 +17,13 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.settings import ModelSettings
 
 from agentcms.cache import SizeLimitedCache
-from agents_app.configuration.references import FIELD_KINDS, MissingReference, find_entry, processor_key
+from agents_app.configuration.references import (
+    FIELD_KINDS,
+    MissingReference,
+    find_entry,
+    missing_message,
+    processor_key,
+)
 from agents_app.configuration.variables import find_placeholders
 from agents_app.registry import Entry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
@@ -52,13 +58,18 @@ class BuiltAgent:
     model_name: str  # provider/name
 
 
-def build(configuration: Mapping[str, Any], *, known_agents: Mapping[str, str] | None = None) -> BuiltAgent:
+def build(
+    configuration: Mapping[str, Any],
+    *,
+    known_agents: Mapping[str, str] | None = None,
+    archived_agents: Collection[str] = (),
+) -> BuiltAgent:
     """Build the agent of a configuration, which has wire names. Raise AgentBuildError.
 
     `known_agents` are the descriptions of the stored agents that it may use, by key. Other unregistered references
-    are left out, with a warning.
+    are left out, with a warning, which says of `archived_agents` that they are archived.
     """
-    return AgentBuilder(configuration, known_agents or {}).build()
+    return AgentBuilder(configuration, known_agents or {}, archived_agents).build()
 
 
 @dataclass
@@ -67,6 +78,7 @@ class AgentBuilder:
 
     configuration: Mapping[str, Any]
     known_agents: Mapping[str, str]
+    archived_agents: Collection[str]
     warnings: list[MissingReference] = field(default_factory=list)
 
     def build(self) -> BuiltAgent:
@@ -178,7 +190,7 @@ class AgentBuilder:
                 self.warn_missing(field, key)
 
     def warn_missing(self, field: str, key: str) -> None:
-        self.warn(field, key, f"No {FIELD_KINDS[field].value} is registered as '{key}'.")
+        self.warn(field, key, missing_message(field, key, self.archived_agents))
 
     def warn(self, field: str, key: str, message: str) -> None:
         log.warning("Agent '%s': %s", self.configuration.get("name", ""), message)

@@ -50,8 +50,7 @@ class Processor:
     @classmethod
     def from_entry(cls, entry: Entry, choice: Mapping[str, Any]) -> Processor:
         """Return the processor of a configuration. Members that match parameters of the function are arguments."""
-        names = [*entry.schema.get("properties", {})][1:]  # the first parameter is the text
-        arguments = {name: choice[name] for name in names if name in choice}
+        arguments = {name: choice[name] for name in entry.argument_names if name in choice}
         return cls(entry.key, entry.target, arguments, entry.processes_tool_results)
 
     async def __call__(self, texts: Sequence[str]) -> list[str]:

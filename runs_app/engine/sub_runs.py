@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid5
 
+from agents_app.configuration.references import missing_message
 from agents_app.configuration.schema import ConfigError
+from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
@@ -103,7 +105,9 @@ def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun
     try:
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
     except Agent.DoesNotExist:
-        raise SubAgentError(f"No agent is registered as '{key}'.") from None
+        raise SubAgentError(missing_message("agents", key)) from None
+    except AgentArchived:
+        raise SubAgentError(missing_message("agents", key, [key])) from None
     try:
         return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
     except ConfigError as error:  # it needs variables that the call does not have

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
+from agents_app.configuration.unknown_members import find_members
 from runs_app.models import ModelProvider
 from runs_app.requests.options import (
     ModelOptions,
@@ -144,6 +145,7 @@ def known_setting_names() -> set[str]:
     return settings | {to_wire(name) for name in ModelOptions.model_fields}
 
 
+@find_members
 def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]:
     """Return the names in the model and the default options of an agent that nothing reads.
 
@@ -154,13 +156,13 @@ def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]:
     defaults = body.get("defaultOptions")
     nested = defaults.get("modelSettings") if isinstance(defaults, dict) else None
     return [
-        *find_unknown_members(body.get("model"), settings | IGNORED_KEYS, "model"),
-        *find_unknown_members(defaults, options, "defaultOptions"),
-        *find_unknown_members(nested, settings | UNSUPPORTED_OPTIONS, "defaultOptions.modelSettings"),
+        *unknown_members_of(body.get("model"), settings | IGNORED_KEYS, "model"),
+        *unknown_members_of(defaults, options, "defaultOptions"),
+        *unknown_members_of(nested, settings | UNSUPPORTED_OPTIONS, "defaultOptions.modelSettings"),
     ]
 
 
-def find_unknown_members(value: object, known: Collection[str], path: str) -> list[UnknownName]:
+def unknown_members_of(value: object, known: Collection[str], path: str) -> list[UnknownName]:
     """Return the unknown names of an object; none for another value, which validation refuses or ignores."""
     if not isinstance(value, dict):
         return []

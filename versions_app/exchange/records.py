@@ -27,11 +27,11 @@ from agents_app.configuration.schema import (
     validate_config,
     validate_new_agent,
 )
+from agents_app.configuration.unknown_members import find_unknown_members
 from agents_app.editing.archived import AgentArchived
 from agents_app.editing.archiving import archive_locked
 from agents_app.editing.change_context import Source, change
 from agents_app.models import Agent
-from agents_app.models.querysets import usable_owners
 from versions_app.models import AgentVersion
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def check_record_names(record: Mapping[str, Any], *, strict: bool) -> list[Unkno
     for path in ("agent", "draft"):
         if isinstance(fields := record.get(path), dict):
             unknown += find_unknown_names(fields, CONFIG_KEYS, path)
+            unknown += [name._replace(field=join_path(path, name.field)) for name in find_unknown_members(fields)]
     if strict and unknown:
         raise ConfigError([Issue(name.field, name.message) for name in unknown])
     return unknown
@@ -241,13 +242,11 @@ def find_reference_issues(state: dict[str, Any], owner_id: str, file_ids: Contai
     body = to_wire_dict(state)
     keys_by_field = referenced_keys(body)
     keys = keys_by_field.get("agents", [])
-    owner_of = dict.fromkeys([key for key in keys if hash_id(key) in file_ids], owner_id) | Agent.objects.owners_of(
-        keys
-    )
-    known = [key for key in keys if owner_of.get(key) in usable_owners(owner_id)]
+    stored = Agent.objects.stored_among({"": (owner_id, keys)})[""]
+    in_file = [key for key in keys if hash_id(key) in file_ids and key not in stored.archived]
     return [
         Issue(reference_path(missing.field, missing.key, body), missing.message)
-        for missing in find_missing_references(keys_by_field, known)
+        for missing in find_missing_references(keys_by_field, stored._replace(usable=[*stored.usable, *in_file]))
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from access_app.permissions import SHARED_OWNER
+from agents_app.configuration.references import missing_message
 from agents_app.models import Agent
 from agents_app.models.querysets import usable_owners
 from jobs_app.models import Job, ReportRow
@@ -67,17 +68,19 @@ def truncate(text: str, length: int) -> str:
 
 
 def drop_resolved_warnings(job: Job) -> None:
-    """Remove the warnings about sub-agents that are stored after the import, or would be."""
+    """Remove the warnings about sub-agents that are stored after the import, or would be. Name archived ones."""
     imported = job.report_rows.exclude(action="refuse")
     owner_of = {
         agent_id: owner_id or SHARED_OWNER
         for agent_id, owner_id in imported.values_list("content__id", "content__ownerId").iterator()
     }
     for rows in batches_with_warnings(job):
-        warnings = [warning for row in rows for warning in row.content["warnings"] if is_agent_warning(warning)]
-        stored = owner_of | Agent.objects.owners_of({warning["key"] for warning in warnings})
+        keys = {warning["key"] for row in rows for warning in row.content["warnings"] if is_agent_warning(warning)}
+        archived = Agent.objects.archived().owners_of(keys)
+        stored = owner_of | Agent.objects.without_archived().owners_of(keys)
         for row in rows:
-            drop_from_row(row, stored, usable_owners(owner_of.get(row.content.get("id", ""))))
+            usable = usable_owners(owner_of.get(row.content.get("id", "")))
+            drop_from_row(row, stored, archived, usable)
         ReportRow.objects.bulk_update(rows, ["content"])
 
 
@@ -89,12 +92,14 @@ def batches_with_warnings(job: Job) -> Iterator[list[ReportRow]]:
         after = batch[-1].number
 
 
-def drop_from_row(row: ReportRow, stored: dict[str, str], usable: Any) -> None:
-    """Remove the warnings about stored agents whose owner is usable."""
+def drop_from_row(row: ReportRow, stored: dict[str, str], archived: dict[str, str], usable: Any) -> None:
+    """Remove the warnings about stored agents whose owner is usable. Name archived agents in the others."""
     remaining = []
     for warning in row.content.pop("warnings"):
-        is_resolved = is_agent_warning(warning) and warning["key"] in stored and stored[warning["key"]] in usable
-        if not is_resolved:
+        key, is_agent = warning["key"], is_agent_warning(warning)
+        if is_agent and key in archived and archived[key] in usable:
+            remaining.append({**warning, "message": missing_message("agents", key, archived)})
+        elif not (is_agent and key in stored and stored[key] in usable):
             remaining.append(warning)
     if remaining:
         row.content["warnings"] = remaining

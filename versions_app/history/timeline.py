@@ -13,7 +13,7 @@ from django.db.models import JSONField, QuerySet, TextField
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Length
 
-from agents_app.configuration.references import MissingReference, find_missing_references
+from agents_app.configuration.references import MissingReference, StoredAgents, find_missing_references
 from agents_app.models import Agent
 from versions_app.compare.summary import FieldSummary, summarize, summarize_field_names
 from versions_app.models import AgentVersion
@@ -63,12 +63,12 @@ def build_entries(
         rows = agent.versions.filter(version_number__in=missing).order_by()
         for number, text in rows.values_list("version_number", "snapshot_text"):
             snapshots[number] = json.loads(text)
-    known = usable_sub_agents(agent, versions)
+    known = stored_sub_agents(agent, versions)
     return [build_entry(agent, version, bases[version.version_number], snapshots, known) for version in versions]
 
 
 def build_entry(
-    agent: Agent, version: AgentVersion, base: int | None, snapshots: dict[int, Any], known: Iterable[str]
+    agent: Agent, version: AgentVersion, base: int | None, snapshots: dict[int, Any], known: StoredAgents
 ) -> TimelineEntry:
     changes: Sequence[FieldSummary] = []
     if base is not None:
@@ -87,13 +87,10 @@ def build_entry(
     )
 
 
-def usable_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> set[str]:
-    """Return the IDs of the sub-agents that the versions name and the agent may use."""
+def stored_sub_agents(agent: Agent, versions: Iterable[AgentVersion]) -> StoredAgents:
+    """Return the stored agents among the sub-agents that the versions name."""
     keys = {key for version in versions for key in version.references.get("agents", ())}
-    if not keys:
-        return set()
-    usable = Agent.objects.filter(pk__in=keys).usable_by(agent.owner_id)
-    return set(usable.values_list("pk", flat=True))
+    return Agent.objects.stored_among({agent.pk: (agent.owner_id, keys)})[agent.pk]
 
 
 @dataclass(frozen=True)

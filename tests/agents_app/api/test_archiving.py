@@ -4,7 +4,7 @@ import pytest
 
 from agents_app.models import Agent
 from tests.api_client import AGENTS, agent_path, version_path
-from tests.factories import AgentFactory
+from tests.factories import AgentFactory, archived_agent
 
 ARCHIVE, UNARCHIVE = agent_path("concierge", "archive"), agent_path("concierge", "unarchive")
 
@@ -113,7 +113,19 @@ def test_dependents_are_named_before_archiving(api):
 def test_an_archived_agent_cannot_become_a_sub_agent_in_strict_mode(api, archived):
     answer = api.patch(f"{agent_path('other')}?strict=true", {"agents": ["concierge"]})
 
-    assert (answer.status_code, answer.body["issues"][0]["field"]) == (400, "agents[0]")
+    assert answer.status_code == 400
+    assert answer.body["issues"] == [{"field": "agents[0]", "message": "The agent 'concierge' is archived."}]
+
+
+def test_a_stranger_is_not_told_that_a_sub_agent_is_archived(api, archived):
+    archived_agent("secret", "elsewhere")
+
+    warnings = api.create("desk", agents=["concierge", "secret"]).body["warnings"]
+
+    assert [warning["message"] for warning in warnings] == [
+        "The agent 'concierge' is archived.",
+        "No agent is registered as 'secret'.",
+    ]
 
 
 def test_roles(api, viewer, editor, stranger):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents_app.registry import processor
 from tests.api_client import AGENTS, MODEL, agent_path, version_path
 from tests.factories import AgentFactory
 
@@ -204,3 +205,28 @@ def test_known_settings_of_a_model_give_no_warning(api):
     options = {"maxSteps": 3, "telemetry": {"isEnabled": True}, "modelSettings": {"temperature": 1, "maxRetries": 2}}
 
     assert not api.create("a", model=model, defaultOptions=options).body.get("warnings")
+
+
+def test_unknown_arguments_of_processors_are_told(api):
+    @processor("shorten")
+    def shorten(text: str, length: int = 100) -> str:
+        return text[:length]
+
+    choices = [{"key": "shorten", "lenght": 5}, {"id": "shorten", "length": 5}, {"key": "gone", "x": 1}]
+    body = {"inputProcessors": choices, "outputProcessors": choices[:1]}
+    paths = [f"{field}[0].lenght" for field in body]
+
+    created = api.post(AGENTS, {**NEW, **body})
+    refused = issues(api.patch(f"{agent_path('new')}?strict=true", body))
+
+    expected = did_you_mean(**dict.fromkeys(paths, "length"))
+    assert [warning for warning in fields(created.body) if "name" in warning[1]] == expected
+    assert [issue for issue in refused if "name" in issue[1]] == expected
+
+
+def test_many_unknown_arguments_are_cut(api):
+    choices = [{"key": "trim-whitespace", **{f"x{number}": 1 for number in range(30)}}] * 500
+
+    answer = api.post(AGENTS, {**NEW, "inputProcessors": choices})
+
+    assert len(answer.body["warnings"]) == 20

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from pydantic_ai import ToolReturnPart
 
 from agents_app.configuration.schema import to_wire_dict
+from agents_app.editing.archiving import archive_locked
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry, tool
 from runs_app.building.agent import build
@@ -78,6 +79,20 @@ def test_a_sub_agent_of_another_owner_is_not_found():
     built = stored_agents.get("concierge").build()
 
     assert [warning.message for warning in built.warnings] == ["No agent is registered as 'clerk'."]
+
+
+def test_an_archived_sub_agent_is_left_out_with_its_reason():
+    clerk = AgentFactory(id="clerk")
+    AgentFactory(id="concierge", agents=["clerk"])
+    before = stored_agents.get("concierge").build()
+    with transaction.atomic():
+        archive_locked(Agent.objects.get_locked(clerk.pk))
+
+    agent = stored_agents.get("concierge")
+
+    assert before.warnings == ()
+    assert [warning.message for warning in agent.build().warnings] == ["The agent 'clerk' is archived."]
+    assert [warning.message for warning in agent.missing_references()] == ["The agent 'clerk' is archived."]
 
 
 def test_a_tool_is_found_by_id_where_no_key_matches(call_tool):

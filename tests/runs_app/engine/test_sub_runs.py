@@ -123,12 +123,12 @@ def test_an_archived_sub_agent_is_not_called(editor):
     assert [(warning["field"], warning["key"]) for warning in run.warnings] == [("agents", "helper")]
 
 
-def test_a_sub_agent_that_is_archived_meanwhile_is_not_found(editor):
+def test_a_sub_agent_that_is_archived_meanwhile_is_not_called(editor):
     helper = AgentFactory(id="helper", model=DEMO)
     run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Hi")
     archive_locked(helper)
 
-    with pytest.raises(sub_runs.SubAgentError, match="helper"):
+    with pytest.raises(sub_runs.SubAgentError, match="The agent 'helper' is archived"):
         sub_runs.create_child(run, "helper", "Hi", "call")
     wait_for_end(run)
 

@@ -13,7 +13,7 @@ from jobs_app.models import Job, JobFile
 from jobs_app.runner import run_claimed
 from tests.api_client import MODEL, Caller, agent_path
 from tests.exchange import IMPORT, export, import_file, import_records, record, run_job
-from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.factories import AgentFactory, UserFactory, api_key, archived_agent, member
 from versions_app.exchange import import_job
 from versions_app.exchange.records import MAX_RECORD_BYTES
 
@@ -428,3 +428,31 @@ def test_unknown_keys_of_a_record_are_warnings_or_refused(root):
 
     assert refused["reason"] == " ".join(f"{field}: {message}" for field, message in expected)
     assert [(warning["field"], warning["message"]) for warning in created["warnings"]] == expected
+
+
+def test_unknown_settings_of_a_record_are_warnings_or_refused(root):
+    processors = [{"key": "trim-whitespace", "legnth": 5}]
+    line = record("new", model={**MODEL, "temprature": 1})
+    line["draft"] = {**line["agent"], "defaultOptions": {"maxStep": 3}, "inputProcessors": processors}
+    expected = ["agent.model.temprature", "draft.model.temprature", "draft.defaultOptions.maxStep"]
+    expected.append("draft.inputProcessors[0].legnth")
+
+    [refused] = import_file(root, [line], "&strict=true")["records"]
+    [created] = import_file(root, [line])["records"]
+
+    assert sorted(warning["field"] for warning in created["warnings"]) == sorted(expected)
+    assert all(f"{field}: This name is unknown." in refused["reason"] for field in expected)
+
+
+def test_an_archived_sub_agent_is_named_as_archived(root):
+    archived_agent("asleep")
+    archived_agent("hidden", "press")
+
+    [created] = import_file(root, [record("new", agents=["asleep", "hidden"])])["records"]
+    [refused] = import_file(root, [record("other", agents=["asleep"])], "&strict=true")["records"]
+
+    assert [warning["message"] for warning in created["warnings"]] == [
+        "The agent 'asleep' is archived.",
+        "No agent is registered as 'hidden'.",
+    ]
+    assert refused["reason"] == "agents[0]: The agent 'asleep' is archived."

@@ -1,0 +1,56 @@
+"""Members of a configuration that nothing reads.
+
+The contents of `model`, `defaultOptions` and processors belong to the caller and are stored unchanged. An app
+registers a function for the members that it reads:
+
+@find_members
+def find_unknown_settings(body: Mapping[str, Any]) -> list[UnknownName]: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
+from agents_app.configuration.references import processor_key
+from agents_app.registry import Kind, registry
+
+FindMembers = Callable[[Mapping[str, Any]], list[UnknownName]]
+
+PROCESSOR_KEYS = ("key", "id")
+
+_functions: list[FindMembers] = []
+
+
+def find_members(function: FindMembers) -> FindMembers:
+    """Register a function that returns the unknown members of a configuration, which has wire names."""
+    _functions.append(function)
+    return function
+
+
+def find_unknown_members(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the unknown members of a configuration or of some of its fields, of any types."""
+    return [name for function in _functions for name in function(body)]
+
+
+@find_members
+def find_unknown_arguments(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the first names in processors that are no arguments of their functions."""
+    return list(islice(unknown_arguments(body), MAX_UNKNOWN_NAMES))
+
+
+def unknown_arguments(body: Mapping[str, Any]) -> Iterator[UnknownName]:
+    for field in ("inputProcessors", "outputProcessors"):
+        value = body.get(field)
+        for position, choice in enumerate(value if isinstance(value, list) else ()):
+            if known := known_arguments(choice):
+                yield from find_unknown_names(choice, known, f"{field}[{position}]")
+
+
+def known_arguments(choice: object) -> tuple[str, ...]:
+    """Return the names that a processor reads, or nothing if it is not registered or not valid."""
+    key = processor_key(choice) if isinstance(choice, dict) else None
+    entry = registry.get(Kind.PROCESSOR, key) if isinstance(key, str) else None
+    return () if entry is None else (*PROCESSOR_KEYS, *entry.argument_names)
