@@ -19,6 +19,7 @@ from django.db import DatabaseError
 from agentcms.process.stall_watchdog import watch_loop
 from runs_app.engine import leases
 from runs_app.engine.threads import run_blocking, run_db
+from runs_app.events.chunks import build_chunk
 from runs_app.events.notifications import notifier
 from runs_app.events.writer import EventWriter
 from runs_app.models import AgentRun
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EXECUTE_MODULE = "runs_app.engine.execute"
+UNSTARTED_MESSAGE = "The server could not start this run. The server log has the details."
 SHUTDOWN_TIMEOUT = 2.0  # seconds to write the ends of all runs when the process stops
 TOOL_SHUTDOWN_TIMEOUT = 5.0  # seconds in which the tools of durable runs may finish when the process stops
 
@@ -60,10 +62,21 @@ class Engine:
         asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
     async def _start(self, run: AgentRun) -> None:
-        execute_run = await self._load_execute_run()
+        try:
+            execute_run = await self._load_execute_run()
+        except Exception:  # for example, the code on the disk was upgraded and this process was not restarted
+            log.exception("Run %s could not be started.", run.pk)
+            self._close_unstarted(run.pk)
+            return
         if self.is_stopping:
             return  # the lease expires and a reader ends the run
         self.run_task(run.pk, execute_run(self, run))
+
+    def _close_unstarted(self, run_id: UUID) -> None:
+        """Write the end of a run that no task executes. Otherwise it would be running for ever."""
+        self.writer.add(run_id, build_chunk("error", error={"name": "Error", "message": UNSTARTED_MESSAGE}))
+        status = AgentRun.Status.FAILED
+        self.writer.close(run_id, status=status, finish_reason="error", error=UNSTARTED_MESSAGE)
 
     async def _load_execute_run(self) -> Callable[[Engine, AgentRun], Coroutine[Any, Any, Any]]:
         if self.execute_run is None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from runs_app.engine import engine
+from runs_app.engine.engine import get_engine
 from runs_app.models import AgentRun
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, SLOW, chunks, start_run, wait_for_end
@@ -115,3 +117,13 @@ def test_code_can_start_a_run_without_a_user(db):
     done = wait_for_end(start_run(AgentFactory(model=DEMO, owner_id="them"), None))
 
     assert (done.status, done.requested_by, done.owner_id) == ("succeeded", None, "them")
+
+
+def test_a_run_that_cannot_be_started_fails(editor, monkeypatch):
+    monkeypatch.setattr(get_engine(), "execute_run", None)
+    monkeypatch.setattr(engine, "EXECUTE_MODULE", "runs_app.engine.nothing")
+
+    done = wait_for_end(start_run(AgentFactory(model=DEMO), editor))
+
+    assert (done.status, done.error) == ("failed", engine.UNSTARTED_MESSAGE)
+    assert chunks(done)[-1]["type"] == "error"
