@@ -21,6 +21,8 @@ from agentcms.wire.validation import (
 )
 
 MAX_FAULTS = 100
+# A save takes some microseconds for each value, while it keeps other writers waiting.
+MAX_VALUES = 100_000
 _SAFE_DIGITS, _MAX_DIGITS = 18, 20  # up to 18 characters always fit 64 bits; more than 20 never do
 _TOO_SMALL_MESSAGE = "A number must not be so small that a double turns it into zero."
 
@@ -35,15 +37,31 @@ class InvalidJSON(ValueError):
 
 
 def parse(data: bytes, levels: int = MAX_DEPTH) -> Any:
-    """Return the value of a JSON text in UTF-8, nested at most `levels` deep.
+    """Return the value of a JSON text in UTF-8, with at most MAX_VALUES values, nested at most `levels` deep.
 
     Raises InvalidJSON, with line and column for a syntax error and with the path for any other fault.
     """
     value = _decode_json(_decode_utf8(data))
+    # The first count is fast, and never too low. It includes the commas of texts.
+    if sum(map(data.count, (b",", b"[", b"{"))) >= MAX_VALUES and count_values(value) > MAX_VALUES:
+        raise InvalidJSON([JSONFault("", f"JSON must not have more than {MAX_VALUES:,} values.")])
     faults = list(islice(find_faults(value, levels=levels), MAX_FAULTS))
     if faults:
         raise InvalidJSON(faults)
     return value
+
+
+def count_values(value: Any) -> int:
+    """Return the number of values in a parsed value, including itself."""
+    count = 1
+    containers: list[Any] = [[value]]
+    while containers:
+        container = containers.pop()
+        items = container.values() if isinstance(container, dict) else container
+        inner = [item for item in items if isinstance(item, dict | list)]
+        count += sum(map(len, inner))
+        containers += inner
+    return count
 
 
 def _decode_utf8(data: bytes) -> str:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcms.wire import json_parser
 from agentcms.wire.canonical import canonical
 from agentcms.wire.json_parser import MAX_FAULTS, InvalidJSON, parse
 from agentcms.wire.validation import find_faults
@@ -108,3 +109,20 @@ def test_at_most_a_hundred_errors_are_reported():
         parse(b"[" + b",".join([b"1e400"] * 10_000) + b"]")
 
     assert len(caught.value.faults) == MAX_FAULTS
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1, [2], {}], "b": "x"}', "[[],[],[],[],[],[]]", '{"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}']
+)
+def test_the_number_of_values_is_limited(monkeypatch, text):
+    monkeypatch.setattr(json_parser, "MAX_VALUES", 7)
+
+    assert parse(text.encode()) == json.loads(text)
+    with pytest.raises(InvalidJSON, match="JSON must not have more than 7 values"):
+        parse(f"[{text}]".encode())
+
+
+def test_commas_in_texts_are_no_values(monkeypatch):
+    monkeypatch.setattr(json_parser, "MAX_VALUES", 7)
+
+    assert parse(b'["1,2,3,4,5,6,7,8,[[[{{{"]') == ["1,2,3,4,5,6,7,8,[[[{{{"]
