@@ -59,7 +59,7 @@ def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> Me
     Return None if the state is not known, or if no field changed since.
     """
     known = [state.rpartition(".")[2] for state in states if state.startswith(f"{agent.row_key}.")]
-    revisions = [int(revision) for revision in known if revision.isascii() and revision.isdigit()]
+    revisions = [int(revision) for revision in known if is_revision(revision)]
     if not revisions:
         return None
     earlier = EarlierState(agent, max(revisions))
@@ -72,6 +72,11 @@ def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> Me
         return None
     mine = {**base.snapshot, **schema.to_wire_dict(edit.fields)}
     return MergeOutlook(changed, merge_snapshots(base.snapshot, mine, current.snapshot).touching)
+
+
+def is_revision(text: str) -> bool:
+    # The column has 19 digits. Python refuses to convert thousands of them.
+    return text.isascii() and text.isdigit() and len(text) <= 19
 
 
 def describe_outlook(outlook: MergeOutlook | None) -> str:

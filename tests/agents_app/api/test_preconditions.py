@@ -55,6 +55,15 @@ def test_a_write_with_the_current_etag_succeeds(api, agent, form):
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize("revision", ["9" * 5000, "9" * 30, "9" * 19, "0" * 5000, "٣"])
+def test_a_revision_that_no_agent_has_is_stale(api, agent, revision):
+    row_key = agent.headers["ETag"].partition(".")[0]
+
+    answer = api.patch(agent_path(), {"name": "Two"}, If_Match=f'{row_key}.{revision}.0"')
+
+    assert answer.status_code == 412
+
+
 def test_registry_changes_do_not_make_a_write_stale(api, agent):
     other_registry = agent.headers["ETag"].rpartition(".")[0] + '.00000000"'
 
