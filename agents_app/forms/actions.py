@@ -17,7 +17,7 @@ from agents_app.forms.fields import ID_HELP, SHARED_HELP, OwnerField, RawTextFie
 from agents_app.models import Agent
 from agents_app.models.version_protocol import Version
 
-OWNER_CHANGE_MESSAGE = "Agents of other teams use this agent and will lose it. Select this to change the owner anyway."
+OWNER_CHANGE_MESSAGE = "Agents of other teams use this agent and will lose it. Select this to change the team anyway."
 
 
 class ArchiveForm(forms.Form):
@@ -164,7 +164,7 @@ class ChangeOwnerForm(forms.Form):
     If agents of other owners lose the agent, `used_by` has them, and the user confirms the change.
     """
 
-    confirmed = forms.BooleanField(required=False, label="Change the owner although other agents use it")
+    confirmed = forms.BooleanField(required=False, label="Change the team although other agents use it")
 
     owner_id = OwnerField(
         label="New owner",

@@ -65,7 +65,7 @@ def test_the_page_asks_for_a_confirmation(agent, person):
     assert refused.status_code == 422
     assert "Chief editor" in html
     assert "Front desk" not in html
-    assert "Select this to change the owner anyway." in html
+    assert "Select this to change the team anyway." in html
     assert owner_of(agent) == ""
 
     assert client.post(address, {"owner_id": "support", "confirmed": "on"}).status_code == 302
