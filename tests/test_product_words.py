@@ -41,7 +41,7 @@ PHRASES = {
     r"\bAnother one by its id\b": "Add by ID",
     r"\bYours to fill\b": "Custom data (JSON)",
     r"(?-i:\b(?:Before|After) the model\b)": "Input processors / Output processors",
-    r"\breads? it as it stands\b": "Variables",
+    r"\breads? it as it stands\b|\breads? them as written\b": "Filled in from the request context of each call.",
     r"\btext was kept\b|\bBring it back\b|\bThrow it away\b": "Unsaved changes from 14:02. Restore / Discard",
     r"\bTake theirs\b|\bCopy mine\b": "Use their version / Copy my text",
     r"\bneeds the role (?:viewer|editor|publisher|manager)\b": "needs the Publisher role",
