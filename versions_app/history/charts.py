@@ -15,7 +15,7 @@ from versions_app.history.timeline import VersionSummary, instruction_sizes
 CHART_WIDTH = 280
 MAX_PERIODS = 24
 MIN_BAR_WIDTH = 6.0  # of a period, however short
-MAX_POINTS = 40  # each reads the instructions of a version
+MAX_POINTS = 24  # each reads the instructions of a version
 WEEK_COUNT = 12
 LETTER_WIDTH = 7  # of a label
 LABEL_PADDING = 14

@@ -5,6 +5,7 @@
 
   const { find, listen, onAdded, findNewestText, csrfToken } = agentcms;
   const UNSAVED = "unsaved";
+  const sidesOf = (form) => ["from", "to"].map((name) => form.elements.namedItem(name));
 
   onAdded("form[data-compare]", (form) => {
     const text = findNewestText(form.dataset.agent);
@@ -23,8 +24,6 @@
     [from.value, to.value] = [to.value, from.value];
     form.requestSubmit();
   });
-
-  const sidesOf = (form) => ["from", "to"].map((name) => form.elements.namedItem(name));
 
   function offerUnsavedText(select) {
     if (!find(`[value="${UNSAVED}"]`, select)) select.add(new Option("My unsaved text", UNSAVED), 0);

@@ -116,6 +116,25 @@ def test_the_history_is_used_by_keyboard(visit, agent, api):
     expect(page.locator("#version-2 .menu")).not_to_have_attribute("open", "")
 
 
+def test_a_row_is_one_line_and_shows_its_actions_on_hover_and_focus(visit, agent):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 1440, "height": 900})
+    page = visitor.goto(history(agent))
+    row, acts = page.locator("#version-1"), page.locator("#version-1 .timeline-acts")
+
+    assert all(item.bounding_box()["height"] < 48 for item in page.locator(".timeline-item").all())
+    page.mouse.move(5, 5)
+    expect(acts).to_have_css("opacity", "0")
+    row.hover()
+    expect(acts).to_have_css("opacity", "1")
+    page.mouse.move(5, 5)
+    page.focus("#restore-1")
+    expect(acts).to_have_css("opacity", "1")
+    row.locator(".timeline-change > summary").click()
+    expect(row.locator(".timeline-details")).to_contain_text("Saved on")
+    assert visitor.console == []
+
+
 def test_naming_a_version_is_visible_at_once(visit, agent):
     visitor = visit("editor")
     page = visitor.goto(history(agent))

@@ -1,0 +1,90 @@
+"""The header of an agent's pages, and messages, on wide screens and on phones."""
+
+import uuid
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import activate, create_agent, patch_agent
+
+PAGES = ["", "/try", "/versions", "/live-history", "/runs", "/used-by", "/versions/1", "/versions/compare?from=1&to=2"]
+
+
+@pytest.fixture
+def long_named(api: Any) -> str:
+    """Return the id of an agent with long names without spaces, in a version and in the agent."""
+    agent_id = f"long-{uuid.uuid4().hex[:8]}-{'x' * 80}"
+    create_agent(api, agent_id, name="Concierge" * 20)
+    patch_agent(api, agent_id, instructions="Be kind. " + "y" * 300, changeMessage="z" * 400)
+    versions = api.get(f"/api/stored/agents/{agent_id}/versions").json()["versions"]
+    api.patch(f"/api/stored/agents/{agent_id}/versions/{versions[0]['id']}", json={"name": "Named" * 18})
+    return agent_id
+
+
+def test_long_names_do_not_push_phone_pages_sideways(visit: Any, long_named: str):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    too_wide = {}
+    for path in [*PAGES, "/versions/1/activate", "/versions/1/restore", "/delete"]:
+        page = visitor.goto(f"/agents/{long_named}{path}")
+        if page.evaluate("document.documentElement.scrollWidth") > 390:
+            too_wide[path] = page.evaluate("""[...document.querySelectorAll("main *")]
+                .filter((element) => element.getBoundingClientRect().right > 391)
+                .map((element) => element.outerHTML.slice(0, 90))""")[-3:]
+
+    assert too_wide == {}
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_header_stays_visible_on_every_page(visit: Any, agent: str, width: int):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": width, "height": 600})
+    for path in PAGES:
+        page = visitor.goto(f"/agents/{agent}{path}")
+        page.evaluate("document.body.style.minHeight = '3000px'; scrollTo(0, 1000)")
+        page.wait_for_function("scrollY > 900")
+        heading = page.get_by_role("heading", level=1)
+        expect(heading).to_have_text("Night porter")
+        assert 0 <= heading.bounding_box()["y"] < 60, path
+        tabs = page.get_by_role("navigation", name="Agent")
+        expect(tabs.get_by_role("link")).to_have_text(
+            ["Edit", "Playground", "History", "Live history", "Runs", "Used by"]
+        )
+        current = tabs.locator("[aria-current]").bounding_box()
+        assert current["x"] >= 0, path
+        assert current["x"] + current["width"] <= width, path
+        assert tabs.bounding_box()["y"] < 110, path
+
+
+def test_actions_stand_at_the_bottom_of_phones_and_messages_above_them(visit: Any, agent: str, api: Any):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(f"/agents/{agent}/versions")
+
+    bar = page.locator("#agent-actions").bounding_box()
+    assert (round(bar["x"]), round(bar["width"]), round(bar["y"] + bar["height"])) == (0, 390, 844)
+    page.click("#activate-1")
+    page.get_by_role("button", name="Publish v1 (replaces v3)").click()
+    toast = page.locator(".toast", has_text="v1 is live.")
+    expect(toast).to_be_visible()
+    box = toast.bounding_box()
+    assert box["y"] + box["height"] <= bar["y"]
+    expect(page.locator("#agent-title .chip-live")).to_have_text("Live v1")
+
+
+def test_there_is_one_message_of_each_kind_at_the_bottom_right(visit: Any, agent: str, api: Any):
+    visitor = visit()
+    visitor.page.set_viewport_size({"width": 1440, "height": 900})
+    page = visitor.goto(f"/agents/{agent}/versions")
+    page.evaluate("""for (const number of [1, 2, 3]) agentcms.showToast({message: `Message ${number}`});
+        for (const number of [1, 2]) agentcms.showToast({message: `Error ${number}`, kind: "fault"});""")
+
+    expect(page.locator(".toast p")).to_have_text(["Message 3", "Error 2"])
+    for box in (toast.bounding_box() for toast in page.locator(".toast").all()):
+        assert box["x"] > 900
+        assert box["x"] + box["width"] <= 1440
+    activate(api, agent, 1)
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    last = page.locator(".pagination").bounding_box()
+    assert last["y"] + last["height"] < page.locator(".toast").first.bounding_box()["y"]
