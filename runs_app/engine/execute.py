@@ -25,7 +25,7 @@ from runs_app.building.messages import client_tool_definitions, prompt_and_histo
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal, current_journal, describe_step, load_steps
-from runs_app.engine.limits import RunLimits, run_limits
+from runs_app.engine.limits import AnswerGuard, RunLimits, run_limits
 from runs_app.engine.sub_runs import RunResult, RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MIN_EVENTS_BETWEEN_CHECKS = 100  # of the tokens of an answer, while it streams
 MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops them
 
 
@@ -228,6 +227,8 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution.engine, run, tree, options), run_limits(options)
+    if execution.journal is not None:
+        execution.journal.limits = limits
     async with model_run_context(run, built, deps, limits, client_tools) as model_run:
         execution.model_run = model_run
         if isinstance(execution.recorder, DurableRecorder):
@@ -293,14 +294,10 @@ async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, li
 async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
     """Record an answer of the model. Raise UsageLimitExceeded if it has too many tokens."""
     async with node.stream(model_run.ctx) as stream:
-        count, next_check = 0, 1
+        guard = AnswerGuard(limits)
         async for event in stream:
             recorder.record(event)
-            count += 1
-            if count == next_check:
-                limits.check_tokens(stream.usage)
-                # A check takes longer the longer the answer is. Checks at growing distances take linear time together.
-                next_check += max(MIN_EVENTS_BETWEEN_CHECKS, count // 4)
+            guard.count_event(lambda: stream.usage)
 
 
 async def record_tool_calls(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder) -> None:

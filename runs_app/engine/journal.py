@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -29,8 +30,11 @@ from pydantic_ai.durable_exec import (
     RoleBasedOperationConfig,
 )
 from pydantic_ai.messages import AgentStreamEvent
+from pydantic_ai.models import Model, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
 
 from runs_app.engine.context import RunDeps, ToolAttempt
+from runs_app.engine.limits import AnswerGuard, RunLimits
 from runs_app.engine.step_input import StepInput, identify_step
 from runs_app.events.chunks import to_storable_json
 from runs_app.events.durable_recorder import DurableRecorder
@@ -62,6 +66,8 @@ class Journal:
     steps: dict[str, RunStep] = field(default_factory=dict)  # of earlier processes, by key
     uses: Counter[str] = field(default_factory=Counter)  # of each key by this process
     call_ids: dict[str, str] = field(default_factory=dict)  # of tool calls, unique in the segment, by their IDs
+    limits: RunLimits | None = None
+    stream: StreamedResponse | None = None  # of the current answer
     active_tools: int = 0
     is_stopping: bool = False  # the process stops, so no further step begins
     is_lost: bool = False  # another process may have claimed the run
@@ -218,9 +224,28 @@ class JournalBackend(JournalCallableOperationBackend[dict[str, Any]]):
 async def record_model_events(ctx: RunContext[RunDeps], events: AsyncIterable[AgentStreamEvent]) -> None:
     """Record the events of an answer while it streams. A replayed answer does not stream."""
     journal = current_journal.get()
+    if journal is None or journal.limits is None:
+        return
+    guard = AnswerGuard(journal.limits)
+    stream = journal.stream
     async for event in events:
-        if journal is not None:
-            journal.recorder.record(event)
+        journal.recorder.record(event)
+        if stream is not None:
+            guard.count_event(lambda: ctx.usage + stream.usage)
+
+
+class ObservedModel(WrapperModel):
+    """Model wrapper that gives the journal the stream of an answer, whose tokens it counts."""
+
+    @asynccontextmanager
+    async def request_stream(
+        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+    ) -> AsyncGenerator[StreamedResponse]:
+        arguments = (messages, model_settings, model_request_parameters, run_context)
+        async with self.wrapped.request_stream(*arguments) as stream:
+            if (journal := current_journal.get()) is not None:
+                journal.stream = stream
+            yield stream
 
 
 class Journaled(BaseDurabilityCapability[RunDeps]):
@@ -240,6 +265,9 @@ class Journaled(BaseDurabilityCapability[RunDeps]):
     @property
     def in_durable_context(self) -> bool:
         return current_journal.get() is not None
+
+    def get_wrapper_model(self, model: Model) -> Model | None:
+        return ObservedModel(model) if self.in_durable_context else None
 
     @property
     def has_wrap_run_event_stream(self) -> bool:

@@ -70,10 +70,11 @@ def register() -> None:
     registry.add(Entry(Kind.MODEL_PROVIDER, "planned", "Planned", target=planned_model))
 
     @tool("count")
-    def count(number: int, gate: str = "", result: str = "") -> str:
-        """Note the call, wait for a gate, and note the end."""
+    def count(number: int, gate: str = "", result: str = "", pause: float = 0) -> str:
+        """Note the call, wait for a gate or some seconds, and note the end."""
         note(f"tool {number} begins")
         wait_for_gate(gate)
+        time.sleep(pause)
         note(f"tool {number} ends")
         return result or f"result {number}"
 

@@ -43,4 +43,6 @@ class Command(BaseCommand):
 
 
 def start_demo_run(user: User | None, status: str, text: str) -> AgentRun:
-    return start_run(stored_agents.get(DEMO_AGENT, user=user, status=status), user=user, messages=text)
+    agent = stored_agents.get(DEMO_AGENT, user=user, status=status)
+    # Not durable: no worker runs yet that could execute it.
+    return start_run(agent, user=user, messages=text, options={"durable": False})

@@ -1,0 +1,249 @@
+"""Leases and fences: which process may execute a run, and what happens to those that may not any more."""
+
+import signal
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from runs_app.engine import leases, reaper, start
+from runs_app.engine.engine import get_engine
+from runs_app.events.chunks import build_chunk
+from runs_app.models import AgentRun
+from tests.durable.conftest import QuietRunner, event_numbers
+from tests.durable.test_journal import lose, take_over, wait_for_steps
+from tests.durable.test_journal import start as start_here
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, chunks, start_run, wait_for_end
+from tests.served import wait_until
+
+TWO_CALLS = [[["count", {"number": 0}]], [["count", {"number": 1, "gate": "one"}]], "Done."]
+
+
+@pytest.fixture
+def queued(monkeypatch, idle_engine):
+    """Return a queued run that nobody executes."""
+    monkeypatch.setattr(start, "get_runner", QuietRunner)
+    return start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+
+
+# --- Claims and fences
+
+
+def test_only_one_process_claims_a_run(queued):
+    first, second = leases.claim(queued.pk, "here:1:a"), leases.claim(queued.pk, "there:2:b")
+
+    assert (first.holder, first.fence, first.status) == ("here:1:a", 1, "running")
+    assert second is None
+
+
+def test_the_oldest_run_is_claimed_first(queued):
+    newer = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+
+    claimed = [leases.claim_oldest("here:1:a") for _ in range(3)]
+
+    assert [run and run.pk for run in claimed] == [queued.pk, newer.pk, None]
+
+
+def test_a_claim_after_a_lost_lease_counts_the_lost_process(queued):
+    leases.claim(queued.pk, "here:1:a")
+    AgentRun.objects.filter(pk=queued.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+    run = leases.claim(queued.pk, "there:2:b")
+
+    assert (run.holder, run.fence, run.attempts) == ("there:2:b", 2, 1)
+
+
+def test_the_writes_of_an_earlier_claim_are_refused(planned, idle_engine):
+    run = start_here(TWO_CALLS)
+    wait_for_steps(run, 1, "started")
+    count = run.events.count()
+    AgentRun.objects.filter(pk=run.pk).update(fence=7)  # as if another claim had the same holder
+
+    get_engine().writer.add(run.pk, build_chunk("text-start", id="late"))
+    wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+
+    assert run.events.count() == count
+    run.refresh_from_db()
+    assert (run.status, run.fence) == ("running", 7)
+
+
+def test_a_duplicate_message_does_no_harm(planned, idle_engine):
+    run = start_here(TWO_CALLS)
+    for _ in range(5):
+        get_engine().offer(run.pk)
+    wait_for_steps(run, 1, "started")
+    for _ in range(5):
+        get_engine().offer(run.pk)
+    (planned / "one.open").touch()
+
+    done = wait_for_end(run)
+
+    assert (done.status, done.fence) == ("succeeded", 1)
+    assert event_numbers(done) == list(range(1, done.last_event_number + 1))
+
+
+def test_a_full_process_takes_a_queued_run_when_a_place_is_free(planned, idle_engine, settings):
+    settings.RUNS_PER_WORKER = 1
+    first = start_here(TWO_CALLS)
+    wait_for_steps(first, 1, "started")
+    second = start_here(["Second."])
+    assert AgentRun.objects.get(pk=second.pk).status == "queued"
+
+    (planned / "one.open").touch()
+
+    assert wait_for_end(first).status == wait_for_end(second).status == "succeeded"
+
+
+# --- Cancelling
+
+
+def test_a_queued_run_is_cancelled_at_once(queued):
+    start.cancel_run(queued)
+
+    queued.refresh_from_db()
+    assert (queued.status, [chunk["type"] for chunk in chunks(queued)]) == ("cancelled", ["abort"])
+    assert leases.claim(queued.pk, "here:1:a") is None
+
+
+def test_a_lost_run_that_was_cancelled_is_not_continued(queued):
+    run = leases.claim(queued.pk, "here:1:a")
+    AgentRun.objects.filter(pk=run.pk).update(
+        lease_until=timezone.now() - timedelta(seconds=1), cancel_requested_at=timezone.now()
+    )
+
+    reaper.look_once()
+
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+
+
+# --- The reaper
+
+
+def test_runs_of_lost_leases_and_of_dead_processes_are_queued(queued, monkeypatch):
+    dispatched = []
+    monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": dispatched.append}))
+    on_this_machine = leases.claim(queued.pk, f"{leases.host_name()}:999999999:a")
+    other = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+    leases.claim(other.pk, "there:999999999:b")
+
+    reaper.look_once()
+    assert dispatched == [on_this_machine.pk]
+    AgentRun.objects.filter(pk=other.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    reaper.look_once()
+
+    assert dispatched == [on_this_machine.pk, other.pk]
+    assert set(AgentRun.objects.values_list("status", "attempts", "holder")) == {("queued", 1, "")}
+
+
+def test_a_run_that_waits_for_long_is_dispatched_again(queued, monkeypatch):
+    dispatched = []
+    monkeypatch.setattr(reaper, "get_runner", lambda: type("Runner", (), {"dispatch": dispatched.append}))
+
+    reaper.look_once()
+    assert dispatched == []
+    AgentRun.objects.filter(pk=queued.pk).update(created_at=timezone.now() - timedelta(seconds=6))
+    reaper.look_once()
+
+    assert dispatched == [queued.pk]
+
+
+def test_a_child_run_without_its_parent_is_cancelled(queued):
+    done = AgentRun.objects.filter(pk=queued.pk)
+    done.update(status="failed", finished_at=timezone.now())
+    child = start_run(AgentFactory(model=DEMO), member("editor"), options={"durable": True})
+    AgentRun.objects.filter(pk=child.pk).update(parent=queued)
+
+    reaper.look_once()
+
+    child.refresh_from_db()
+    assert child.status == "cancelled"
+
+
+def test_readers_do_not_end_a_lost_durable_run(queued):
+    from runs_app.events.streams import check_finished
+
+    leases.claim(queued.pk, "there:1:b")
+    AgentRun.objects.filter(pk=queued.pk).update(lease_until=timezone.now() - timedelta(seconds=9))
+
+    assert not check_finished(queued.pk)
+    assert leases.end_lost_runs() == 0
+
+
+# --- Lost leases and stopping processes
+
+
+def test_no_step_begins_without_a_lease(planned, idle_engine):
+    run = start_here(TWO_CALLS)
+    wait_for_steps(run, 1, "started")
+    writer = get_engine().writer
+    writer.runs[run.pk].leased_until = 0.0
+    writer._renew = lambda *arguments: None
+    try:
+        (planned / "one.open").touch()
+        wait_until(lambda: run.pk not in get_engine().tasks, 20, "the end of the task")
+    finally:
+        del writer._renew
+
+    run.refresh_from_db()
+    assert run.status == "running"
+    lose_again = AgentRun.objects.get(pk=run.pk)
+    lose(lose_again)
+    assert take_over(lose_again).status == "succeeded"
+
+
+def test_a_suspended_process_writes_nothing_when_it_wakes_up(engine):
+    first = engine.start_process()
+    run = engine.start(TWO_CALLS)
+    engine.wait_for_note("tool 1 begins")
+    engine.wait_for_steps(run, started=1)
+
+    first.send_signal(signal.SIGSTOP)
+    engine.start_process()
+    engine.wait_for_note("tool 1 begins", 2)
+    first.send_signal(signal.SIGCONT)
+    engine.open("one")
+
+    done = engine.finish(run)
+    assert (done.status, done.output, done.fence) == ("succeeded", "Done.", 2)
+    assert event_numbers(done) == list(range(1, done.last_event_number + 1))
+    assert len(chunks(done, "finish")) == 1
+    assert [chunk["payload"]["toolCallId"] for chunk in chunks(done, "tool-result")] == ["c0-0", "c1-0"]
+
+
+def test_a_process_that_stops_hands_its_runs_over(engine):
+    first = engine.start_process()
+    answering = engine.start(["One two three."], gates={"0": "never"})
+    working = engine.start([[["count", {"number": 5, "gate": "five"}]], "Done."])
+    engine.wait_for_note("model 0", 2)
+    engine.wait_for_note("tool 5 begins")
+
+    first.send_signal(signal.SIGTERM)
+    wait_until(lambda: AgentRun.objects.get(pk=answering.pk).status == "queued", 30, "the hand-over of the answer")
+    engine.open("five")  # the tool may finish
+    engine.open("never")
+    first.wait(30)
+    engine.start_process()
+
+    for run in (answering, working):
+        done = engine.finish(run)
+        assert (done.status, done.error, done.attempts, done.fence) == ("succeeded", "", 0, 2)
+        assert event_numbers(done) == list(range(1, done.last_event_number + 1))
+    assert engine.notes("tool 5") == ["tool 5 begins", "tool 5 ends"]
+
+
+def test_without_a_broker_the_process_that_starts_a_run_executes_it(planned, idle_engine, settings, caplog):
+    from runs_app.engine.runners import get_runner
+    from tests.broker import broker
+
+    settings.RUN_ENGINE = "celery"
+    get_runner.cache_clear()
+    try:
+        with broker("redis://127.0.0.1:1"):
+            done = wait_for_end(start_here(["Done."]))
+    finally:
+        get_runner.cache_clear()
+
+    assert (done.status, done.output) == ("succeeded", "Done.")
+    assert f"The broker is unavailable, so this process executes run {done.pk}." in caplog.text
