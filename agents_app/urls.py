@@ -2,8 +2,9 @@
 
 from django.urls import path
 
-from agents_app.views import actions, bulk, edit, fields, trash
+from agents_app.views import actions, bulk, fields, trash
 from agents_app.views import list as list_views
+from agents_app.views.editor import pages
 from agents_app.views.palette import palette
 from agents_app.views.used_by import used_by
 
@@ -15,14 +16,14 @@ urlpatterns = [
     path("", list_views.agent_list, name="list"),
     path("go-to", palette, name="palette"),
     path("selected-agents", bulk.run_action, name="selected"),
-    path("new-agent", edit.create, name="create"),
+    path("new-agent", pages.create, name="create"),
     path("new-agent/fields", fields.new_agent_fields, name="new_fields"),
     path("new-agent/token-limit", fields.token_limit, name="token_limit"),
     path("new-agent/options/<str:field>", fields.new_agent_options, name="new_options"),
     path("deleted-agents", trash.deleted_agents, name="trash"),
     path("deleted-agents/<uuid:deleted_id>/restore", trash.restore, name="restore_deleted"),
     path("deleted-agents/<uuid:deleted_id>/delete", trash.purge, name="purge"),
-    path(AGENT, edit.edit, name="edit"),
+    path(AGENT, pages.edit, name="edit"),
     path(f"{AGENT}/used-by", used_by, name="used_by"),
     path(f"{AGENT}/fields", fields.agent_fields, name="fields"),
     path(f"{AGENT}/options/<str:field>", fields.agent_options, name="options"),

@@ -70,7 +70,7 @@ def find_merge_outlook(agent: Agent, edit: ProposedEdit, states: set[str]) -> Me
     changed = changed_fields(base.snapshot, current.snapshot)
     if not changed:
         return None
-    mine = {**base.snapshot, **schema.to_wire_dict(edit.fields)}
+    mine = schema.to_snapshot(edit.fields, base.snapshot)
     return MergeOutlook(changed, merge_snapshots(base.snapshot, mine, current.snapshot).touching)
 
 

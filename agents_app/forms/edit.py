@@ -43,6 +43,7 @@ from agents_app.models import Agent
 from agents_app.registry import Entry, Kind, registry
 from runs_app.providers.model_settings import known_setting_names
 from runs_app.requests.options import known_option_names
+from versions_app.compare.merge import Merge, merge_snapshots
 from versions_app.models import AgentVersion
 from versions_app.models.version import get_head_version, get_live_version
 
@@ -56,6 +57,17 @@ STRUCTURED_FIELDS = (
 )
 KEY_LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools")
 RESTORED_FIELDS = ("name", "description", "instructions", "provider", "model_name", "memory", *KEY_LIST_FIELDS)
+# The fields of each section that is one line while nothing is set in it, by the id of the section.
+SECTION_FIELDS = {
+    "tools": ("tools", "integration_tools"),
+    "workflows": ("workflows",),
+    "sub-agents": ("agents",),
+    "memory": ("memory",),
+    "scorers": ("scorers",),
+    "processors": ("input_processors", "output_processors"),
+    "options": ("default_options",),
+    "metadata": ("metadata",),
+}
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
 
 
@@ -245,6 +257,15 @@ class AgentEditForm(forms.Form):
         return missing[0].text if missing else ""
 
     @property
+    def open_sections(self) -> set[str]:
+        """Return the ids of the sections in which something is set or invalid."""
+        return {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
+
+    def is_filled(self, name: str) -> bool:
+        is_set = self.structured[name].is_set if name in STRUCTURED_FIELDS else bool(self[name].value())
+        return is_set or bool(self[name].errors)
+
+    @property
     def fields_with_errors(self) -> list[BoundField]:
         """Return the fields with errors, in the order of the page."""
         return [field for field in self if field.errors]
@@ -300,7 +321,7 @@ class ExistingAgentForm(AgentEditForm):
 
     def __init__(self, *args: Any, agent: Agent, **kwargs: Any) -> None:
         super().__init__(*args, agent=agent, **kwargs)
-        for name in ("version_name", "message"):  # outside the form element, and not unsaved text
+        for name in ("version_name", "message"):  # in a dialog outside the form element, and not unsaved text
             self.fields[name].widget.attrs |= {"form": "agent-form", "data-of-save": True}
         self.initial = {**self.initial, "head": agent.head_version_id, "live": agent.active_version_id}
 
@@ -327,13 +348,43 @@ class ExistingAgentForm(AgentEditForm):
     def publishes(self) -> bool:
         return (self.accepted_versions[2:] or [str(self.data.get("publish"))]) == ["yes"]
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Return whether the user confirmed that versions of others are published."""
+        return self.data.get("confirmed") == "yes"
+
+    @property
+    def merges(self) -> bool:
+        """Return whether the changes are to be merged with those saved since the form was opened."""
+        return self.data.get("merge") == "yes"
+
+    def merge_with(self, head: AgentVersion) -> Merge | None:
+        """Merge the changes of a valid form with those of a newer head.
+
+        Return None if the version that the form was opened on was pruned.
+        """
+        opened = find_version_by_id(self.agent, self.cleaned_data.get("head"))
+        if opened is None:
+            return None
+        mine = schema.to_snapshot(self.changed_fields(), opened.snapshot)
+        return merge_snapshots(opened.snapshot, mine, head.snapshot)
+
+    def fields_to_save(self, row: Agent) -> dict[str, Any]:
+        """Return the fields to write on top of the head of a locked row. Raises ConfigError if a merge is invalid."""
+        merge = self.merge_with(get_head_version(row)) if self.merges else None
+        return self.changed_fields() if merge is None else schema.validate_partial(merge.snapshot)
+
     def find_conflict(self, row: Agent, *, publishes: bool) -> str:
         """Return which version conflicts with the form since it was opened: "head", "live" or an empty text."""
         if self.accepted_versions[:2] == [str(row.head_version_id), str(row.active_version_id)]:
-            return ""
+            return "" if not self.merges or self.can_merge(row) else "head"
         if not self.pointer_unchanged(row, "head"):
             return "head"
         return "live" if publishes and not self.pointer_unchanged(row, "live") else ""
+
+    def can_merge(self, row: Agent) -> bool:
+        merge = self.merge_with(get_head_version(row))
+        return merge is not None and not merge.touching
 
     def pointer_unchanged(self, row: Agent, name: str) -> bool:
         """Return whether the head or live version has the same snapshot as when the form was opened."""

@@ -16,7 +16,7 @@ from agents_app.forms.processors_field import ProcessorRow
 from agents_app.models import Agent
 from agents_app.registry import Kind
 from agents_app.views.access import get_agent, owner_choices
-from agents_app.views.edit import NEW_AGENT_CONFIG
+from agents_app.views.editor.pages import NEW_AGENT_CONFIG
 from runs_app.providers.context_window import find_context_window
 
 

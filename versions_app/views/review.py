@@ -2,57 +2,99 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
+from django_htmx.http import reswap, retarget
 
+from access_app.role import Role
 from agentcms.web.dialogs import is_htmx
+from agentcms.web.posted_fields import posted_fields
 from agents_app.configuration import schema
-from agents_app.forms.edit import ExistingAgentForm, find_version_by_id
+from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
-from agents_app.views.access import get_agent
+from agents_app.views.access import get_agent, has_role_for, role_requirement
+from agents_app.views.editor.rendering import render_editor
+from agents_app.views.editor.saving import conflict_sides
 from agents_app.views.header import AgentTab, header_context
+from versions_app.compare.merge import Merge
 from versions_app.compare.sections import build_sections, count_changes
+from versions_app.history.draft import find_draft_versions, publish_label, versions_of_others
 from versions_app.models import AgentVersion
+from versions_app.models.version import get_head_version
 from versions_app.views.lookups import get_versions
+
+# The page of a review has its own fields and buttons with these names.
+FIELDS_OF_THE_REVIEW = ("publish", "keep_on", "merge", "confirmed", "edit", "version_name", "message")
 
 
 @require_POST
 @login_required
 def review(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Compare unsaved changes with live, the head or a version: a dialog for HTMX, else a page."""
+    """Compare unsaved changes with live, the head or a version, and offer to save them: a dialog or a page."""
     agent = get_agent(request, agent_id)
-    against = request.POST.get("against") or "head"
-    version, head = get_versions(agent, [against, "head"])
     form = parse_editor_form(request, agent)
-    side_by_side, unfolded = request.POST.get("layout") == "sides", request.POST.getlist("unfold")
-    unsaved = unsaved_snapshot(head, form)
-    differences = build_sections(version.snapshot, unsaved, side_by_side=side_by_side, unfolded=unfolded)
+    if form.errors and is_htmx(request):
+        return reswap(retarget(render_editor(request, agent, form, status=422), "#notices"), "outerHTML")
+    response = render_review(request, agent, review_context(request, agent, form))
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
 
-    context = {
+
+def review_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm) -> dict[str, Any]:
+    """Return the template context of the comparison, and of what saves it."""
+    has_changes = bool(form.changed_fields())
+    against = request.POST.get("against") or ("head" if has_changes or not agent.has_draft else "live")
+    version, head = get_versions(agent, [against, "head"])
+    merge = form.merge_with(head) if form.merges else None
+    unsaved = merge.snapshot if merge else unsaved_snapshot(head, form)
+    side_by_side, unfolded = request.POST.get("layout") == "sides", request.POST.getlist("unfold")
+    differences = build_sections(version.snapshot, unsaved, side_by_side=side_by_side, unfolded=unfolded)
+    return {
         "agent": agent,
+        **save_context(request, agent, form, merge),
         "against": against,
         "version": version,
+        "has_changes": has_changes,
         "unfold_url": request.path,
-        "posted_fields": [] if is_htmx(request) else posted_fields(request),
         "sections": differences,
         "side_by_side": side_by_side,
         "changes": count_changes(differences),
         "invalid_fields": ", ".join(str(field.label) for field in form.fields_with_errors),
     }
-    response = render_review(request, agent, context)
-    response.headers["Vary"] = "HX-Request, Cookie"
-    return response
 
 
 def render_review(request: HttpRequest, agent: Agent, context: dict[str, Any]) -> HttpResponse:
     if is_htmx(request):
         return render(request, "versions/_review_dialog.html", context)
-    return render(request, "versions/review.html", {**header_context(request, agent, AgentTab.EDIT), **context})
+    fields = {"posted_form": "agent-form", "posted_fields": posted_fields(request, FIELDS_OF_THE_REVIEW)}
+    header = header_context(request, agent, AgentTab.EDIT)
+    return render(request, "versions/review.html", {**header, **context, **fields})
+
+
+def save_context(request: HttpRequest, agent: Agent, form: ExistingAgentForm, merge: Merge | None) -> dict[str, Any]:
+    """Return the template context of the fields and buttons by which a review saves."""
+    has_changes = bool(form.changed_fields())
+    draft = find_draft_versions(agent)
+    number = agent.last_version_number + 1 if has_changes else get_head_version(agent).version_number
+    touching = ", ".join(merge.touching_labels) if merge else ""
+    may_edit = has_role_for(request, agent, Role.EDITOR) and agent.archived_at is None
+    may_publish = has_role_for(request, agent, Role.PUBLISHER)
+    return {
+        "form": form,
+        "merge": merge,
+        "touching": touching,
+        "keep_on": f"{agent.head_version_id} {agent.active_version_id}" if merge else "",
+        "included": draft,
+        "may_save": may_edit and not form.errors and not touching,
+        "can_save": has_changes,
+        "can_publish": has_changes or agent.has_draft,
+        "why_not": "" if may_publish else f"Publishing {role_requirement(agent, Role.PUBLISHER)}",
+        "publish_label": publish_label(number, versions_of_others(draft, request.user)),
+    }
 
 
 @require_POST
@@ -60,20 +102,9 @@ def render_review(request: HttpRequest, agent: Agent, context: dict[str, Any]) -
 def conflict(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Render both sides of an edit conflict: changes saved since the editor was opened, and unsaved changes."""
     agent = get_agent(request, agent_id)
-    (head,) = get_versions(agent, ["head"])
     form = parse_editor_form(request, agent)
-    opened = find_version_by_id(agent, form.cleaned_data.get("head"))
-    build = partial(build_sections, side_by_side=False, unfolded=request.POST.getlist("unfold"))
-    theirs = build(opened.snapshot, head.snapshot, id_prefix="theirs") if opened else []
-    mine = build(head.snapshot, unsaved_snapshot(head, form), id_prefix="mine")
-    context = {
-        "unfold_url": request.path,
-        "opened": opened,
-        "head": head,
-        "theirs": theirs,
-        "mine": mine,
-        "both": sorted({section.label for section in theirs} & {section.label for section in mine}),
-    }
+    changed = "live" if request.POST.get("against") == "live" else "head"
+    context = conflict_sides(agent, form, changed, request.POST.getlist("unfold"), request.path)
     return render(request, "versions/_conflict_sides.html", context)
 
 
@@ -85,10 +116,4 @@ def parse_editor_form(request: HttpRequest, agent: Agent) -> ExistingAgentForm:
 
 def unsaved_snapshot(head: AgentVersion, form: ExistingAgentForm) -> dict[str, Any]:
     """Return the snapshot that saving the form would create: the head with the changed fields."""
-    return {**head.snapshot, **schema.to_wire_dict(form.changed_fields())}
-
-
-def posted_fields(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the posted fields, so that a page without scripts can post them again to open a fold."""
-    fields = {name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"}
-    return [(name, str(value)) for name, values in fields.items() for value in values]
+    return schema.to_snapshot(form.changed_fields(), head.snapshot)

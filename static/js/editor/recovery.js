@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded, formatAge } = agentcms;
+  const { find, findAll, listen, onAdded } = agentcms;
   const { serialize, readValues, isTracked, isChanged, markLeft, isLeft, showChanged } = agentcms;
   const { keyOf, keysOfAgent, readText, writeText, removeText, markSubmitted } = agentcms;
   const STORE_DELAY = 400;
@@ -77,10 +77,17 @@
 
   function describe({ form, banner, text }) {
     const time = find("[data-recovery-when]", banner);
-    if (time) time.textContent = formatAge(new Date(text.at));
+    if (time) time.textContent = formatTime(new Date(text.at));
     const base = find("[data-recovery-base]", banner);
     if (base) base.textContent = text.base && text.base !== form.dataset.base ? ` It is based on v${text.base}.` : "";
     banner.hidden = false;
+  }
+
+  // Return the time of day, with the date if it is not today's.
+  function formatTime(date) {
+    const isToday = date.toDateString() === new Date().toDateString();
+    const day = isToday ? {} : { year: "numeric", month: "short", day: "numeric" };
+    return date.toLocaleString(undefined, { ...day, hour: "2-digit", minute: "2-digit" });
   }
 
   // The server renders the rows. Until then, and if it cannot be reached, the text stays stored under its key.

@@ -3,9 +3,11 @@
 (() => {
   "use strict";
 
-  const { findAll, listen, onAdded, isPlainShortcut, formatCount } = agentcms;
+  const { find, findAll, listen, onAdded, isPlainShortcut, formatCount } = agentcms;
 
-  const visibleChanges = () => findAll("[data-change]").filter((change) => change.checkVisibility());
+  // A dialog over the page has its own changes.
+  const visibleChanges = () =>
+    findAll("[data-change]", find("dialog[open]") || document).filter((change) => change.checkVisibility());
 
   // direction: 1 for the next change, -1 for the previous one. The first follows the last.
   function step(direction) {

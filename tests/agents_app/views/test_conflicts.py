@@ -97,7 +97,11 @@ def test_publishing_is_refused_when_the_live_version_changed(publisher, agent):
     answer = publisher.post(address(agent), mine)
 
     assert answer.status_code == 409
-    assert "Not published: v3 was published in the meantime" in answer.content.decode()
+    html = answer.content.decode()
+    assert "Not published: v3 was published in the meantime" in html
+    assert "Published since you opened the editor: v1 to v3" in html
+    assert "Live moved" in html
+    assert "From v3 to what you publish" in html
     publisher.post(address(agent), {**mine, "keep_on": overwrite(agent, "yes")})
     agent = Agent.objects.with_versions().get(pk=agent.pk)
     assert agent.active_version.version_number == 4
@@ -187,3 +191,82 @@ def test_an_agent_cannot_be_its_own_sub_agent(editor, agent):
 
     assert answer.status_code == 422
     assert "its own sub-agent" in answer.content.decode()
+
+
+def test_a_conflict_shows_both_differences(editor, agent):
+    mine = editor_form(agent, publish="no", instructions="Greet guests warmly.\nAnswer briefly.")
+    edit(agent, instructions="Greet guests.\nAnswer in one sentence.")
+
+    html = editor.post(address(agent), mine).content.decode()
+
+    assert "Both of you changed Instructions." in html
+    assert "in one sentence" in html
+    assert "warmly" in html
+    assert "Your changes touch theirs in Instructions, so they cannot be merged." in html
+    assert "Merge both" not in html
+
+
+@pytest.fixture
+def apart(agent):
+    """Return the form of an agent whose first line was changed, while another user changed the last."""
+    Agent.objects.get(pk=agent.pk).edit({"instructions": "Greet guests.\nAnswer briefly.\nSay goodbye."})
+    mine = editor_form(agent, publish="no", instructions="Greet all guests.\nAnswer briefly.\nSay goodbye.")
+    edit(agent, instructions="Greet guests.\nAnswer briefly.\nSay a warm goodbye.", description="Theirs")
+    return mine
+
+
+BOTH = "Greet all guests.\nAnswer briefly.\nSay a warm goodbye."
+
+
+def test_changes_that_do_not_touch_are_merged_after_a_review(editor, agent, apart):
+    assert "Merge both" in editor.post(address(agent), apart).content.decode()
+
+    page = editor.post(reverse("versions:review", args=[agent.pk]), {**apart, "merge": "yes"})
+    html = page.content.decode()
+    assert "Both changes, compared with v3" in html
+    assert "This is not saved yet" in html
+    assert head(agent).version_number == 3
+
+    posted = {**dict(page.context["posted_fields"]), "keep_on": page.context["keep_on"], "merge": "yes"}
+    answer = editor.post(address(agent), {**posted, "publish": "no", "message": "Both"})
+
+    assert answer.status_code == 302
+    version = head(agent)
+    assert (version.version_number, version.change_message) == (4, "Both")
+    assert version.snapshot["instructions"] == BOTH
+    assert version.snapshot["description"] == "Theirs"
+    assert version.changed_fields == ["instructions"]
+
+
+def test_a_merge_is_refused_if_somebody_saved_after_its_review(editor, agent, apart):
+    seen = overwrite(agent, "no")
+    edit(agent, instructions="Greet nobody.\nAnswer briefly.\nSay a warm goodbye.")
+
+    answer = editor.post(address(agent), {**apart, "merge": "yes", "keep_on": seen})
+
+    assert answer.status_code == 409
+    assert "Your changes touch theirs" in answer.content.decode()
+
+
+def test_changes_that_touch_are_not_merged(editor, agent):
+    mine = editor_form(agent, publish="no", name="Mine")
+    edit(agent, name="Theirs")
+
+    review = editor.post(reverse("versions:review", args=[agent.pk]), {**mine, "merge": "yes"})
+    answer = editor.post(address(agent), {**mine, "merge": "yes", "keep_on": overwrite(agent, "no")})
+
+    assert "The changes touch, so they cannot be merged: Name" in " ".join(review.content.decode().split()).replace(
+        "</strong>", ""
+    )
+    assert 'name="publish"' not in review.content.decode()
+    assert answer.status_code == 409
+    assert head(agent).snapshot["name"] == "Theirs"
+
+
+def test_a_merged_save_loads_the_page_again(editor, agent, apart):
+    sent = {**apart, "merge": "yes", "keep_on": overwrite(agent, "no")}
+
+    answer = editor.post(address(agent), sent, headers={"HX-Request": "true"})
+
+    assert '"reload": true' in answer["HX-Trigger"]
+    assert "Draft v4 saved" in editor.get(address(agent)).content.decode()

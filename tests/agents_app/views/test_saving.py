@@ -1,9 +1,11 @@
 """Saving in the editor and its effect on live, head and draft."""
 
+import re
 from typing import Any
 
 import pytest
 from cachetools import TTLCache
+from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
@@ -196,3 +198,65 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
         send(editor, agent, "no", description="At the door.")
+
+
+def test_the_button_of_the_create_page_says_that_it_publishes(editor):
+    html = editor.get(reverse("agents:create")).content.decode()
+
+    assert "Create and publish v1</button>" in html
+    remarks = html.partition('id="create-remarks"')[2].partition("</script>")[0]
+    assert 'data-remark="instructions">' in remarks, "the instructions are empty"
+    assert 'data-remark="model" hidden>' in remarks
+
+
+def test_the_create_page_says_that_the_model_cannot_answer(editor):
+    sent = {**NEW, "name": "", "provider": "openai", "model_name": "gpt", "instructions": "Greet."}
+
+    html = editor.post(reverse("agents:create"), sent).content.decode()
+
+    assert 'data-remark="instructions" hidden>' in html
+    assert "This agent cannot answer: <span data-remark-text>OpenAI has no API key." in html
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"instructions": "Greet."}, "Porter was created, and v1 is live."),
+        ({}, "Porter was created, and v1 is live. The instructions are empty."),
+        (
+            {"instructions": "Greet.", "provider": "nobody"},
+            'Porter was created, and v1 is live. It cannot answer: Unknown model provider "nobody".',
+        ),
+    ],
+)
+def test_the_message_of_a_new_agent_says_what_limits_it(editor, changed, message):
+    answer = editor.post(reverse("agents:create"), {**NEW, **changed})
+
+    assert [str(text) for text in get_messages(answer.wsgi_request)] == [message]
+
+
+def test_sections_without_content_are_one_line(editor, agent):
+    agent.edit({"tools": ["calculator"], "metadata": {"team": "hotel"}})
+    html = editor.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+    for section in ("tools", "metadata"):
+        assert f'<details class="section field-section" open id="{section}">' in html
+    for section in ("workflows", "sub-agents", "memory", "scorers", "processors", "options"):
+        assert f'<details class="section field-section section-unset" id="{section}">' in html
+    summary = html.partition('id="workflows">')[2].partition("</summary>")[0]
+    assert re.sub("<[^>]+>", "", summary).strip() == "Workflows: none · Add"
+
+
+def test_a_section_with_an_error_is_open(editor, agent):
+    html = send(editor, agent, "no", metadata='{"a": ').content.decode()
+
+    assert '<details class="section field-section" open id="metadata">' in html
+    assert 'section-unset" id="options">' in html
+
+
+def test_the_editor_is_opened_again_with_unsaved_changes(editor, agent):
+    answer = send(editor, agent, "no", name="Doorman", edit="again")
+
+    assert answer.status_code == 200
+    assert answer.context["form"]["name"].value() == "Doorman"
+    assert numbers(agent) == (1, 1, 1)

@@ -5,7 +5,7 @@ import uuid
 
 from playwright.sync_api import expect
 
-from tests.browser.agents.test_editor import append_text
+from tests.browser.agents.test_editor import append_text, publish
 from tests.browser.conftest import live_number
 
 
@@ -19,7 +19,7 @@ def test_an_agent_is_created_edited_compared_published_and_restored(visit, api):
     agent = page.url.rsplit("/", 1)[1]
 
     append_text(page, " Speak softly.")
-    page.get_by_role("button", name="Save and publish").click()
+    publish(page)
     expect(page.locator("#agent-title")).to_contain_text("Live v2")
 
     page.get_by_role("link", name=re.compile("^History")).first.click()

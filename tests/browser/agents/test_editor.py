@@ -20,6 +20,16 @@ def append_text(page, text):
     page.keyboard.type(text)
 
 
+def publish(page):
+    """Publish the text of the editor, in the review."""
+    page.get_by_role("button", name="Review changes").click()
+    page.locator("dialog[open]").get_by_role("button", name="Publish v").click()
+
+
+def open_section(page, section):
+    page.locator(f"#{section} > summary").click()
+
+
 def stored(api, agent):
     return api.get(f"/api/stored/agents/{agent}", params={"status": "draft"}).json()
 
@@ -49,8 +59,12 @@ def test_an_agent_is_created_edited_and_published_by_keyboard(visit, api):
     assert stored(api, agent)["instructions"] == "Open the door for {{guest}}. Greet them."
     assert live_number(api, agent) == 1
 
-    page.get_by_role("button", name="Save and publish").press("Enter")
+    page.get_by_role("button", name="Review changes").press("Enter")
+    expect(page.locator("dialog[open]")).to_contain_text("Draft v2 compared with live, v1")
+    page.locator("dialog[open]").get_by_label("Message").fill("For the door")
+    page.get_by_role("button", name="Publish v2").press("Enter")
     expect(page.locator("#agent-title")).to_contain_text("Live v2")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     expect(page.locator("#agent-title")).not_to_contain_text("Draft")
     assert live_number(api, agent) == 2
     assert page.evaluate("window.notReloaded")
@@ -122,7 +136,7 @@ def test_unsaved_text_of_a_closed_tab_can_be_restored(visit, fresh):
 
     visitor.page = visitor.open()
     page = visitor.goto(f"/agents/{fresh}")
-    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    expect(page.locator("[data-recovery]")).to_have_text(re.compile(r"Unsaved changes from \d\d:\d\d( [AP]M)?\."))
     page.get_by_role("button", name="Restore").click()
 
     expect(instructions(page)).to_contain_text("Not saved yet.")
@@ -152,6 +166,7 @@ def test_unsaved_text_outlives_an_expired_session(visit, fresh, api):
 
 def test_invalid_json_is_located_and_not_saved(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
+    open_section(page, "metadata")
     page.get_by_role("button", name="Edit Metadata as JSON").click()
     page.get_by_role("textbox", name="Metadata (JSON)").press("Control+a")
     page.keyboard.type('{"team": ')
@@ -174,12 +189,14 @@ def test_invalid_json_is_located_and_not_saved(visit, fresh, api):
 def test_tools_are_added_moved_and_removed_by_keyboard(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
+    open_section(page, "tools")
     page.locator("#tools-picker summary").press("Enter")
-    for words in ("calculator", "word count", "links"):
+    for words, key in (("calculator", "calculator"), ("word count", "word-count"), ("links", "extract-links")):
         page.keyboard.type(words)
+        expect(page.locator(f"#tools-options [data-option={key}]")).to_have_count(1)
         expect(page.locator("#tools-options [data-option]")).to_have_count(1)
         page.keyboard.press("Enter")
-        expect(page.locator("#tools-picker [data-announce]")).to_contain_text("Added")
+        expect(page.locator(f"#tools-picker [data-row][data-key={key}]")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#tools-picker summary")).to_be_focused()
 
@@ -224,10 +241,12 @@ def test_instructions_are_previewed_with_values_and_expanded(visit, fresh, api):
 def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
     visitor = visit()
     page = visitor.goto(f"/agents/{fresh}")
+    open_section(page, "metadata")
     page.get_by_role("button", name="Add a row").click()
     page.keyboard.type("floor")
     page.locator("[name=metadata-row-kind]").select_option("number")
     page.locator("[name=metadata-row-value]").fill("4")
+    open_section(page, "processors")
     page.locator("#input_processors-picker summary").click()
     page.locator("#input_processors-options [data-option=mask-email]").click()
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
@@ -245,23 +264,83 @@ def test_rows_of_unsaved_changes_are_restored(visit, fresh, api):
     assert stored(api, fresh)["inputProcessors"] == [{"key": "mask-email"}]
 
 
-def test_the_review_shows_unsaved_changes(visit, fresh):
+def test_changes_are_saved_in_their_review(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     append_text(page, " Smile.")
-
-    page.get_by_role("button", name="Review").click()
-
+    page.get_by_role("button", name="Review changes").click()
     dialog = page.locator("dialog[open]")
     expect(dialog).to_contain_text("Smile.")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    expect(page.get_by_role("button", name="Review")).to_be_focused()
+    expect(page.get_by_role("button", name="Review changes")).to_be_focused()
+
+    page.keyboard.press("Enter")
+    dialog.get_by_label("Message").fill("Friendlier")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Message")).to_have_value("Friendlier")
+    dialog.get_by_label("Version name").fill("Smile")
+    page.keyboard.press("Control+s")
+
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Review changes")).to_be_focused()
+    (version, _) = api.get(f"/api/stored/agents/{fresh}/versions").json()["versions"]
+    assert (version["name"], version["changeMessage"]) == ("Smile", "Friendlier")
+
+
+def test_a_conflict_in_the_review_is_merged(visit, fresh, api):
+    patch_agent(api, fresh, instructions="Greet guests.\nStay calm.\nAnswer briefly.")
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    patch_agent(api, fresh, instructions="Greet all guests.\nStay calm.\nAnswer briefly.", autoPublish=False)
+
+    page.get_by_role("button", name="Review changes").click()
+    page.locator("dialog[open]").get_by_role("button", name="Save draft").click()
+
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    expect(page.locator("#conflict-title")).to_be_focused()
+    page.get_by_role("button", name="Merge both").press("Enter")
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_contain_text("This is not saved yet.")
+    expect(dialog.locator("ins").filter(has_text="Smile")).to_be_visible()
+    dialog.get_by_role("button", name="Save draft").press("Enter")
+
+    expect(page.locator(".toast")).to_contain_text("Draft v4 saved")
+    expect(instructions(page)).to_contain_text("Greet all guests.")
+    expect(instructions(page)).to_contain_text("Answer briefly. Smile.")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_hidden()
+    assert stored(api, fresh)["instructions"] == "Greet all guests.\nStay calm.\nAnswer briefly. Smile."
+    expect(page.get_by_text("Unsaved changes from")).to_be_hidden()
+    assert [text for text in visitor.console if "409" not in text] == []
+
+
+def test_a_draft_of_somebody_else_is_published_after_a_question(visit, fresh, api):
+    other = visit("editor").goto(f"/agents/{fresh}")
+    other.get_by_role("textbox", name="Description").fill("Theirs")
+    other.keyboard.press("Control+s")
+    expect(other.locator(".toast")).to_contain_text("Draft v2 saved")
+    page = visit().goto(f"/agents/{fresh}")
+    append_text(page, " Mine.")
+
+    page.get_by_role("button", name="Review changes").click()
+    page.locator("dialog[open]").get_by_label("Message").fill("Ready")
+    page.get_by_role("button", name="Publish v3, with 1 version by editor").click()
+    question = page.get_by_role("dialog", name="Publish v3 with versions of others?")
+    expect(question.get_by_label("Reason")).to_have_value("Ready")
+    assert live_number(api, fresh) == 1
+    question.get_by_role("button", name="Publish v3, with 1 version by editor").click()
+
+    expect(page.locator("#agent-title")).to_contain_text("Live v3")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    assert live_number(api, fresh) == 3
 
 
 def test_publishing_can_be_undone(visit, fresh, api):
     page = visit().goto(f"/agents/{fresh}")
     append_text(page, " Published in haste.")
-    page.get_by_role("button", name="Save and publish").click()
+    publish(page)
     expect(page.locator(".toast").last).to_contain_text("v2 is live.")
     assert live_number(api, fresh) == 2
 
@@ -274,7 +353,7 @@ def test_publishing_can_be_undone(visit, fresh, api):
 def test_text_typed_after_publishing_is_kept_by_undo(visit, fresh):
     page = visit().goto(f"/agents/{fresh}")
     append_text(page, " Published in haste.")
-    page.get_by_role("button", name="Save and publish").click()
+    publish(page)
     expect(page.locator(".toast").last).to_contain_text("v2 is live.")
     append_text(page, " Typed since.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
@@ -340,18 +419,29 @@ def test_the_editor_works_without_javascript(visit, who, api):
     name = f"Plain {uuid.uuid4().hex[:6]}"
     page.fill("#id_name", name)
     page.fill("#id_instructions", "One\nTwo")
-    page.click("text=Create agent")
+    page.click("text=Create and publish v1")
     expect(page.locator("h1")).to_have_text(name)
     agent = page.url.rsplit("/", 1)[1]
 
     page.fill("#id_instructions", "One\nTwo\nThree")
+    open_section(page, "tools")
     page.check("input[name=tools][value=calculator]")
     page.click("text=Save draft")
 
     expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
     assert stored(api, agent)["tools"] == ["calculator"]
     assert stored(api, agent)["instructions"] == "One\nTwo\nThree"
-    expect(page.locator("text=Save and publish")).to_have_count(1 if who == "publisher" else 0)
+    page.fill("#id_description", "Plain and simple.")
+    page.click("text=Review changes")
+    expect(page.locator("#review")).to_contain_text("Plain and simple.")
+    page.get_by_label("Message").fill("Described")
+    expect(page.locator("text=Publish v3")).to_have_count(1 if who == "publisher" else 0)
+    page.click("text=Continue editing")
+    expect(page.locator("#id_description")).to_have_value("Plain and simple.")
+    page.click("text=Review changes")
+    page.click("text=Publish v3" if who == "publisher" else "text=Save draft")
+    expect(page.locator(".toast")).to_contain_text("v3 is live" if who == "publisher" else "Draft v3 saved")
+    assert stored(api, agent)["description"] == "Plain and simple."
 
 
 def test_a_conflict_is_resolved_without_javascript(visit, fresh, api):
@@ -396,7 +486,7 @@ def test_markup_in_texts_is_escaped(visit, fresh, api):
     expect(page.locator("h1")).to_have_text(HOSTILE)
     expect(instructions(page)).to_contain_text("<script>alert(2)</script>")
     append_text(page, HOSTILE)
-    page.get_by_role("button", name="Review").click()
+    page.get_by_role("button", name="Review changes").click()
     expect(page.locator("dialog[open]")).to_contain_text("onerror")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+s")

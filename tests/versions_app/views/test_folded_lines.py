@@ -47,7 +47,7 @@ def test_folds_open_in_the_review_without_javascript(editor, story):
     opened = editor.post(address, {**again, "unfold": "instructions-1"}).content.decode()
 
     assert again["description"] == 'Says "hi"'
-    assert 'form="posted-fields"' in folded.content.decode()
+    assert 'form="agent-form"' in folded.content.decode()
     assert "Rule 7</td>" not in folded.content.decode()
     assert "Rule 7</td>" in opened
 
@@ -60,7 +60,7 @@ def test_folds_open_on_both_sides_of_a_conflict(editor, story):
 
     folded = editor.post(address, sent).content.decode()
     theirs = editor.post(address, {**sent, "unfold": "theirs-instructions-5"}).content.decode()
-    mine = editor.post(address, {**sent, "unfold": "mine-instructions-5"}).content.decode()
+    mine = editor.post(address, {**sent, "unfold": "mine-instructions-1"}).content.decode()
 
     assert folded.count("unchanged lines</button>") == 2
     assert theirs.count("unchanged lines</button>") == 1

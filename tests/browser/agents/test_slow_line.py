@@ -1,0 +1,77 @@
+"""The editor on a slow line, and on one that is lost."""
+
+import uuid
+
+from playwright.sync_api import expect
+
+from tests.browser.agents.test_editor import append_text, instructions, stored
+from tests.browser.site.test_busy import delay
+
+
+def test_a_slow_save_in_the_review_says_so_and_loses_nothing(visit, fresh, api):
+    visitor = visit()
+    page = visitor.goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    page.get_by_role("button", name="Review changes").click()
+    dialog = page.locator("dialog[open]")
+    dialog.get_by_label("Message").fill("Friendlier")
+    waiting = delay(page, f"**/agents/{fresh}")
+
+    dialog.get_by_role("button", name="Publish v2").click()
+
+    expect(dialog.get_by_role("button", name="Publishing…")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("[data-busy-status]")).to_have_text("Publishing…")
+    dialog.get_by_role("button", name="Save draft").click()  # another button of the same form
+    page.keyboard.press("Control+s")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    append_text(page, " Wave.")
+    assert len(waiting) == 1
+    waiting[0].continue_()
+
+    expect(page.locator("#agent-title")).to_contain_text("Live v2")
+    expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
+    expect(instructions(page)).to_contain_text("Smile. Wave.")
+    assert stored(api, fresh)["instructions"].endswith(" Smile.")
+    assert visitor.console == []
+
+
+def test_a_lost_line_is_reported_and_the_text_is_saved_later(visit, fresh, api):
+    page = visit().goto(f"/agents/{fresh}")
+    append_text(page, " Smile.")
+    page.get_by_role("button", name="Review changes").click()
+    dialog = page.locator("dialog[open]")
+    dialog.get_by_label("Message").fill("Friendlier")
+    page.context.set_offline(True)
+
+    dialog.get_by_role("button", name="Save draft").click()
+
+    expect(page.locator(".toast-fault")).to_contain_text("The server cannot be reached.")
+    save = dialog.get_by_role("button", name="Save draft")
+    expect(save).not_to_have_attribute("aria-busy", "true")
+    expect(dialog.get_by_label("Message")).to_have_value("Friendlier")
+    page.context.set_offline(False)
+    save.click()
+
+    expect(page.locator(".toast")).to_contain_text("Draft v2 saved")
+    expect(page.locator(".toast-fault")).to_have_count(0)
+    assert stored(api, fresh)["instructions"].endswith(" Smile.")
+
+
+def test_text_of_a_new_agent_that_did_not_arrive_is_offered_again(visit):
+    visitor = visit()
+    page = visitor.goto("/new-agent")
+    name = f"Lost {uuid.uuid4().hex[:6]}"
+    page.get_by_label("Name", exact=True).fill(name)
+    append_text(page, "Find me.")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Create and publish v1").click()
+    page.wait_for_url("chrome-error://**")
+
+    page.context.set_offline(False)
+    page = visitor.goto("/new-agent")
+    expect(page.locator("[data-recovery]")).to_contain_text("Unsaved changes from")
+    page.get_by_role("button", name="Restore").click()
+
+    expect(page.get_by_label("Name", exact=True)).to_have_value(name)
+    expect(instructions(page)).to_contain_text("Find me.")
