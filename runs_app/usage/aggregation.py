@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, Case, Count, F, FloatField, Func, Q, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Count, FloatField, Func, Q, Sum, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Floor, Greatest, Ln, TruncDate
 
@@ -60,16 +61,25 @@ class UsageFigures:
         return cls(row.runs, row.errors, row.tokens, row.cost, durations, scores)
 
 
-class Seconds(Func):
-    """The seconds of a duration."""
+class SecondsBetween(Func):
+    """The seconds from one time to another. On SQLite, Django's difference would call Python for each row."""
 
     output_field = FloatField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)", **context)
+        return self.as_sql(compiler, connection, template="EXTRACT(EPOCH FROM %(expressions)s)", arg_joiner=" - ")
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="(%(expressions)s) / 1000000.0", **context)
+        end, start = (f"julianday({compiler.compile(part)[0]})" for part in self.get_source_expressions())
+        return f"(({end} - {start}) * 86400.0)", []
+
+
+class UTCDay(TruncDate):
+    """The day of a time. SQLite stores times in UTC, so its own function is enough; Django's would call Python."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        sql, parameters = compiler.compile(self.lhs)
+        return f"date({sql})", parameters
 
 
 def aggregate_runs(runs: AgentRunQuerySet) -> dict[UsageKey, UsageFigures]:
@@ -85,14 +95,14 @@ def aggregate_runs(runs: AgentRunQuerySet) -> dict[UsageKey, UsageFigures]:
 
 
 def run_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
-    seconds = Greatest(Seconds(F("finished_at") - F("started_at")), Value(SHORTEST))
+    seconds = Greatest(SecondsBetween("finished_at", "started_at"), Value(SHORTEST))
     tokens = Coalesce(
         Cast(KT("usage__totalTokens"), BigIntegerField()),
         Coalesce(Cast(KT("usage__inputTokens"), BigIntegerField()), 0)
         + Coalesce(Cast(KT("usage__outputTokens"), BigIntegerField()), 0),
     )
     # PostgreSQL ignores NULL in GREATEST.
-    bucket = Case(When(started_at__isnull=False, then=Floor(Ln(seconds) / Ln(Value(BASE)))))
+    bucket = Case(When(started_at__isnull=False, then=Floor(Ln(seconds) / Value(math.log(BASE)))))
     grouped = with_key(runs, "").annotate(bucket=bucket)
     return grouped.values_list("agent_id", "owner_id", "version", "day", "bucket").annotate(
         run_count=Count("pk"),
@@ -112,5 +122,5 @@ def score_figures(runs: AgentRunQuerySet) -> Iterable[Any]:
 def with_key(rows: Any, path: str) -> Any:
     """Annotate the version and the day of `UsageKey`. `path` leads from the rows to the runs."""
     return rows.order_by().annotate(
-        version=Coalesce(f"{path}version_number", UNSAVED), day=TruncDate(f"{path}finished_at", tzinfo=UTC)
+        version=Coalesce(f"{path}version_number", UNSAVED), day=UTCDay(f"{path}finished_at", tzinfo=UTC)
     )

@@ -55,7 +55,7 @@ def test_a_run_breaks_no_rule_from_input_to_run_page(visit: Any, agent: str, api
     violations["runs"] = find_violations(page, axe)
     page = visitor.goto(f"/agents/{agent}/usage")
     expect(page.locator(".usage-chart")).to_have_count(6)
-    page.get_by_text("By day and version").click()
+    page.get_by_role("heading", name="By day and version").click()
     violations["usage"] = find_violations(page, axe)
 
     assert {name: faults for name, faults in violations.items() if faults} == {}
