@@ -99,6 +99,7 @@ const BASE_EXTENSIONS = [
   history(),
   drawSelection(),
   EditorView.lineWrapping,
+  EditorView.perLineTextDirection.of(true), // css/editor.css gives each line the direction of its text
   replaceSelectionOnInput,
   EditorState.tabSize.of(2),
   keymap.of([...textKeys, { key: "Mod-f", run: openSearch }]),
