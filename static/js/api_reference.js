@@ -9,8 +9,10 @@
     const target = id && document.getElementById(id);
     if (target instanceof HTMLDetailsElement) target.open = true;
     findAll(".api-index a").forEach((link) => {
-      if (id && link.hash === `#${id}`) link.setAttribute("aria-current", "true");
+      const isCurrent = id && link.hash === `#${id}`;
+      if (isCurrent) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
+      if (isCurrent) link.scrollIntoView({ block: "nearest" });
     });
     if (target) target.scrollIntoView();
   }
