@@ -1,4 +1,4 @@
-"""How many tokens the model of the editor reads at once."""
+"""The number of tokens that the model of the editor reads at once."""
 
 import pytest
 from django.urls import reverse
