@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -137,14 +137,14 @@ def planned(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["process", "celery"])
-def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+@contextmanager
+def running_engine(name, request, folder, settings, monkeypatch) -> Iterator[Engine]:
     """Let processes of this engine execute durable runs. The process of the tests only starts them."""
-    settings.RUN_ENGINE = request.param
-    address = request.getfixturevalue("valkey") if request.param == "celery" else ""
+    settings.RUN_ENGINE = name
+    address = request.getfixturevalue("valkey") if name == "celery" else ""
     get_runner.cache_clear()
-    processes = Engine(request.param, planned, address)
-    if request.param == "process":
+    processes = Engine(name, folder, address)
+    if name == "process":
         monkeypatch.setattr(start, "get_runner", QuietRunner)
     with broker(address.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):
         try:
@@ -152,6 +152,20 @@ def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterato
         finally:
             processes.stop_all()
             get_runner.cache_clear()
+
+
+@pytest.fixture(params=["process", "celery"])
+def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+    """Return each engine."""
+    with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
+        yield processes
+
+
+@pytest.fixture(params=["process", pytest.param("celery", marks=pytest.mark.drill)])
+def any_engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+    """Return an engine for what does not depend on it. `make drill` uses each of them: processes start slowly."""
+    with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
+        yield processes
 
 
 def event_numbers(run: AgentRun) -> list[int]:

@@ -66,7 +66,8 @@ def test_a_run_killed_in_an_answer_repeats_the_answer_and_says_so(engine):
     assert "".join(event.data["payload"]["text"] for event in texts) == "One two three."
 
 
-def test_a_call_that_may_not_repeat_is_reported_as_unknown(engine):
+def test_a_call_that_may_not_repeat_is_reported_as_unknown(any_engine):
+    engine = any_engine
     process = engine.start_process()
     run = engine.start([[["count-once", {"number": 0, "gate": "never"}]], "Done."], tools=["count-once"])
     engine.wait_for_note("tool 0 begins")
@@ -83,7 +84,8 @@ def test_a_call_that_may_not_repeat_is_reported_as_unknown(engine):
     assert_complete(done)
 
 
-def test_a_repeated_call_has_the_same_idempotency_key(engine):
+def test_a_repeated_call_has_the_same_idempotency_key(any_engine):
+    engine = any_engine
     process = engine.start_process()
     run = engine.start([[["call-facts", {"gate": "facts"}]], "Done."], tools=["call-facts"])
     engine.wait_for_note(f"attempt 1 {run.pk}:c0-0")
@@ -98,7 +100,8 @@ def test_a_repeated_call_has_the_same_idempotency_key(engine):
     assert result["payload"]["result"] == {"attempt": 2, "key": f"{run.pk}:c0-0"}
 
 
-def test_parallel_calls_that_were_finished_are_not_repeated(engine):
+def test_parallel_calls_that_were_finished_are_not_repeated(any_engine):
+    engine = any_engine
     process = engine.start_process()
     calls = [["count", {"number": number, "gate": "two" if number == 2 else ""}] for number in range(3)]
     run = engine.start([calls, "Done."])
@@ -119,7 +122,8 @@ def test_parallel_calls_that_were_finished_are_not_repeated(engine):
     assert_complete(done)
 
 
-def test_a_step_that_kills_its_process_three_times_fails_the_run(engine):
+def test_a_step_that_kills_its_process_three_times_fails_the_run(any_engine):
+    engine = any_engine
     run = engine.start([[["count", {"number": 0, "gate": "never"}]], "Done."])
     for attempt in range(1, 4):
         process = engine.start_process()
@@ -136,7 +140,8 @@ def test_a_step_that_kills_its_process_three_times_fails_the_run(engine):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_sub_agent_is_continued_with_its_parent(engine, depth):
+def test_a_sub_agent_is_continued_with_its_parent(any_engine, depth):
+    engine = any_engine
     inner = {"provider": "planned", "name": "plan", "plan": [[["count", {"number": 0, "gate": "child"}]], "Inner."]}
     AgentFactory(id="inner", model=inner, tools=["count"])
     if depth == 2:
