@@ -142,7 +142,7 @@ class TextareaEditor {
     this.isCopying = false;
     const extensions = extensionsFor(textarea, () => this.copySoon());
     this.view = new EditorView({ state: EditorState.create({ doc: textarea.value, extensions }) });
-    this.hideTextarea();
+    this.takeOver();
     this.forwardEvents();
     if (this.isJson) checkJson(textarea);
   }
@@ -151,13 +151,19 @@ class TextareaEditor {
     return this.textarea.dataset.editor === "json";
   }
 
-  hideTextarea() {
+  // Take the place of the textarea, and the focus and the selection of somebody who types already.
+  takeOver() {
+    const hasFocus = document.activeElement === this.textarea;
+    const { selectionStart: anchor, selectionEnd: head } = this.textarea;
     const frame = document.createElement("div");
     frame.className = "editor";
     frame.dataset.kind = this.textarea.dataset.editor;
     frame.append(this.view.dom);
     this.textarea.after(frame);
     this.textarea.hidden = true; // a hidden textarea has no layout, which would take longer with each character
+    if (!hasFocus) return;
+    this.view.dispatch({ selection: { anchor, head } });
+    this.view.focus();
   }
 
   forwardEvents() {

@@ -125,6 +125,7 @@ def capture_pages(browser: Any, base_url: str, password: str, size: str, theme: 
     sign_in(page, base_url, password)
     for name, path in PAGES.items():
         page.goto(f"{base_url}{path}")
+        page.mouse.move(1, 1)  # the editor of long texts loads when somebody uses the page
         page.wait_for_load_state("networkidle")
         page.screenshot(path=OUT / f"{name}-{size}-{theme}.png")
         if (name, size, theme) in README_IMAGES and "--readme" in sys.argv:

@@ -100,6 +100,7 @@ def capture_pages(browser: Any, url: str, theme: str, width: int) -> list[str]:
     page.on("pageerror", lambda error: problems.append(str(error)))
     for name in PAGES:
         page.goto(f"{url}/{name}.html")
+        page.mouse.move(1, 1)  # the editor of long texts loads when somebody uses the page
         page.wait_for_timeout(SETTLE_MILLISECONDS)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             problems.append(f"{name} is wider than the window at {width} pixels")

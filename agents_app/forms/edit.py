@@ -250,6 +250,12 @@ class AgentEditForm(forms.Form):
         return self[name].data if self.is_bound else self[name].initial
 
     @property
+    def missing_memory(self) -> str:
+        """Return the chosen memory if it is not registered, else a blank text."""
+        key = self["memory"].value() or ""
+        return "" if not key or registry.get(Kind.MEMORY, key) else str(key)
+
+    @property
     def provider_problem(self) -> str:
         """Return why the agent cannot answer, or a blank text if its provider is registered."""
         provider = self["provider"].value()

@@ -6,6 +6,9 @@
   const { find, findAll, listen, onAdded, formatNumber, formatCount } = agentcms;
   const CHARACTERS_PER_TOKEN = 4;
 
+  // The inputs for a page without scripts: where htmx adds them, they would be sent with the form.
+  onAdded("noscript", (element) => element.remove());
+
   // --- counters
 
   // Count code points, as Python does.

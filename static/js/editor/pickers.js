@@ -83,6 +83,19 @@
     (find("[data-remove]", next || document.createElement("li")) || find("summary, [data-add-row]", container))?.focus();
   }
 
+  // --- a single choice that is not registered: keep it, or choose nothing
+
+  listen("click", (event) => {
+    const button = event.target.closest("[data-keep], [data-clear]");
+    const row = button?.closest("[data-missing]");
+    if (!row) return;
+    const field = find("select", row.closest("[data-choice]"));
+    if (button.matches("[data-clear]")) field.value = "";
+    row.hidden = true;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+    field.focus();
+  });
+
   // --- adding a member of an object
 
   listen("click", (event) => {
@@ -148,8 +161,22 @@
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") step(event, stops);
     else if (event.key === "Enter" && event.target === search) {
       event.preventDefault(); // it would submit the form
-      stops[1]?.click();
+      if (hasResults(details)) stops[1]?.click();
+      else search.dataset.addsFirst = "";
     }
+  });
+
+  const hasResults = (details) =>
+    find(".picker-options", details).dataset.query === find("[data-add-search]", details).value;
+
+  // Enter before the results of the last words have arrived.
+  addEventListener("htmx:after:swap", () => {
+    findAll("[data-adds-first]").forEach((search) => {
+      const details = search.closest("[data-add]");
+      if (!hasResults(details)) return;
+      delete search.dataset.addsFirst;
+      find("[data-option]:not(:disabled)", details)?.click();
+    });
   });
 
   function step(event, stops) {

@@ -34,6 +34,7 @@
     if (!response.ok) throw new Error(`The server responded with ${response.status}.`);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     findAll("noscript", page).forEach((fallback) => fallback.remove()); // the parser runs no scripts, and shows it
+    findAll("noscript", page).forEach((element) => element.remove());
     findAll(RENDERED, form).forEach((field) => {
       const rendered = page.getElementById(field.id);
       if (!rendered) return;

@@ -112,6 +112,17 @@ def test_an_unregistered_key_is_a_row_with_remove_and_keep(editor, field):
     assert getattr(agent, field) == []
 
 
+def test_an_unregistered_scorer_memory_or_processor_is_a_red_row(editor):
+    agent = AgentFactory(scorers={"gone": {}}, memory="forgotten", input_processors=[{"key": "lost"}])
+
+    html = page(editor, agent)
+
+    for key in ("gone", "forgotten", "lost"):
+        (row,) = re.findall(rf'picker-missing"(?:(?!picker-missing).)*?<code>{key}</code>.*?Remove', html, re.DOTALL)
+        assert "not registered" in row
+        assert "Keep" in row
+
+
 def test_processors_have_rows_with_their_arguments(editor, agent):
     data = {
         "input_processors-item": ["b:key:mask-email", "a:key:trim-whitespace"],
