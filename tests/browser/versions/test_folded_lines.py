@@ -30,7 +30,7 @@ def test_a_fold_of_the_review_opens_without_javascript(visit, agent, api):
     patch_agent(api, agent, instructions="\n".join(LINES))
     page = visit(java_script_enabled=False).goto(f"/agents/{agent}")
     page.locator("#id_instructions").fill("\n".join([*LINES, "  Mine\n"]))
-    page.get_by_role("button", name="Review").click()
+    page.get_by_role("button", name="Review changes").click()
 
     page.get_by_role("button", name="Show 47 unchanged lines").click()
 
