@@ -24,6 +24,11 @@ class SizeLimitedUploadHandler(TemporaryFileUploadHandler):
             raise SkipFile
         super().receive_data_chunk(raw_data, start)
 
+    def close_file(self) -> None:
+        """Delete the last file if it still exists. Django keeps one that it could not read to its end."""
+        if (file := getattr(self, "file", None)) is not None:
+            file.close()
+
 
 def accepts_upload(view: ViewFunction) -> ViewFunction:
     """Let a view receive an uploaded file. Use it as the innermost decorator, after the checks of the user."""
@@ -32,7 +37,11 @@ def accepts_upload(view: ViewFunction) -> ViewFunction:
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         # Check the CSRF token only now: to read the token is to read the form with its file.
-        request.upload_handlers = [SizeLimitedUploadHandler(request)]
-        return protected(request, *args, **kwargs)
+        handler = SizeLimitedUploadHandler(request)
+        request.upload_handlers = [handler]
+        try:
+            return protected(request, *args, **kwargs)
+        finally:
+            handler.close_file()
 
     return csrf_exempt(wrapped)

@@ -1,6 +1,7 @@
 """The pages of export and import."""
 
 import json
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -231,3 +232,15 @@ def test_other_pages_accept_no_files(client, db):
     answer = client.post(reverse("login"), {"username": "x", "password": "y", "file": file(record("new"))})
 
     assert not answer.wsgi_request.FILES
+
+
+def test_a_file_that_cannot_be_read_is_not_kept(publisher, settings):
+    part = 'Content-Disposition: form-data; name="file"; filename="a"\r\nContent-Transfer-Encoding: base64\r\n\r\n!!!'
+    folder = Path(settings.FILE_UPLOAD_TEMP_DIR)
+    before = {*folder.iterdir()}
+
+    # The response keeps its request, and with it what the request holds.
+    answer = publisher.post(IMPORT, f"--x\r\n{part}\r\n--x--\r\n", content_type="multipart/form-data; boundary=x")
+
+    assert answer.status_code == 400
+    assert {*folder.iterdir()} == before
