@@ -10,6 +10,7 @@ def test_the_editor_lists_its_errors_and_goes_to_the_first(visit: Any, agent: st
     visitor = visit()
     page = visitor.goto(f"/agents/{agent}")
     page.get_by_label("Temperature").first.fill("hot")
+    page.locator("#metadata > summary").click()
     page.get_by_role("button", name="Edit Metadata as JSON").click()
     page.get_by_role("textbox", name="Metadata (JSON)").press("Control+a")
     page.keyboard.type('{"team": 1,\n"floor": }')
