@@ -21,7 +21,8 @@ def data_folder() -> Path:
 
 
 # The environment of the machine must not affect the tests, except DATABASE_URL.
-for name in ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "ALLOWED_HOSTS", "AGENT_VERSION_LIMIT"):
+INFRASTRUCTURE = ("REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY", "DEBUG", "HTTPS", "ALLOWED_HOSTS")
+for name in (*INFRASTRUCTURE, "AGENT_VERSION_LIMIT", "RUN_DURABLE"):
     os.environ.pop(name, None)
 for provider in ("OPENAI", "ANTHROPIC", "GOOGLE", "MISTRAL"):
     os.environ.pop(f"{provider}_API_KEY", None)
