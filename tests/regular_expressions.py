@@ -19,7 +19,7 @@ OTHER_CALLS = ("RegexValidator", "re_path", "RegexField")
 LENGTHS = (8, 12, 16, 20, 24, 32, 128, 512, 2048)
 SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a tenth
 SLOW_SECONDS = 0.05  # for any length
-LINEAR_RATIO = 3.0  # of the times of two lengths, one double the other; 4 is quadratic
+LINEAR_RATIO = 8.0  # of the times of two lengths, one four times the other; 16 is quadratic
 
 
 class CodePattern(NamedTuple):
@@ -87,7 +87,7 @@ def reject_other_names(tree: ast.Module, path: str) -> None:
 
 
 def find_slow_text(pattern: re.Pattern[str]) -> str | None:
-    """Return a text on which a pattern needs more than twice the time for twice the length, or None."""
+    """Return a text on which a pattern needs far more than four times the time for four times the length, or None."""
     for prefix, unit, suffix in attack_forms(pattern):
         if is_superlinear(pattern, lambda length, form=(prefix, unit, suffix): build_text(*form, length)):
             return build_text(prefix, unit, suffix, 32)
@@ -105,9 +105,9 @@ def is_superlinear(pattern: re.Pattern[str], text_of_length: Callable[[int], str
             return True  # exponential, or a high power
     if seconds < SUSPICIOUS_SECONDS:
         return False
-    once, twice = text_of_length(LENGTHS[-1]), text_of_length(2 * LENGTHS[-1])
+    once, four_times = text_of_length(LENGTHS[-1]), text_of_length(4 * LENGTHS[-1])
     seconds = min(match_seconds(pattern, once) for _ in range(3))
-    return seconds > SUSPICIOUS_SECONDS and match_seconds(pattern, twice) > LINEAR_RATIO * seconds
+    return seconds > SUSPICIOUS_SECONDS and match_seconds(pattern, four_times) > LINEAR_RATIO * seconds
 
 
 def match_seconds(pattern: re.Pattern[str], text: str) -> float:

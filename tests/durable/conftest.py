@@ -2,19 +2,21 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 
 from agentcms.server.processes import PROJECT
 from runs_app.engine import start
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
+from runs_app.providers import table
 from tests.broker import broker
 from tests.durable import agent_tools
 from tests.factories import AgentFactory, member
@@ -81,6 +83,23 @@ class Engine:
         process.kill()
         process.wait(10)
 
+    def suspend(self, process: subprocess.Popen[bytes], run: AgentRun) -> None:
+        """Suspend a process at a moment when it holds no lock that would suspend all others too."""
+        wait_until(lambda: self.suspend_without_lock(process, run), 30, "a moment without a lock")
+
+    def suspend_without_lock(self, process: subprocess.Popen[bytes], run: AgentRun) -> bool:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            if connection.vendor == "sqlite":
+                with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=1)) as other:
+                    other.execute("BEGIN IMMEDIATE")
+                return True
+            with transaction.atomic():
+                return AgentRun.objects.select_for_update(nowait=True).get(pk=run.pk) is not None
+        except (sqlite3.OperationalError, DatabaseError):
+            process.send_signal(signal.SIGCONT)
+            return False
+
     def stop_all(self) -> None:
         for process in self.processes:
             with suppress(ProcessLookupError):
@@ -134,6 +153,7 @@ def planned(tmp_path, monkeypatch) -> Path:
     """Register the planned model and its tools in this process. Return the folder of their notes."""
     monkeypatch.setenv("DURABLE_FOLDER", str(tmp_path))
     agent_tools.register()
+    table.invalidate()  # tests before may have read it without the planned model
     return tmp_path
 
 

@@ -199,7 +199,7 @@ def test_a_suspended_process_writes_nothing_when_it_wakes_up(engine):
     engine.wait_for_note("tool 1 begins")
     engine.wait_for_steps(run, started=1)
 
-    first.send_signal(signal.SIGSTOP)
+    engine.suspend(first, run)
     engine.start_process()
     engine.wait_for_note("tool 1 begins", 2)
     first.send_signal(signal.SIGCONT)

@@ -170,5 +170,5 @@ def test_agents_without_the_role_are_left_out_of_the_number(agent):
     question = delete_selected(browser(person), [agent, theirs, hidden], sure=None).content.decode()
 
     assert "Type “delete 1 agent” to confirm" in question
-    assert "you need the Publisher role in the team: Sub-editor." in question
+    assert 'you need the Publisher role in the team: <span dir="auto">Sub-editor</span>.' in question
     assert "Secret" not in question

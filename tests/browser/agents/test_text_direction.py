@@ -21,7 +21,10 @@ def test_texts_start_at_the_right(visit: Any, api: Any):
 
     expect(page.get_by_role("heading", level=1)).to_have_css("direction", "rtl")
     expect(page.get_by_role("textbox", name="Name", exact=True)).to_have_css("direction", "rtl")
-    first, second = page.locator(".cm-line").all()
+    page.get_by_role("textbox", name="Instructions").focus()  # loads the editor of long texts
+    lines = page.locator(".cm-line")
+    expect(lines).to_have_count(2)
+    first, second = lines.all()
     assert first.evaluate(TEXT_RIGHT) < 30
     assert second.evaluate(TEXT_RIGHT) > 100
 

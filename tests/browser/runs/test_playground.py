@@ -43,7 +43,7 @@ def test_an_answer_is_streamed_and_can_be_stopped(visit, slow, ask):
     expect(text).to_contain_text("Once, in a house")
     expect(page.locator("[data-elapsed]")).to_have_text(re.compile(r"^\d+(\.\d)? s$"))
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped.")).to_be_visible()
+    expect(page.locator(".answer-end", has_text="Stopped.")).to_be_visible()
     expect(page.locator(".answer-text").last).to_contain_text("Once, in a house")
     assert STORY_ENDS not in page.locator("[data-answer]").inner_text()
     assert visitor.console == []
@@ -55,7 +55,7 @@ def test_all_columns_are_stopped_together(visit, slow, ask):
 
     page.get_by_role("button", name="Stop all").click()
 
-    expect(page.get_by_text("Stopped.")).to_have_count(3)
+    expect(page.locator(".answer-end", has_text="Stopped.")).to_have_count(3)
     expect(page.get_by_role("button", name="Stop all")).to_be_hidden()
 
 
@@ -121,7 +121,7 @@ def test_unsaved_text_runs_beside_live_and_returns_to_the_editor(visit, agent):
     assert page.locator(".answer-stamp .version").all_inner_texts() == ["v3", "unsaved text"]
 
     page.get_by_role("link", name="Edit", exact=True).click()
-    expect(page.get_by_role("textbox", name="Instructions")).to_contain_text("Sing. Greet guests warmly.")
+    expect(page.locator("[name=instructions]")).to_have_value("Sing. Greet guests warmly.\nAnswer briefly.")
     expect(page.get_by_text("Unsaved", exact=True)).to_be_visible()
     assert visitor.console == []
 
@@ -200,7 +200,7 @@ def test_columns_are_added_and_removed_during_an_answer(visit, slow, ask):
     page.get_by_role("button", name="Remove v1").click()
     expect(page.locator(".trial")).to_have_count(1)
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped.")).to_be_visible()
+    expect(page.locator(".answer-end", has_text="Stopped.")).to_be_visible()
     assert visitor.console == []
 
 

@@ -174,7 +174,7 @@ def test_the_open_days_are_read_from_an_index(agent, publisher):
 
     open_runs = AgentRun.objects.filter(agent=agent, finished_at__gte=NOON - timedelta(days=1))
 
-    assert "run_end_of_agent" in open_runs.explain()
+    assert "run_end_of_agent" in open_runs.order_by().explain()
     assert "one_usage_per_day" in DailyUsage.objects.filter(agent=agent, day__gte=day(90)).explain() or (
         connection.vendor == "sqlite"
     )
