@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid5
@@ -82,6 +83,8 @@ class RunTree:
         return call_durable if run.is_durable else call
 
 
+_cleanups: set[asyncio.Future[None]] = set()  # an event loop keeps no reference to its tasks
+
 Execution = Coroutine[Any, Any, RunResult]
 ExecuteRun = Callable[["Engine", AgentRun, RunTree], Execution]
 
@@ -96,8 +99,17 @@ async def create_child_or_cancel(run: AgentRun, key: str, prompt: str, call_id: 
     try:
         return await asyncio.shield(creation)
     except asyncio.CancelledError:
-        await run_db(leases.cancel_unstarted, await creation)
+        # In a task of its own, because this one may be cancelled again while it waits.
+        cleanup = asyncio.ensure_future(cancel_when_created(creation))
+        _cleanups.add(cleanup)
+        cleanup.add_done_callback(_cleanups.discard)
         raise
+
+
+async def cancel_when_created(creation: asyncio.Future[AgentRun]) -> None:
+    """End a child run as soon as its row exists."""
+    with suppress(SubAgentError):  # there is no such agent, so nothing was created
+        await run_db(leases.cancel_unstarted, await creation)
 
 
 def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
