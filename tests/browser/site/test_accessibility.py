@@ -31,6 +31,7 @@ READ = [
     "/exchange",
     "/no-such-page",
     "/api/docs",
+    "/api/docs#createAgent",
 ]
 READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
 OF_AN_AGENT = ["", "/usage", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
