@@ -87,7 +87,8 @@ def test_the_trash_and_the_questions_about_keys_break_no_rule(visit: Any, api: A
         expect(page.get_by_role("button", name=name)).to_be_visible()
         violations[name] = find_violations_and_overflow(page, axe)
     page = visitor.goto("/admin/access_app/apikey/")
-    page.locator("#result_list .action-select").first.check()
+    # The keys of others may be revoked already.
+    page.locator("#result_list tr", has_text="root").locator(".action-select").first.check()
     page.get_by_label("Action:").select_option(label="Revoke selected keys …")
     page.get_by_role("button", name="Go", exact=True).click()
     expect(page.get_by_text("get a 401 immediately")).to_be_visible()
