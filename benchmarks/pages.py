@@ -170,6 +170,14 @@ def measure_pages(copy: Served, agents: int, times: int) -> list[Figure]:
     return figures
 
 
+def print_figures(figures: Sequence[Figure], title: str, amount: str, load: float) -> None:
+    """Print figures as a table. `title` is that of the first column, and `load` that of before the measurement."""
+    print(f"Milliseconds, {amount}. The load was {load:.1f} on {os.cpu_count()} processors.\n")
+    print(f"| {title} | median | p95 | target for p95 | server CPU |\n| --- | ---: | ---: | ---: | ---: |")
+    for figure in figures:
+        print(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=10_000)
@@ -178,10 +186,7 @@ def main() -> None:
     load, *_ = os.getloadavg()
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "var", API_THROTTLE="off") as copy:
         figures = measure_pages(copy, options.agents, options.times)
-    print(f"Milliseconds, {options.agents:,} agents. The load was {load:.1f} on {os.cpu_count()} processors.\n")
-    print("| page | median | p95 | target for p95 | server CPU |\n| --- | ---: | ---: | ---: | ---: |")
-    for figure in figures:
-        print(figure)
+    print_figures(figures, "page", f"{options.agents:,} agents", load)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 import httpx
 
 from agentcms.server.processes import PROJECT
-from benchmarks.pages import Figure, request_ms
+from benchmarks.pages import Figure, print_figures, request_ms
 from tests.served import PASSWORD, Served, serving
 
 RANGES = (7, 30, 90)  # days
@@ -80,10 +80,7 @@ def main() -> None:
     settings = {"API_THROTTLE": "off", "RUN_DAYS": "365"}
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "var", **settings) as copy:
         figures = measure(copy, options.runs, options.times)
-    print(f"Milliseconds, {options.runs:,} runs. The load was {load:.1f} on {os.cpu_count()} processors.\n")
-    print("| use of an agent | median | p95 | target for p95 | server CPU |\n| --- | ---: | ---: | ---: | ---: |")
-    for figure in figures:
-        print(figure)
+    print_figures(figures, "use of an agent", f"{options.runs:,} runs", load)
 
 
 if __name__ == "__main__":

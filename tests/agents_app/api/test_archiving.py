@@ -117,7 +117,7 @@ def test_an_archived_agent_cannot_become_a_sub_agent_in_strict_mode(api, archive
     assert answer.body["issues"] == [{"field": "agents[0]", "message": "The agent 'concierge' is archived."}]
 
 
-def test_a_stranger_is_not_told_that_a_sub_agent_is_archived(api, archived):
+def test_a_stranger_does_not_see_that_a_sub_agent_is_archived(api, archived):
     archived_agent("secret", "elsewhere")
 
     warnings = api.create("desk", agents=["concierge", "secret"]).body["warnings"]

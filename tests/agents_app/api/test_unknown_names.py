@@ -188,7 +188,7 @@ def test_odd_names_come_back(api, name):
         ("defaultOptions", {"modelSettings": {"temprature": 1}}, "defaultOptions.modelSettings.temprature"),
     ],
 )
-def test_an_unknown_setting_of_a_model_is_told(api, field, value, path):
+def test_an_unknown_setting_of_a_model_is_a_warning(api, field, value, path):
     created = api.create("a", **{field: value})
     refused = api.patch(f"{agent_path('a')}?strict=true", {field: value})
 
@@ -207,7 +207,7 @@ def test_known_settings_of_a_model_give_no_warning(api):
     assert not api.create("a", model=model, defaultOptions=options).body.get("warnings")
 
 
-def test_unknown_arguments_of_processors_are_told(api):
+def test_unknown_arguments_of_processors_are_warnings(api):
     @processor("shorten")
     def shorten(text: str, length: int = 100) -> str:
         return text[:length]
