@@ -16,8 +16,8 @@ FUNCTIONS = ("compile", "search", "match", "fullmatch", "split", "findall", "fin
 # Names of Django that take a pattern as their first argument.
 OTHER_CALLS = ("RegexValidator", "re_path", "RegexField")
 
-LENGTHS = (8, 12, 16, 20, 24, 32, 128, 512, 2048)
-SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a tenth
+LENGTHS = (8, 12, 16, 20, 24, 32, 128, 512, 2048, 4096)
+SUSPICIOUS_SECONDS = 0.002  # for the last length; a linear pattern takes a fifth, a quadratic one at least twice that
 SLOW_SECONDS = 0.05  # for any length
 LINEAR_RATIO = 8.0  # of the times of two lengths, one four times the other; 16 is quadratic
 

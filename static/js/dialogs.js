@@ -49,11 +49,17 @@
     (event) => {
       const dialog = event.target;
       if (!(dialog instanceof HTMLDialogElement)) return;
-      returnFocus(openers.get(dialog));
+      if (isFocusLost(dialog)) returnFocus(openers.get(dialog));
       if (dialog.closest("#dialogs")) dialog.remove();
     },
     { capture: true },
   );
+
+  // The event comes some time after the dialog was closed: somebody may type elsewhere by then.
+  function isFocusLost(dialog) {
+    const element = document.activeElement;
+    return !element || element === document.body || dialog.contains(element);
+  }
 
   function returnFocus(opener) {
     // A swap may have replaced the opener by a new element with the same id.
