@@ -2,6 +2,7 @@
 
 from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.message import Message
+from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
 from runs_app.models.run_event import RunEvent
@@ -15,6 +16,7 @@ __all__ = [
     "DailyUsage",
     "Message",
     "ModelProvider",
+    "PendingCall",
     "RunEvent",
     "RunStep",
     "SavedInput",

@@ -45,7 +45,7 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
 
     def without_large_columns(self) -> Self:
         """Defer the columns that may be large. Lists do not display them."""
-        return self.defer("configuration", "input", "output", "warnings")
+        return self.defer("configuration", "conversation", "input", "output", "warnings")
 
     def unfinished(self) -> Self:
         return self.filter(status__in=AgentRun.UNFINISHED_STATUSES, finished_at=None)
@@ -146,6 +146,10 @@ class AgentRun(models.Model):
         "worked for (ms)", default=0, db_default=0, editable=False, help_text="Before the current process took it."
     )
     suspended_at = models.DateTimeField(null=True, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False, help_text="When a waiting call of the run expires.")
+    conversation = models.JSONField(
+        null=True, editable=False, help_text="Messages, usage and number of steps of the earlier segments."
+    )
 
     granted: str | None  # the role for the owner of the run, from `with_roles()`
     granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
@@ -166,6 +170,12 @@ class AgentRun(models.Model):
                 condition=Q(finished_at=None, suspended_at=None),
             ),
             models.Index(fields=["suspended_at"], name="run_suspended", condition=Q(suspended_at__isnull=False)),
+            models.Index(fields=["expires_at"], name="run_expiry", condition=Q(suspended_at__isnull=False)),
+            models.Index(
+                fields=["created_at"],
+                name="run_queued",
+                condition=Q(status="queued", is_durable=True, finished_at=None, suspended_at=None),
+            ),
             models.Index(fields=["root_id"], name="run_root"),
             models.Index(fields=["finished_at"], name="run_finished"),
             # The figures of the days that are not rolled up yet.

@@ -1,0 +1,133 @@
+"""Tool calls that wait for a person, and how they were decided."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from access_app.caller import Caller
+from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.role import Role
+from agentcms.ids import uuid7
+from runs_app.models.run import AgentRun
+
+
+class PendingCallQuerySet(models.QuerySet["PendingCall"]):
+    def waiting(self) -> Self:
+        """Filter to the calls that nobody has decided."""
+        return self.filter(state=PendingCall.State.OPEN)
+
+    def for_user(self, user: Caller) -> Self:
+        """Filter to the calls of the runs that a user may read: their own, and those of owners they may publish for.
+
+        It follows `AgentRun.objects.for_user()`, but needs no run, because these rows outlive it.
+        """
+        if has_role_everywhere(user, Role.PUBLISHER):
+            return self
+        if not (user.is_authenticated and user.is_active):
+            return self.none()
+        return self.filter(Q(requested_by=user) | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
+
+    def decidable_by(self, user: Caller) -> Self:
+        """Filter to the waiting calls that a user may decide."""
+        waiting = self.for_user(user).waiting().exclude(kind=PendingCall.Kind.CHILD)
+        if user.is_authenticated:
+            waiting = waiting.exclude(four_eyes=True, requested_by=user)
+        role_suffices = Q(pk=None)
+        for role in (Role.EDITOR, Role.PUBLISHER, Role.MANAGER):
+            if has_role_everywhere(user, role):
+                role_suffices |= Q(role=role)
+            else:
+                role_suffices |= Q(role=role, owner_id__in=owner_ids_for(user, role))
+        return waiting.filter(role_suffices)
+
+
+class PendingCall(models.Model):
+    """A tool call that waits for a person, or for a child run that waits for one.
+
+    The row outlives its run, because people ask years later who let a call happen.
+    """
+
+    class Kind(models.TextChoices):
+        APPROVAL = "approval", "Approval"
+        SUSPEND = "suspend", "Question"  # the tool has suspended itself and waits for data
+        CHILD = "child", "Sub-agent"
+
+    class State(models.TextChoices):
+        OPEN = "open", "Waiting"
+        APPROVED = "approved", "Approved"
+        DECLINED = "declined", "Declined"
+        RESUMED = "resumed", "Answered"
+        EXPIRED = "expired", "Expired"
+        CANCELLED = "cancelled", "Cancelled"
+
+    class Via(models.TextChoices):
+        """Where a call was decided."""
+
+        PAGE = "page", "Page"
+        API = "api", "API"
+        MESSAGE = "message", "Message"
+        EXPIRY = "expiry", "Expiry"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # Without a constraint: `run_id` keeps its value when the run is deleted.
+    run = models.ForeignKey(
+        AgentRun, models.DO_NOTHING, null=True, db_constraint=False, editable=False, related_name="pending_calls"
+    )
+    root_id = models.UUIDField(editable=False, help_text="The run that a person or a program asked for.")
+    segment = models.PositiveIntegerField(editable=False)
+    call_id = models.CharField(max_length=192, editable=False)
+    agent_key = models.CharField("agent ID", max_length=256, editable=False)
+    owner_id = models.CharField("owner", max_length=128, blank=True, default="", editable=False)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
+    requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+
+    tool = models.CharField(max_length=128, editable=False, help_text="The name of the tool, as the model sees it.")
+    arguments = models.JSONField(default=dict, editable=False)
+    kind = models.CharField(max_length=16, choices=Kind, editable=False)
+    payload = models.JSONField(null=True, editable=False, help_text="What a tool says that has suspended itself.")
+    resume_schema = models.JSONField(null=True, editable=False, help_text="JSON Schema of the data that it waits for.")
+    mark = models.CharField(max_length=16, blank=True, editable=False, help_text="A hash of the tool and arguments.")
+    role = models.CharField(max_length=16, default=Role.EDITOR, editable=False, help_text="The least role to decide.")
+    four_eyes = models.BooleanField(
+        default=False, editable=False, help_text="Whoever asked for the run may not decide."
+    )
+
+    state = models.CharField(max_length=16, choices=State, default=State.OPEN, editable=False)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
+    decided_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    decided_at = models.DateTimeField(null=True, editable=False)
+    via = models.CharField(max_length=16, choices=Via, blank=True, default="", editable=False)
+    reason = models.TextField(blank=True, default="", editable=False)
+    edited_arguments = models.JSONField(null=True, editable=False)
+    resume_data = models.JSONField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False)
+
+    objects = PendingCallQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "approval"
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "segment", "call_id"], name="one_pending_call_per_call")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["root_id"], name="pending_call_root"),
+            models.Index(fields=["created_at"], name="pending_call_open", condition=Q(state="open")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} ({self.get_state_display().lower()})"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == self.State.OPEN
