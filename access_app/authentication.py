@@ -14,7 +14,7 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from access_app.models import ApiKey
-from access_app.throttling.api import remote_address, wrong_keys
+from access_app.throttling.api import network_of_request, wrong_keys
 
 INVALID_KEY_MESSAGE = "Invalid or expired token"
 
@@ -44,7 +44,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
     def reject(self, request: Request) -> NoReturn:
         """Count the failed attempt of this address. Raise Throttled after too many, else AuthenticationFailed."""
-        if seconds := wrong_keys.hit(remote_address(request)):
+        if seconds := wrong_keys.hit(network_of_request(request)):
             raise Throttled(wait=seconds)
         raise AuthenticationFailed(INVALID_KEY_MESSAGE)
 

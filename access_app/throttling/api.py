@@ -10,6 +10,7 @@ from rest_framework.throttling import BaseThrottle
 
 from access_app.models import ApiKey
 from access_app.throttling.limiter import Limiter
+from access_app.throttling.networks import network_of
 
 if TYPE_CHECKING:  # rest_framework.views loads this module, so an import would be circular
     from rest_framework.views import APIView
@@ -19,18 +20,20 @@ wrong_keys = Limiter("wrong-keys", lambda: settings.API_THROTTLE and settings.AP
 
 
 class CallThrottle(BaseThrottle):
-    """A throttle of calls by API key, or by IP address without a key."""
+    """A throttle of calls by API key, or by network without a key."""
 
     seconds = 0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         key = request.auth
-        self.seconds = calls.hit(f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{remote_address(request)}")
+        caller = f"key:{key.pk}" if isinstance(key, ApiKey) else f"address:{network_of_request(request)}"
+        self.seconds = calls.hit(caller)
         return not self.seconds
 
     def wait(self) -> float:
         return float(self.seconds)
 
 
-def remote_address(request: Request) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
+def network_of_request(request: Request) -> str:
+    """Return the network that counts as the address of a request."""
+    return network_of(str(request.META.get("REMOTE_ADDR", "")))

@@ -7,7 +7,6 @@ for a username from all addresses is much higher: it stops many addresses that g
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import logging
 import time
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from access_app.models import SignInAttempt
+from access_app.throttling.networks import network_of
 from agentcms.cache import CACHE_ERRORS
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class SignInThrottle:
         """
         limits = (
             (self.pair, MAX_PER_PAIR),
-            (throttle_key("address", network(self.address)), MAX_PER_ADDRESS),
+            (throttle_key("address", network_of(self.address)), MAX_PER_ADDRESS),
             (throttle_key("username", self.username), MAX_PER_USERNAME),
         )
         return next((wait for key, limit in limits if (wait := seconds_over_limit(key, limit))), 0)
@@ -51,7 +51,7 @@ class SignInThrottle:
     @property
     def pair(self) -> str:
         """The key of the username and address together."""
-        return throttle_key("pair", f"{network(self.address)} {self.username}")
+        return throttle_key("pair", f"{network_of(self.address)} {self.username}")
 
     def reset(self) -> None:
         """Delete the count of this address and username, after a correct password. The other counts stay."""
@@ -59,17 +59,6 @@ class SignInThrottle:
             cache.delete(self.pair)
         except CACHE_ERRORS:
             SignInAttempt.objects.filter(key=self.pair).delete()
-
-
-def network(address: str) -> str:
-    """Return the network that counts as one address: for IPv6 a /64, because a subscriber has all of it."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
 
 
 def throttle_key(kind: str, value: str) -> str:

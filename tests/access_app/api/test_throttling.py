@@ -4,6 +4,7 @@ import time
 
 import pytest
 from django.core.cache import cache
+from django.test import Client
 from redis.exceptions import RedisError
 
 from access_app.throttling.api import calls
@@ -41,6 +42,16 @@ def test_wrong_keys_are_401_before_429_and_never_block_a_valid_key(api, settings
     assert statuses == [401, 401, 401, 429, 429]
     assert api.get(AGENTS).status_code == 200
     assert Caller(api_key(member())).get(AGENTS).status_code == 200
+
+
+def test_wrong_keys_from_one_ipv6_network_count_together(db, settings):
+    settings.API_WRONG_KEYS = Rate(3, LONG)
+
+    def status(address):
+        return Client(REMOTE_ADDR=address, headers={"Authorization": "Bearer wrong"}).get(AGENTS).status_code
+
+    assert [status(f"2001:db8::{n:x}") for n in range(5)] == [401, 401, 401, 429, 429]
+    assert status("2001:db8:0:1::1") == 401
 
 
 def test_requests_are_counted_over_all_processes(settings):
