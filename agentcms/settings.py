@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "jobs_app",
     "agents_app",
     "versions_app",
+    "memory_app",
     "runs_app",
 ]
 

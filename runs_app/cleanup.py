@@ -1,4 +1,4 @@
-"""Cleanup of old runs, steps and conversations."""
+"""Cleanup of old runs and steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import expired_rows
-from runs_app.models import AgentRun, RunStep, Thread
+from runs_app.models import AgentRun, RunStep
 
 
 @expired_rows("runs")
@@ -23,9 +23,3 @@ def expired_runs() -> QuerySet[Any]:
 def expired_steps() -> QuerySet[Any]:
     """Return the steps of durable runs that ended more than RUN_STEP_DAYS ago. Nobody continues these runs."""
     return RunStep.objects.filter(run__finished_at__lt=timezone.now() - timedelta(days=settings.RUN_STEP_DAYS))
-
-
-@expired_rows("threads")
-def expired_threads() -> QuerySet[Any]:
-    """Return conversations without a new message for THREAD_DAYS."""
-    return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))

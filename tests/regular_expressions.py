@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("access_app", "agentcms", "agents_app", "clients", "jobs_app", "runs_app", "versions_app")
+PACKAGES = ("access_app", "agentcms", "agents_app", "clients", "jobs_app", "memory_app", "runs_app", "versions_app")
 FUNCTIONS = ("compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn")
 # Names of Django that take a pattern as their first argument.
 OTHER_CALLS = ("RegexValidator", "re_path", "RegexField")

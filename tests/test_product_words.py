@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parent.parent
-APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "runs_app"]
+APPS = ["agentcms", "access_app", "jobs_app", "agents_app", "versions_app", "memory_app", "runs_app"]
 PAGE_FOLDERS = {"admin", "display", "forms", "views"}
 SEARCH_WORDS = {"agents_app/views/palette.py"}  # its words are found, not shown
 PAGE_MODULES = {"admin.py", "forms.py", "views.py"}

@@ -22,14 +22,15 @@ from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
+from memory_app.history.threads import get_or_create_thread
+from memory_app.models import Thread
 from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
 from runs_app.engine import leases
 from runs_app.engine.durability import find_durability
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
-from runs_app.memory.threads import get_or_create_thread
-from runs_app.models import AgentRun, Thread
+from runs_app.models import AgentRun
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 

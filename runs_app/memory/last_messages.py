@@ -23,9 +23,9 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
+from memory_app.history import threads
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
-from runs_app.memory import threads
 
 
 @dataclass

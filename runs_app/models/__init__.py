@@ -1,7 +1,6 @@
-"""Models of runs, their events, steps and scores, conversations, saved inputs and model providers."""
+"""Models of runs, their events, steps and scores, saved inputs and model providers."""
 
 from runs_app.models.daily_usage import DailyUsage
-from runs_app.models.message import Message
 from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
@@ -9,12 +8,10 @@ from runs_app.models.run_event import RunEvent
 from runs_app.models.run_step import RunStep
 from runs_app.models.saved_input import SavedInput
 from runs_app.models.score import Score, ScorerCount
-from runs_app.models.thread import Thread
 
 __all__ = [
     "AgentRun",
     "DailyUsage",
-    "Message",
     "ModelProvider",
     "PendingCall",
     "RunEvent",
@@ -22,5 +19,4 @@ __all__ = [
     "SavedInput",
     "Score",
     "ScorerCount",
-    "Thread",
 ]

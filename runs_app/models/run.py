@@ -18,7 +18,7 @@ from access_app.permissions import granted_covers, granted_role, has_role_everyw
 from access_app.role import Role
 from agentcms.ids import uuid7
 from agents_app.models import Agent
-from runs_app.models.thread import Thread
+from memory_app.models import Thread
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it

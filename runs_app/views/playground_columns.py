@@ -18,9 +18,10 @@ from agents_app.editing.archived import AgentArchived
 from agents_app.forms.edit import ExistingAgentForm
 from agents_app.models import Agent
 from agents_app.registry import Kind
+from memory_app.models import Thread
 from runs_app.display.answer import RunView, build_run_views
 from runs_app.display.formats import model_name
-from runs_app.models import AgentRun, Thread
+from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
 from runs_app.providers.table import get_table
 from runs_app.resolution import ResolvedAgent, Target, stored_agents

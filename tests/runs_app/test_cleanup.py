@@ -7,8 +7,10 @@ from django.utils import timezone
 
 from jobs_app import runner
 from jobs_app.cleanup import CLEAN_UP
-from runs_app import tasks  # noqa: F401  a worker knows them all
-from runs_app.models import AgentRun, RunEvent, Thread
+from memory_app import tasks as memory_tasks  # noqa: F401  a worker knows them all
+from memory_app.models import Thread
+from runs_app import tasks  # noqa: F401
+from runs_app.models import AgentRun, RunEvent
 from tests.factories import AgentFactory, UserFactory
 
 pytestmark = pytest.mark.django_db

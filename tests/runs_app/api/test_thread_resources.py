@@ -2,7 +2,8 @@
 
 import pytest
 
-from runs_app.models import AgentRun, Thread
+from memory_app.models import Thread
+from runs_app.models import AgentRun
 from tests.api_client import Caller
 from tests.concurrently import run_concurrently
 from tests.factories import AgentFactory, api_key, member

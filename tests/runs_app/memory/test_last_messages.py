@@ -15,10 +15,10 @@ from pydantic_ai import (
 )
 
 from agents_app.registry import Entry, Kind, registry
+from memory_app.history import threads
+from memory_app.models import Message, Thread
 from runs_app.building.agent import build
-from runs_app.memory import threads
 from runs_app.memory.last_messages import trim_unpaired_calls
-from runs_app.models import Message, Thread
 from tests.factories import UserFactory
 from tests.runs_app.conftest import answer
 

@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from agents_app.models import Agent
 from agents_app.registry import Kind, registry
-from runs_app.models import AgentRun, ModelProvider, Thread
+from memory_app.models import Thread
+from runs_app.models import AgentRun, ModelProvider
 from tests.factories import AgentFactory, member
 from tests.page_client import browser, editor_form
 from tests.runs_app.factories import RunFactory

@@ -4,7 +4,8 @@ from django.urls import reverse
 
 from access_app.role import Role
 from agents_app.models import Agent
-from runs_app.models import AgentRun, Score, Thread
+from memory_app.models import Thread
+from runs_app.models import AgentRun, Score
 from tests.factories import member
 from tests.page_client import browser
 from tests.runs_app.factories import RunFactory

@@ -10,8 +10,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from runs_app.models.message import Message
-from runs_app.models.thread import Thread
+from memory_app.models import Message, Thread
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -23,6 +23,7 @@ class Thread(models.Model):
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        db_table = "runs_app_thread"
         ordering: ClassVar = ["-updated_at"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "agent_key", "key"], name="one_thread_per_user_agent_and_key")

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
-from runs_app.models.thread import Thread
+from memory_app.models.thread import Thread
 
 
 class Message(models.Model):
@@ -20,6 +20,7 @@ class Message(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        db_table = "runs_app_message"
         ordering: ClassVar = ["thread_id", "number"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["thread", "number"], name="one_message_per_thread_and_number")
