@@ -57,13 +57,13 @@ def create_agent(steps: int) -> None:
 def measure(runs: int, *, is_durable: bool) -> dict[str, float]:
     """Execute runs at the same time. Return seconds of wall clock and CPU, and milliseconds to the first event."""
     from runs_app.engine.start import start_run
-    from runs_app.events.streams import wait_until_finished
+    from runs_app.events.streams import wait_until_over
     from runs_app.resolution import stored_agents
 
     agent = stored_agents.get("bench")
     started_at, cpu = time.perf_counter(), time.process_time()
     rows = [start_run(agent, user=None, messages="Go", options={"durable": is_durable}) for _ in range(runs)]
-    finished = [wait_until_finished(row.pk) for row in rows]
+    finished = [wait_until_over(row.pk) for row in rows]
     wall, cpu = time.perf_counter() - started_at, time.process_time() - cpu
     assert all(run.status == "succeeded" for run in finished), [run.error for run in finished]
     waits = [(run.events.order_by("number")[0].created_at - run.created_at).total_seconds() for run in finished]

@@ -53,9 +53,15 @@ OPERATION_DESCRIPTIONS: dict[str, str] = {
     "generate": "Needs the editor role. Waits for the end of the run. A run that failed is a 424.",
     "stream": "Needs the editor role. Returns server-sent events. The run continues if you disconnect.",
     "observe": "Continues a stream after a lost connection.",
+    "streamUntilIdle": "Needs the editor role. The published client uses it as stream.",
+    "recover": "Needs the editor role. If the process of the run died, another one continues it. Streams all events.",
+    "listSuspendedRuns": "Runs that you may read, the latest first, each with the calls that wait for a decision.",
+    "listApprovals": "Calls of runs that you may read. Waiting ones: oldest first. Decided ones: latest first.",
+    "getApproval": "What waits, for how long, and who may decide it. Or who decided it, and when.",
     "listRuns": "Your own runs; publishers also see the runs of the agents of their owners.",
     "getRun": "Includes the configuration that ran, the warnings and the scores.",
     "listEvents": "The events so far, in order. Ask again with the number of the last one.",
+    "listSteps": "Requests to the model, tool calls and reads of the memory. A finished step never runs again.",
     "followRun": "Returns the events so far, then new ones as they occur, until the run ends.",
     "cancelRun": "Stops the run, in whichever process it is.",
     "getSchema": "This document, for generators of clients.",
@@ -67,6 +73,12 @@ PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
     "versionId": {"description": "The ID of a version of the agent.", "example": EXAMPLE_UUID},
     "jobId": {"description": "The ID of the job.", "example": EXAMPLE_UUID},
     "runId": {"description": "The ID of the run.", "example": EXAMPLE_UUID},
+    "approvalId": {"description": "The ID of the approval.", "example": EXAMPLE_UUID},
+    "state": {"description": "Only calls in this state. `decided` is every state but open."},
+    "threadId": {"description": "Only runs of this conversation."},
+    "resourceId": {"description": "Only runs of conversations of this resource."},
+    "fromDate": {"description": "Only runs that wait since this time or later."},
+    "toDate": {"description": "Only runs that wait since this time or earlier."},
     "page": {"description": "The number of the page, from 0."},
     "perPage": {"description": "Entries on a page."},
     "orderBy": {"description": "The order of the entries."},
@@ -106,6 +118,9 @@ OWN_PARAMETERS: dict[str, dict[str, JSON]] = {
         "status": {"description": "Only runs in this state."},
     },
     "listEvents": {"perPage": {"default": 1000}},
+    "listSteps": {"perPage": {"default": 100}},
+    "listSuspendedRuns": {"perPage": {"default": 100}},
+    "listApprovals": {"perPage": {"default": 50}, "agentId": {"description": "Only calls of runs of this agent."}},
 }
 
 # Examples of request bodies by the ID of the operation. The tests send them.
@@ -127,6 +142,8 @@ BODY_EXAMPLES: dict[str, JSON] = {
     "generate": {"messages": "What is there to see?"},
     "stream": {"messages": [{"role": "user", "content": "What is there to see?"}], "temperature": 0.2},
     "observe": {"runId": EXAMPLE_UUID, "offset": 0},
+    "streamUntilIdle": {"messages": "What is there to see?"},
+    "recover": {"runId": EXAMPLE_UUID},
 }
 LINES_EXAMPLE = (
     '{"id": "greeter", "agent": {"name": "Greeter", "instructions": "Greet the guest.", '

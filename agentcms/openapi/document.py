@@ -6,6 +6,7 @@ from functools import cache
 
 from pydantic import BaseModel
 
+from agentcms.openapi.approvals import approval_schemas
 from agentcms.openapi.descriptions import (
     BODY_EXAMPLES,
     LINES_EXAMPLE,
@@ -33,6 +34,7 @@ from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
+from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
@@ -49,6 +51,7 @@ SUBJECTS = {
     "/stored/agents": "Agents",
     "/api/agents": "Running agents",
     "/api/runs": "Runs",
+    "/api/approvals": "Approvals",
     "/api/": "Other",
 }
 
@@ -96,6 +99,9 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "strict": {"schema": FLAG, "description": "Refuse what otherwise is a warning, such as unknown names."},
     **{name: {"schema": FLAG} for name in ("force", "dryRun", "publish", "partial", "children")},
     "runStatus": {"name": "status", "schema": {"enum": ["all", *RUN_STATUSES], "default": "all"}},
+    "approvalState": {"name": "state", "schema": {"enum": [*APPROVAL_STATES], "default": "open"}},
+    "fromDate": {"schema": DATE_TIME},
+    "toDate": {"schema": DATE_TIME},
     "recordAction": {"name": "action", "schema": {"enum": ["all", *ACTIONS], "default": "all"}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
@@ -154,7 +160,7 @@ def operation_object(operation: Operation) -> JSON:
         result["responses"]["200"] = success_response(operation)
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
-        is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe")
+        is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe", "Recover")
         content: JSON = {"schema": ref(operation.body)}
         if example := LINES_EXAMPLE if operation.body == "Lines" else BODY_EXAMPLES.get(operation.id):
             content["example"] = example
@@ -209,7 +215,7 @@ def error_response(status: int) -> JSON:
 
 def component_schemas() -> dict[str, JSON]:
     """Return the schemas of request and response bodies by name."""
-    schemas = response_schemas() | page_schemas() | run_schemas()
+    schemas = response_schemas() | page_schemas() | run_schemas() | approval_schemas()
     add_model_schema(schemas, "CallOptions", CallOptions)
     add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
     add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)

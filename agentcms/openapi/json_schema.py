@@ -6,6 +6,7 @@ from typing import Any
 
 JSON = dict[str, Any]
 
+OBJECT: JSON = {"type": "object"}
 STRING: JSON = {"type": "string"}
 INTEGER: JSON = {"type": "integer"}
 BOOLEAN: JSON = {"type": "boolean"}

@@ -24,6 +24,7 @@ DELETED_AGENT = "/api/stored/deleted-agents/{deletedId}"
 VERSION = f"{AGENT}/versions/{{versionId}}"
 RUNNABLE_AGENT = "/api/agents/{agentId}"
 RUN = "/api/runs/{runId}"
+APPROVAL = "/api/approvals/{approvalId}"
 JOB = "/api/jobs/{jobId}"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
@@ -290,6 +291,41 @@ OPERATIONS = (
         "Observe",
     ),
     Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/stream-until-idle",
+        "streamUntilIdle",
+        "Run an agent and stream its events, like stream",
+        "Events",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422),
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/recover",
+        "recover",
+        "Have a durable run continued and stream its events",
+        "Events",
+        "Recover",
+    ),
+    Operation(
+        "get",
+        f"{RUNNABLE_AGENT}/suspended-runs",
+        "listSuspendedRuns",
+        "List the runs of an agent that wait for people",
+        "SuspendedRunPage",
+        query=(*PAGING, "threadId", "resourceId", "fromDate", "toDate", "strict"),
+    ),
+    Operation(
+        "get",
+        "/api/approvals",
+        "listApprovals",
+        "List the tool calls that wait for people, or that were decided",
+        "ApprovalPage",
+        query=(*PAGING, "approvalState", "agentId", "strict"),
+    ),
+    Operation("get", APPROVAL, "getApproval", "Get a tool call that waits or was decided", "Approval"),
+    Operation(
         "get",
         "/api/runs",
         "listRuns",
@@ -305,6 +341,14 @@ OPERATIONS = (
         "List the events of a run",
         "EventPage",
         query=("after", "perPage", "strict"),
+    ),
+    Operation(
+        "get",
+        f"{RUN}/steps",
+        "listSteps",
+        "List the steps of a durable run",
+        "StepPage",
+        query=(*PAGING, "strict"),
     ),
     Operation("get", f"{RUN}/stream", "followRun", "Stream the events of a run", "Events", query=("after",)),
     Operation("post", f"{RUN}/cancel", "cancelRun", "Cancel a run", "Run"),

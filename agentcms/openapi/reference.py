@@ -14,7 +14,16 @@ from agentcms.web.code_examples import CodeExample, ExampleRequest, code_example
 
 MAX_FIELD_DEPTH = 3
 RESPONSE_KINDS = {"text/event-stream": "events", "application/x-ndjson": "lines"}
-SUBJECT_ORDER = ("Agents", "Versions", "Live history", "Running agents", "Runs", "Trash", "Export and import")
+SUBJECT_ORDER = (
+    "Agents",
+    "Versions",
+    "Live history",
+    "Running agents",
+    "Runs",
+    "Approvals",
+    "Trash",
+    "Export and import",
+)
 QUERY_EXAMPLES = {"from": "live", "to": "head"}
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from agentcms.openapi.json_schema import (
+    ANY,
     BOOLEAN,
     DATE_TIME,
     INTEGER,
     JSON,
+    OBJECT,
     STRING,
     UUID_STRING,
     array_of,
@@ -15,11 +17,10 @@ from agentcms.openapi.json_schema import (
     page_of,
     ref,
 )
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, RunEvent, RunStep
 from runs_app.requests.request_context import MAX_CONTEXT_KB
 
 NUMBER: JSON = {"type": "number"}
-OBJECT: JSON = {"type": "object"}
 RUN_STATUSES = AgentRun.Status.values
 
 MESSAGES_SCHEMA: JSON = {
@@ -38,6 +39,7 @@ def run_schemas() -> dict[str, JSON]:
             **object_of(runId=UUID_STRING),
             "properties": {"runId": UUID_STRING, "offset": {**INTEGER, "minimum": 0}},
         },
+        "Recover": object_of(runId=UUID_STRING),
         "Events": events_schema(),
         "Generated": generated_schema(),
         "Usage": {"type": "object", "additionalProperties": INTEGER},
@@ -49,6 +51,8 @@ def run_schemas() -> dict[str, JSON]:
         ),
         "EventPage": object_of(events=array_of(ref("Event")), status={"enum": RUN_STATUSES}, hasMore=BOOLEAN),
         "Chunk": object_of(type=STRING, payload=OBJECT),
+        "Step": step_schema(),
+        "StepPage": page_of("steps", "Step"),
     }
 
 
@@ -172,3 +176,15 @@ def run_schema() -> JSON:
         children=array_of(UUID_STRING),
     )
     return {"allOf": [ref("RunSummary"), details]}
+
+
+def step_schema() -> JSON:
+    return object_of(
+        key=STRING,
+        kind={"enum": RunStep.Kind.values},
+        state={"enum": RunStep.State.values},
+        attempts=INTEGER,
+        startedAt=DATE_TIME,
+        finishedAt=nullable(DATE_TIME),
+        result=ANY,
+    )

@@ -9,6 +9,8 @@ from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
+from access_app.permissions import can_have_role
+from access_app.role import Role, RoleRequired
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
@@ -28,7 +30,7 @@ from runs_app.api.lookups import (
     run_not_found,
     stream_response,
 )
-from runs_app.engine import start
+from runs_app.engine import reaper, start
 from runs_app.events import streams
 from runs_app.models import AgentRun
 from runs_app.requests.body import parse_call
@@ -66,7 +68,7 @@ class GenerateView(JSONView):
         with streams.StreamSlot(request.user):
             run_id = start_requested_run(request, agent_id).pk
             try:
-                run = streams.wait_until_finished(run_id)
+                run = streams.wait_until_over(run_id)
             except AgentRun.DoesNotExist:
                 raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
         if run.status == AgentRun.Status.SUCCEEDED:
@@ -106,13 +108,44 @@ class ObserveView(JSONView):
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         body = validate_fields(ObserveBody, json_object_body(request))
-        run = get_readable_run(request, body["run_id"])
-        if run.agent_key != agent_id:
-            raise run_not_found(body["run_id"])
-        redacted = not run.details_visible_to(request.user)
-        slot = streams.StreamSlot(request.user)
-        numbered = accepts_event_ids(request)
-        return stream_response(run.pk, body.get("offset") or 0, slot, numbered=numbered, redacted=redacted)
+        run = get_run_of_agent(request, agent_id, body["run_id"])
+        return readable_stream(request, run, body.get("offset") or 0)
+
+
+class RecoverBody(BaseModel):
+    """The body of `recover`."""
+
+    model_config = WIRE_CONFIG
+
+    run_id: str
+
+
+class RecoverView(JSONView):
+    """Stream of a run from its beginning. If no process executes a durable run, one is asked to continue it."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        run = get_run_of_agent(request, agent_id, validate_fields(RecoverBody, json_object_body(request))["run_id"])
+        if not can_have_role(request.user, Role.EDITOR):  # the role of the API key
+            raise RoleRequired(Role.EDITOR, run.owner_id)
+        reaper.recover(run)
+        return readable_stream(request, run, 0)
+
+
+def get_run_of_agent(request: Request, agent_id: str, run_id: str) -> AgentRun:
+    """Return a run of this agent that the user may read. Raise NotFound for any other."""
+    run = get_readable_run(request, run_id)
+    if run.agent_key != agent_id:
+        raise run_not_found(run_id)
+    return run
+
+
+def readable_stream(request: Request, run: AgentRun, after: int) -> StreamingHttpResponse:
+    """Return a stream of the events after a number, as far as the user may see them."""
+    redacted = not run.details_visible_to(request.user)
+    slot = streams.StreamSlot(request.user)
+    return stream_response(run.pk, after, slot, numbered=accepts_event_ids(request), redacted=redacted)
 
 
 def start_requested_run(request: Request, agent_id: str) -> AgentRun:

@@ -6,7 +6,7 @@ from typing import Any
 
 from access_app.caller import Caller
 from runs_app.events.redaction import REDACTED_ERROR, redact_chunk
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, RunEvent, RunStep
 
 
 def run_body(run: AgentRun, user: Caller) -> dict[str, Any]:
@@ -62,3 +62,16 @@ def event_body(event: RunEvent) -> dict[str, Any]:
 def redacted_event_body(event: RunEvent) -> dict[str, Any]:
     """Return the body of an event of the answer for readers who may not see more."""
     return {**event_body(event), "data": redact_chunk(event.data)}
+
+
+def run_step_body(step: RunStep) -> dict[str, Any]:
+    """Return the body of a step for readers who may see more than the answer."""
+    return {
+        "key": step.key,
+        "kind": step.kind,
+        "state": step.state,
+        "attempts": step.attempts,
+        "startedAt": step.started_at,
+        "finishedAt": step.finished_at,
+        "result": step.result,
+    }

@@ -14,13 +14,14 @@ from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agents_app.api.unknown_keys import warning_payloads
 from runs_app.api.lookups import EVENT_STREAM, EventStreamNegotiation, get_readable_run, last_event_id, stream_response
-from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body
+from runs_app.api.representation import event_body, redacted_event_body, run_body, run_detail_body, run_step_body
 from runs_app.engine import start
 from runs_app.events.redaction import ANSWER_TYPES
 from runs_app.events.streams import StreamSlot
 from runs_app.models import AgentRun, RunEvent
 
 EVENTS_PER_PAGE = 1000
+STEPS_PER_PAGE = 100
 
 
 class RunsView(JSONView):
@@ -68,6 +69,20 @@ class EventsView(JSONView):
         events = [body(event) for event in rows[:per_page]]
         payload = {"events": events, "status": run.status, "hasMore": len(rows) > per_page}
         return json_response(payload | warning_payloads(unknown))
+
+
+class StepsView(JSONView):
+    """The steps of a durable run, in order, with their results. Former members of the team see none."""
+
+    def get(self, request: Request, run_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(STEPS_PER_PAGE)
+            unknown = query.check_unknown_names()
+        run = get_readable_run(request, run_id)
+        steps = run.steps.order_by("id") if run.details_visible_to(request.user) else run.steps.none()
+        bodies = [run_step_body(step) for step in steps[paging.start : paging.stop]]
+        body = page_payload("steps", bodies, steps.count(), paging.page, paging.per_page)
+        return json_response(body | warning_payloads(unknown))
 
 
 class StreamView(JSONView):

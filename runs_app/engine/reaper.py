@@ -59,9 +59,21 @@ def look_once() -> None:
         get_runner().dispatch(run_id)
 
 
-def lost_runs() -> list[AgentRun]:
-    """Return the durable runs whose leases have expired or whose processes no longer exist."""
+def recover(run: AgentRun) -> None:
+    """Dispatch a durable run that no process executes, without waiting for the next look."""
+    if run.parent_id is not None or not run.is_durable:
+        return
+    if run.status == AgentRun.Status.QUEUED or any(
+        leases.requeue_lost_run(lost.pk, lost.fence) for lost in lost_runs(run.pk)
+    ):
+        get_runner().dispatch(run.pk)
+
+
+def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
+    """Return the durable runs whose leases have expired or whose processes no longer exist: all, or only this one."""
     running = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True).order_by("pk")
+    if run_id is not None:
+        running = running.filter(pk=run_id)
     runs = running.only("fence", "holder", "parent_id")
     expired = list(runs.filter(lease_until__lt=Now()))
     of_this_machine = runs.filter(holder__startswith=f"{leases.host_name()}:", lease_until__gte=Now())

@@ -18,6 +18,7 @@ Chunk = dict[str, Any]
 MAX_VALUE_LENGTH = 200_000  # characters of one tool result in an event; the model receives the whole result
 DELTA_TYPES = ("text-delta", "reasoning-delta")  # consecutive deltas of one text become one event
 FINAL_TYPES = ("finish", "error", "abort")  # the last chunk of a run has one of these types
+SUSPENDED_TYPE = "suspended"  # the last chunk before a run waits for people
 
 
 def build_chunk(kind: str, **payload: Any) -> Chunk:

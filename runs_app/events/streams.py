@@ -1,4 +1,7 @@
-"""Event streams of runs. A stream reads the event rows, so any process can serve it any number of times."""
+"""Event streams of runs. A stream reads the event rows, so any process can serve it any number of times.
+
+A run is over for its readers when it is finished, and while it waits for people: that can take days.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from django.utils import timezone
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
 from runs_app.engine import leases
-from runs_app.events.chunks import FINAL_TYPES, Chunk, build_chunk, encode_chunk
+from runs_app.events.chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
 from runs_app.events.notifications import notifier
 from runs_app.events.redaction import redact_chunk
 from runs_app.models import AgentRun, RunEvent
@@ -35,7 +38,7 @@ stopping = threading.Event()  # set when this process stops; readers then reconn
 
 
 def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
-    """Yield the events after a number until the run is finished. An empty batch is a heartbeat."""
+    """Yield the events after a number until the run is over. An empty batch is a heartbeat."""
     sent_at = time.monotonic()
     with notifier.subscribe(run_id) as woken:
         while True:
@@ -57,14 +60,17 @@ def follow_events(run_id: UUID, after: int = 0) -> Iterator[Batch]:
 
 
 def read_batch(run_id: UUID, after: int) -> tuple[Batch, bool]:
-    """Return the events after a number, and whether they are the last ones of the run."""
+    """Return the events after a number, and whether they are the last ones for now, because the run is over."""
     batch = read_events_after(run_id, after)
-    if batch or not check_finished(run_id):
-        return batch, bool(batch) and batch[-1][1]["type"] in FINAL_TYPES
-    batch = read_events_after(run_id, after)  # the last events may have been written between the two queries
-    if not batch and not AgentRun.objects.filter(pk=run_id).exists():
-        batch = [(after + 1, deleted_chunk(run_id))]
-    return batch, len(batch) < MAX_EVENTS_PER_READ
+    last_type = batch[-1][1]["type"] if batch else SUSPENDED_TYPE
+    if last_type != SUSPENDED_TYPE or not check_over(run_id):
+        return batch, last_type in FINAL_TYPES
+    # Further events may have been written between the two queries.
+    following = read_events_after(run_id, batch[-1][0] if batch else after)
+    if not following and not AgentRun.objects.filter(pk=run_id).exists():
+        following = [(batch[-1][0] + 1 if batch else after + 1, deleted_chunk(run_id))]
+    is_last = not following or following[-1][1]["type"] in FINAL_TYPES
+    return [*batch, *following], is_last
 
 
 def read_events_after(run_id: UUID, number: int) -> Batch:
@@ -77,24 +83,27 @@ def deleted_chunk(run_id: UUID) -> Chunk:
     return build_chunk("error", error={"name": "Error", "message": f"Run {run_id} was deleted with its agent."})
 
 
-def check_finished(run_id: UUID) -> bool:
-    """Return whether a run is finished or deleted. End the run if its lease has expired."""
+def check_over(run_id: UUID) -> bool:
+    """Return whether a run is deleted or over. End the run if its lease has expired."""
     if notifier.executes(run_id):
         return False
     run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until", "is_durable").first()
-    return run is None or is_finished(run)
+    return run is None or is_over(run)
 
 
-def is_finished(run: AgentRun) -> bool:
-    """Return whether a run was finished when it was read. End it if its lease has expired, unless it is durable."""
+def is_over(run: AgentRun) -> bool:
+    """Return whether a run was finished, or waited for people, when it was read.
+
+    End it if its lease has expired, unless it is durable.
+    """
     is_leased = run.lease_until is None or run.lease_until >= timezone.now()
     if not (is_leased or run.is_durable or run.is_finished):
         leases.end_lost_run(run.pk)
-    return run.is_finished
+    return run.is_finished or run.status == AgentRun.Status.SUSPENDED
 
 
-def wait_until_finished(run_id: UUID) -> AgentRun:
-    """Wait for the end of a run and return it. Requests acquire a `StreamSlot` first.
+def wait_until_over(run_id: UUID) -> AgentRun:
+    """Wait until a run is finished or waits for people, and return it. Requests acquire a `StreamSlot` first.
 
     Raise AgentRun.DoesNotExist if the run was deleted meanwhile.
     """
@@ -104,7 +113,7 @@ def wait_until_finished(run_id: UUID) -> AgentRun:
             was_stopping = stopping.is_set()
             if was_stopping or not notifier.executes(run_id):
                 run = AgentRun.objects.get(pk=run_id)
-                if is_finished(run) or was_stopping:
+                if is_over(run) or was_stopping:
                     return run
             close_old_connections()  # return the connection while waiting
             woken.wait(notifier.poll_interval(EVENT_POLL_INTERVAL))

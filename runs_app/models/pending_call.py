@@ -24,13 +24,17 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
     def for_user(self, user: Caller) -> Self:
         """Filter to the calls of the runs that a user may read: their own, and those of owners they may publish for.
 
-        It follows `AgentRun.objects.for_user()`, but needs no run, because these rows outlive it.
+        It follows `AgentRun.objects.for_user()`, but needs no run, because these rows outlive it. Former members see
+        no calls: they show how an agent works.
         """
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         if not (user.is_authenticated and user.is_active):
             return self.none()
-        return self.filter(Q(requested_by=user) | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
+        own = Q(requested_by=user)
+        if not has_role_everywhere(user, Role.VIEWER):
+            own &= Q(owner_id__in=owner_ids_for(user))
+        return self.filter(own | Q(owner_id__in=owner_ids_for(user, Role.PUBLISHER)))
 
     def decidable_by(self, user: Caller) -> Self:
         """Filter to the waiting calls that a user may decide."""

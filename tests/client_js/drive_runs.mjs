@@ -130,6 +130,11 @@ if (newest) {
   const { runId } = chunks[0];
   assert.deepEqual(await read(await agent.observe({ runId })), chunks);
   assert.deepEqual(await read(await agent.observe({ runId, offset: 3 })), chunks.slice(3));
+  assert.deepEqual(await read(await agent.recover({ runId })), chunks);
+  const idle = await read(await agent.streamUntilIdle("Hello again"));
+  assert.match(text(idle), /Hello again/);
+  const since = new Date(0);
+  assert.deepEqual((await agent.listSuspendedRuns({ threadId: "t1", resourceId: "ann", fromDate: since })).runs, []);
 }
 
 // --- Errors

@@ -25,7 +25,7 @@ def test_the_examples_of_the_api_guide_work(own_served: Served, tmp_path):
     [(state, *_, result, _)] = wait_for_jobs(own_served, "import_agents")
 
     assert done.returncode == 0, done.stderr
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     assert '"error":"' not in done.stdout, done.stdout
     assert "Welcomes guests at the door." in done.stdout
     assert (state, result["same"], result["refuse"]) == ("done", 2, 0)

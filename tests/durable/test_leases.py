@@ -162,12 +162,12 @@ def test_a_child_run_without_its_parent_is_cancelled(queued):
 
 
 def test_readers_do_not_end_a_lost_durable_run(queued):
-    from runs_app.events.streams import check_finished
+    from runs_app.events.streams import check_over
 
     leases.claim(queued.pk, "there:1:b")
     AgentRun.objects.filter(pk=queued.pk).update(lease_until=timezone.now() - timedelta(seconds=9))
 
-    assert not check_finished(queued.pk)
+    assert not check_over(queued.pk)
     assert leases.end_lost_runs() == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import factory
 from django.utils import timezone
 
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, PendingCall, RunEvent
 from tests.factories import AgentFactory, UserFactory
 
 Chunk = tuple[str, dict[str, Any]]
@@ -39,6 +39,12 @@ class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
     class Params:
         prompt = "Hello"
         open = factory.Trait(status=AgentRun.Status.RUNNING, finished_at=None, output="")
+        suspended = factory.Trait(
+            status=AgentRun.Status.SUSPENDED,
+            finished_at=None,
+            suspended_at=factory.SelfAttribute("created_at"),
+            output="",
+        )
 
     input = factory.LazyAttribute(
         lambda run: {"messages": [{"role": "user", "content": [{"type": "text", "text": run.prompt}]}], "options": {}}
@@ -55,3 +61,24 @@ class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
             at = (run.started_at or run.created_at) + timedelta(milliseconds=100 * number)
             chunk = {"type": kind, "payload": payload}
             RunEvent.objects.create(run=run, number=number, type="chunk", data=chunk, created_at=at)
+
+
+class PendingCallFactory(factory.django.DjangoModelFactory[PendingCall]):
+    """A call of the tool "refund" that waits for approval, of a run that waits for people."""
+
+    class Meta:
+        model = PendingCall
+
+    run = factory.SubFactory(RunFactory, suspended=True, chunks=[])
+    root_id = factory.SelfAttribute("run.pk")
+    segment = 0
+    call_id = factory.Sequence(lambda n: f"call-{n}")
+    agent_key = factory.SelfAttribute("run.agent_key")
+    owner_id = factory.SelfAttribute("run.owner_id")
+    requested_by = factory.SelfAttribute("run.requested_by")
+    requested_by_name = factory.SelfAttribute("run.requested_by_name")
+    tool = "refund"
+    arguments = factory.LazyFunction(lambda: {"order": "A-17", "amount": 250})
+    kind = PendingCall.Kind.APPROVAL
+    mark = "0123456789abcdef"
+    expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(days=7))

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 
 from agents_app.models import Agent
 from runs_app.engine.start import start_run
-from runs_app.events.streams import wait_until_finished
+from runs_app.events.streams import wait_until_over
 from runs_app.models import AgentRun
 from runs_app.resolution import stored_agents
 from runs_app.usage.demo import create_past_runs
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         past = create_past_runs(agent_with_past, [*users.values()]) if agent_with_past else 0
         runs = [start_demo_run(users[name], status, text) for name, status, text in DEMO_RUNS if name in users]
         for run in runs:
-            wait_until_finished(run.pk)
+            wait_until_over(run.pk)
         self.stderr.write(f"Created {len(runs)} runs of {DEMO_AGENT} and {past} past runs of {AGENT_WITH_PAST}.")
 
 

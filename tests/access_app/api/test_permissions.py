@@ -72,6 +72,8 @@ OTHERS = {
     "api-schema": "test_schema.py",
     "api-docs": "test_schema.py",
     "api-agent-schema": "test_schema.py",
+    **dict.fromkeys(("api-approvals", "api-approval"), "../runs_app/api/test_approvals.py"),
+    "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (
             "api-running-agents",
@@ -83,6 +85,9 @@ OTHERS = {
             "api-runs",
             "api-run",
             "api-run-events",
+            "api-run-steps",
+            "api-recover",
+            "api-stream-until-idle",
             "api-run-stream",
             "api-run-cancel",
         ),

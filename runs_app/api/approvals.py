@@ -1,0 +1,124 @@
+"""API views of the calls that wait for people: lists, and one call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import F
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.caller import Caller
+from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.role import Role
+from agentcms.api.pagination import page_payload
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import NotFound
+from agentcms.ids import parse_uuid
+from agents_app.api.lookups import agent_not_found
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.models import Agent
+from agents_app.registry import Kind, registry
+from runs_app.api.approval_representation import approval_body, suspended_run_body
+from runs_app.models import AgentRun, PendingCall
+from runs_app.models.pending_call import PendingCallQuerySet
+
+APPROVALS_PER_PAGE = 50
+SUSPENDED_RUNS_PER_PAGE = 100
+DECIDED = "decided"  # every state but that of waiting calls
+APPROVAL_STATES = (*PendingCall.State.values, DECIDED)
+
+
+class ApprovalsView(JSONView):
+    """List of the calls that the user may read: waiting ones, the oldest first, or decided ones, the latest first."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(APPROVALS_PER_PAGE)
+            state = query.choice("state", APPROVAL_STATES, PendingCall.State.OPEN)
+            agent_id = query.text("agentId")
+            unknown = query.check_unknown_names()
+        calls = calls_in_state(readable_calls(request.user), state)
+        if agent_id is not None:
+            calls = calls.filter(agent_key=agent_id)
+        bodies = [approval_body(call) for call in calls[paging.start : paging.stop]]
+        body = page_payload("approvals", bodies, calls.count(), paging.page, paging.per_page)
+        return json_response(body | warning_payloads(unknown))
+
+
+class ApprovalView(JSONView):
+    """One call that waits for a person, or that was decided."""
+
+    def get(self, request: Request, approval_id: str) -> HttpResponse:
+        return json_response(approval_body(get_readable_call(request, approval_id)))
+
+
+class SuspendedRunsView(JSONView):
+    """List of the runs of an agent that wait for people, the latest first, with their waiting calls."""
+
+    def get(self, request: Request, agent_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(SUSPENDED_RUNS_PER_PAGE)
+            thread, resource = query.text("threadId"), query.text("resourceId")
+            since, until = query.timestamp("fromDate"), query.timestamp("toDate")
+            unknown = query.check_unknown_names()
+        require_visible_agent(request.user, agent_id)
+        filters = {
+            "thread__key": thread,
+            "thread__resource": resource,
+            "suspended_at__gte": since,
+            "suspended_at__lte": until,
+        }
+        runs = AgentRun.objects.for_user(request.user).filter(
+            agent_key=agent_id, parent=None, status=AgentRun.Status.SUSPENDED, suspended_at__isnull=False
+        )
+        if not has_role_everywhere(request.user, Role.VIEWER):
+            runs = runs.filter(owner_id__in=owner_ids_for(request.user))  # former members see no calls
+        runs = runs.filter(**{name: value for name, value in filters.items() if value is not None})
+        ordered = runs.select_related("thread").without_large_columns().order_by("-suspended_at", "-id")
+        page = list(ordered[paging.start : paging.stop])
+        calls = waiting_calls(page)
+        bodies = [suspended_run_body(run, calls[run.pk]) for run in page]
+        body = page_payload("runs", bodies, runs.count(), paging.page, paging.per_page)
+        return json_response(body | warning_payloads(unknown))
+
+
+def readable_calls(user: Caller) -> PendingCallQuerySet:
+    """Return the calls of tools that a user may read. Those that wait for a child run stand for its own calls."""
+    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
+
+
+def get_readable_call(request: Request, approval_id: str) -> PendingCall:
+    """Return a call that the user may read. Raise NotFound for any other."""
+    uuid = parse_uuid(approval_id)
+    call = readable_calls(request.user).filter(pk=uuid).first() if uuid else None
+    if call is None:
+        raise NotFound(f"Approval with id {approval_id} not found")
+    return call
+
+
+def calls_in_state(calls: PendingCallQuerySet, state: str) -> PendingCallQuerySet:
+    """Filter calls by state and order them: waiting ones by age, others by their decision."""
+    if state == PendingCall.State.OPEN:
+        return calls.waiting().order_by("created_at", "id")
+    decided = calls.exclude(state=PendingCall.State.OPEN) if state == DECIDED else calls.filter(state=state)
+    return decided.order_by(F("decided_at").desc(nulls_last=True), "-created_at", "-id")
+
+
+def waiting_calls(runs: Sequence[AgentRun]) -> dict[UUID, list[PendingCall]]:
+    """Return the calls by run for which these runs wait, and their sub-agents."""
+    calls = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD).filter(root_id__in=[r.pk for r in runs])
+    by_run: dict[UUID, list[PendingCall]] = defaultdict(list)
+    for call in calls.order_by("created_at", "id"):
+        by_run[call.root_id].append(call)
+    return by_run
+
+
+def require_visible_agent(user: Caller, agent_id: str) -> None:
+    """Raise NotFound unless the user may see an agent, which may be archived."""
+    if not Agent.objects.for_user(user).filter(pk=agent_id).exists() and registry.get(Kind.AGENT, agent_id) is None:
+        raise agent_not_found(agent_id)
