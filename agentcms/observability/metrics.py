@@ -26,6 +26,7 @@ from prometheus_client import Counter, Histogram  # noqa: E402  reads the variab
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
+from runs_app.response_cache.store import answer_looked_up  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
@@ -48,6 +49,7 @@ RUNS = Counter("agentcms_runs_ended", "Runs that ended.", ["status"])
 TAKEN_OVER = Counter(
     "agentcms_runs_taken_over", "Durable runs that were queued again: their process was lost, or stopped.", ["reason"]
 )
+CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the response cache.", ["result"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -73,6 +75,10 @@ def count_take_over(reason: str, **kwargs: Any) -> None:
     TAKEN_OVER.labels(reason).inc()
 
 
+def count_lookup(result: str, **kwargs: Any) -> None:
+    CACHED_ANSWERS.labels(result).inc()
+
+
 def connect_signals() -> None:
     """Count versions, activations, runs and throttles without the cache from their signals."""
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
@@ -81,6 +87,7 @@ def connect_signals() -> None:
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
     run_ended.connect(count_run, dispatch_uid="count-runs")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")
+    answer_looked_up.connect(count_lookup, dispatch_uid="count-lookups")
 
 
 def reserve_files() -> None:

@@ -35,6 +35,7 @@ from runs_app.events import streams
 from runs_app.models import AgentRun
 from runs_app.requests.body import parse_call
 from runs_app.resolution import ResolvedAgent, stored_agents
+from runs_app.response_cache.options import bust_cache
 from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
@@ -158,6 +159,8 @@ def start_requested_run(request: Request, agent_id: str) -> AgentRun:
     if strict and unknown:
         raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
     call = call._replace(warnings=[*unknown, *call.warnings])
+    if request.META.get("HTTP_X_CACHE_BUST") == "1":
+        call = call._replace(request_context=bust_cache(call.request_context))
     key = idempotency_key(request) or ""
     try:
         return start.start_run(agent, user=request.user, key=key, **call._asdict())

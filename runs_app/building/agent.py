@@ -36,6 +36,9 @@ from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
 from runs_app.providers.table import DEMO_DIALECT
 from runs_app.requests.options import parse_default_options
+from runs_app.response_cache.capability import ResponseCache
+from runs_app.response_cache.key import model_identity
+from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
 
 __all__ = ["BuiltAgent", "build"]
 
@@ -166,6 +169,23 @@ class AgentBuilder:
         dialect = get_provider(self.configuration["model"]).dialect
         yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
         yield Journaled()
+        yield from self.response_cache()  # the innermost: output processors also change stored answers
+
+    def response_cache(self) -> Iterator[ResponseCache]:
+        """Yield the response cache if it is an input processor. The demo model with a delay is always asked."""
+        choices = self.configuration.get("inputProcessors") or []
+        choice = next((choice for choice in choices if processor_key(choice) == PROCESSOR_KEY), None)
+        if choice is None:
+            return
+        options, ignored = parse_agent_options(choice)
+        for name in ignored:
+            message = f"The argument {name} of '{PROCESSOR_KEY}' is ignored: its value is invalid."
+            self.warn("inputProcessors", PROCESSOR_KEY, message)
+        model = self.configuration["model"]
+        provider = get_provider(model)
+        if not (provider.dialect == DEMO_DIALECT and model.get("delay")):
+            requires_finish_reason = provider.dialect in DIALECTS_WITH_FINISH_REASON
+            yield ResponseCache(options, model_identity(provider, model), requires_finish_reason)
 
     def processors(self, field: str) -> tuple[Processor, ...]:
         """Return the input or output processors in order."""
@@ -173,6 +193,7 @@ class AgentBuilder:
             Processor.from_entry(entry, choice)
             for choice in self.configuration.get(field) or []
             for _, entry in self.registered_entries(field, [str(processor_key(choice))])
+            if entry.key != PROCESSOR_KEY
         )
 
     def check_scorers(self) -> None:

@@ -43,6 +43,11 @@ class RunView:
         return self.transcript.visible_parts
 
     @property
+    def has_cached_answer(self) -> bool:
+        """Return whether the response cache answered instead of the model."""
+        return self.has_details and self.transcript.has_cached_answer
+
+    @property
     def last_number(self) -> int:
         return self.transcript.last_number
 

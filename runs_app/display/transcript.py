@@ -83,6 +83,7 @@ class Transcript:
         self.calls: dict[str, ToolCallPart] = {}
         self.last_number = 0
         self.answer_start = 0  # the number of parts before the current step
+        self.has_cached_answer = False
         for event in events:
             self.add(event)
 
@@ -104,6 +105,8 @@ class Transcript:
                 self.append_text("reasoning", payload)
             case "tool-call":
                 self.start_call(payload, event.created_at)
+            case "step-finish" if (payload.get("metadata") or {}).get("cache") == "hit":
+                self.has_cached_answer = True
             case "tool-result" | "tool-error" as kind:
                 has_failed = kind == "tool-error" or bool(payload.get("isError"))
                 self.finish_call(payload, event.created_at, has_failed=has_failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -41,4 +41,6 @@ class RunDeps:
     warnings: list[MissingReference] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     root_id: UUID | None = None  # the first run of the tree
+    request_context: Mapping[str, Any] = field(default_factory=dict)
+    is_resumed: bool = False  # after it waited for people
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

@@ -168,7 +168,7 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         stepResult={"reason": finish_reason, "isContinued": False, "warnings": []},
         output={"usage": usage},
         usage=usage,
-        metadata={"modelId": execution.model},
+        metadata={"modelId": execution.model, **execution.recorder.metadata},
         messages={"all": [], "user": [], "nonUser": []},
     )
     is_written = await execution.close(last, status=AgentRun.Status.SUCCEEDED, finish_reason=finish_reason)
@@ -251,6 +251,8 @@ def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> 
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
+        request_context=run.request_context,
+        is_resumed=run.segment > 0,
     )
 
 

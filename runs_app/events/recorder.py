@@ -29,6 +29,8 @@ from runs_app.exceptions import RunError
 # Finish reasons of pydantic-ai → finish reasons of the wire.
 FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "content-filter", "tool_call": "tool-calls"}
 
+CACHE_HIT = {"cache": "hit"}  # metadata of an answer from the response cache
+
 # More than tokens have. Some servers count no tokens, and none counts them before the end of an answer.
 MAX_CHARACTERS_PER_TOKEN = 8
 
@@ -43,6 +45,7 @@ class Recorder:
         self.texts: list[str] = []  # of the current step
         self.character_count = 0  # in all steps
         self.finish_reason = "stop"
+        self.metadata: dict[str, str] = {}  # of the last answer
 
     @property
     def text(self) -> str:
@@ -57,13 +60,14 @@ class Recorder:
     def end_step(self, response: ModelResponse, *, calls: bool) -> None:
         """Record the end of a step with its usage and finish reason."""
         self.finish_reason = "tool-calls" if calls else finish_reason(response)
+        self.metadata = CACHE_HIT if (response.metadata or {}).get("cache") == "hit" else {}
         self.add(
             build_chunk(
                 "step-finish",
                 messageId=self.message_id,
                 stepResult={"reason": self.finish_reason, "isContinued": calls, "warnings": []},
                 output={"text": self.text, "usage": usage_payload(response.usage)},
-                metadata={"modelId": response.model_name},
+                metadata={"modelId": response.model_name, **self.metadata},
             )
         )
 

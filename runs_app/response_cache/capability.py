@@ -1,0 +1,171 @@
+"""The response cache, as a capability of an agent and a wrapper of its model.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from pydantic import ValidationError
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.models import CompletedStreamedResponse, Model, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.usage import RequestUsage
+
+from runs_app.engine.context import RunDeps
+from runs_app.engine.threads import run_blocking
+from runs_app.events.recorder import CACHE_HIT, reports_finish_reason
+from runs_app.response_cache.key import CacheableRequest, NotCacheable, cache_key
+from runs_app.response_cache.options import AgentCacheOptions, CacheOptions, merge_cache_options
+from runs_app.response_cache.store import (
+    LOCK_SECONDS,
+    Turn,
+    answer_looked_up,
+    read_answer,
+    release_lock,
+    store_answer,
+    take_turn,
+)
+
+POLL_INTERVAL = 0.05  # seconds between reads of an answer for which another request has asked
+
+# One request of this process at a time for each key. Those that wait poll the cache only one after the other.
+_process_locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+
+@dataclass
+class ResponseCache(AbstractCapability[RunDeps]):
+    """Capability that answers a request to the model like an equal one before it.
+
+    `identity` identifies the provider and the model. With `requires_finish_reason`, an answer without one counts as
+    interrupted, as in `StepPolicy`.
+    """
+
+    options: AgentCacheOptions
+    identity: str
+    requires_finish_reason: bool = False
+
+    def get_wrapper_model(self, model: Model) -> Model:
+        return CachedModel(model, self)
+
+
+class CachedModel(WrapperModel):
+    """Model wrapper that returns the stored answer to an equal request, as a stream with one piece of text."""
+
+    def __init__(self, wrapped: Model, capability: ResponseCache) -> None:
+        super().__init__(wrapped)
+        self.capability = capability
+
+    @asynccontextmanager
+    async def request_stream(
+        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+    ) -> AsyncGenerator[StreamedResponse]:
+        arguments = (messages, model_settings, model_request_parameters, run_context)
+        lookup = self.start_lookup(*arguments)
+        if lookup is None:
+            async with self.wrapped.request_stream(*arguments) as stream:
+                yield stream
+            return
+        async with lookup.answer_or_turn() as answer:
+            if answer is not None:
+                yield CompletedStreamedResponse(
+                    answer, model_request_parameters=model_request_parameters, replay_events=True
+                )
+                return
+            async with self.wrapped.request_stream(*arguments) as stream:
+                yield stream
+                # Not reached if the reader left early or the request failed.
+                await lookup.store(stream.get())
+
+    def start_lookup(
+        self, messages: Any, model_settings: Any, parameters: Any, run_context: RunContext[RunDeps] | None
+    ) -> Lookup | None:
+        """Return the lookup of the answer to a request, or None if it is not cached."""
+        if run_context is None or run_context.deps.is_resumed:
+            return None
+        deps = run_context.deps
+        options = merge_cache_options(self.capability.options, deps.request_context)
+        request = CacheableRequest(run_context.run_step, messages, model_settings, parameters)
+        try:
+            key = cache_key(deps, options, self.capability.identity, request)
+        except NotCacheable:
+            return None
+        return Lookup(key, options, self.capability.requires_finish_reason)
+
+
+@dataclass
+class Lookup:
+    """The lookup of one answer."""
+
+    key: str
+    options: CacheOptions
+    requires_finish_reason: bool
+    is_stored: bool = False
+
+    @asynccontextmanager
+    async def answer_or_turn(self) -> AsyncGenerator[ModelResponse | None]:
+        """Yield the stored answer. Yield None if the caller shall ask the model: then equal requests wait for it."""
+        if self.options.bust:
+            answer_looked_up.send(CachedModel, result="bust")
+            yield None
+            return
+        lock = _process_locks.setdefault((id(asyncio.get_running_loop()), self.key), asyncio.Lock())
+        async with lock:
+            answer, turn = await self.wait_for_answer()
+            answer_looked_up.send(CachedModel, result="miss" if answer is None else "hit")
+            if turn is Turn.FIRST:
+                try:
+                    yield None
+                finally:
+                    await asyncio.shield(run_blocking(release_lock, self.key, is_stored=self.is_stored))
+                return
+        yield answer
+
+    async def wait_for_answer(self) -> tuple[ModelResponse | None, Turn]:
+        """Return the stored answer, or None when this request may ask the model."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            text = await run_blocking(read_answer, self.key)
+            if text is not None and (answer := parse_answer(text)) is not None:
+                return answer, Turn.WAIT
+            turn = await run_blocking(take_turn, self.key)
+            if turn is not Turn.WAIT or time.monotonic() > deadline:
+                return None, turn
+            await asyncio.sleep(POLL_INTERVAL)
+
+    async def store(self, response: ModelResponse) -> None:
+        """Store a complete answer."""
+        if self.is_storable(response):
+            text = ModelMessagesTypeAdapter.dump_json([response]).decode()
+            self.is_stored = await run_blocking(store_answer, self.key, text, self.options.seconds)
+
+    def is_storable(self, response: ModelResponse) -> bool:
+        """Return whether an answer is complete and may be repeated. A repeated tool call would act again."""
+        if response.state != "complete" or (self.requires_finish_reason and not reports_finish_reason(response)):
+            return False
+        kinds: tuple[type, ...] = (TextPart, ThinkingPart)
+        reasons: tuple[str | None, ...] = ("stop", None)
+        if self.options.stores_tool_calls:
+            kinds, reasons = (*kinds, ToolCallPart), (*reasons, "tool_call")
+        has_text = any(not isinstance(part, TextPart) or part.content for part in response.parts)
+        return has_text and response.finish_reason in reasons and all(isinstance(p, kinds) for p in response.parts)
+
+
+def parse_answer(text: str) -> ModelResponse | None:
+    """Return a stored answer without its usage, which was paid before, or None if another release stored it."""
+    try:
+        (message,) = ModelMessagesTypeAdapter.validate_json(text)
+    except (ValidationError, ValueError):
+        return None
+    if not isinstance(message, ModelResponse):
+        return None
+    return replace(message, usage=RequestUsage(), metadata={**(message.metadata or {}), **CACHE_HIT})

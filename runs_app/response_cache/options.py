@@ -1,0 +1,81 @@
+"""Options of the response cache: those of the agent, and those that a call sends in its request context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+PROCESSOR_KEY = "response-cache"
+CONTEXT_KEY = "responseCache"  # of the request context of a call
+
+DEFAULT_SECONDS = 300
+MAX_SECONDS = 30 * 24 * 60 * 60
+
+OptionText = Annotated[str, Field(max_length=256)]
+
+
+class AgentCacheOptions(BaseModel):
+    """Options of the agent. `scope: null` shares answers between the people who use the agent of a team."""
+
+    # The arguments of the processor, which `runs_app.agent_tools` registers.
+    ttl: Annotated[int, Field(ge=1, le=MAX_SECONDS)] = DEFAULT_SECONDS  # seconds
+    scope: OptionText | None = ""
+    bust: bool = False
+    cache_key: OptionText = ""
+    tools: bool = False
+
+
+class CallCacheOptions(BaseModel):
+    """Options of a call. They narrow what the agent allows: a call cannot share more than its agent."""
+
+    key: OptionText = ""
+    scope: OptionText = ""
+    bust: bool = False
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """The options of one request to the model."""
+
+    seconds: int
+    is_shared: bool  # by all people who use the agent
+    scopes: tuple[str, str]  # of the agent and of the call
+    key: str  # stands for the messages, if it is not blank
+    bust: bool  # ask the model, and store its answer
+    stores_tool_calls: bool
+
+
+def parse_agent_options(processor: Mapping[str, Any]) -> tuple[AgentCacheOptions, list[str]]:
+    """Return the options in the configuration of the processor, and the names of those whose values are invalid."""
+    arguments = {name: value for name, value in processor.items() if name in AgentCacheOptions.model_fields}
+    try:
+        return AgentCacheOptions(**arguments), []
+    except ValidationError as error:
+        invalid = {str(issue["loc"][0]) for issue in error.errors()}
+        valid = {name: value for name, value in arguments.items() if name not in invalid}
+        return AgentCacheOptions(**valid), sorted(invalid)
+
+
+def merge_cache_options(agent: AgentCacheOptions, request_context: Mapping[str, Any]) -> CacheOptions:
+    """Return the options of a request. Values of the call that are malformed are ignored."""
+    try:
+        call = CallCacheOptions.model_validate(request_context.get(CONTEXT_KEY) or {})
+    except ValidationError:
+        call = CallCacheOptions()
+    return CacheOptions(
+        seconds=agent.ttl,
+        is_shared=agent.scope is None,
+        scopes=(agent.scope or "", call.scope),
+        key=call.key or agent.cache_key,
+        bust=agent.bust or call.bust,
+        stores_tool_calls=agent.tools,
+    )
+
+
+def bust_cache(request_context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request context with which the model is asked, although the answer may be stored."""
+    chosen = request_context.get(CONTEXT_KEY)
+    return {**request_context, CONTEXT_KEY: {**(chosen if isinstance(chosen, dict) else {}), "bust": True}}

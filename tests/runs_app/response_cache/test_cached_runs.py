@@ -1,0 +1,118 @@
+"""Runs whose answers come from the response cache: events, usage, pages and metrics."""
+
+import pytest
+from django.core.cache import cache
+from pydantic_ai.models.function import FunctionModel
+
+from agents_app.registry import Entry, Kind, registry
+from runs_app.models import AgentRun
+from runs_app.response_cache.store import answer_looked_up
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import chunks
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+GENERATE = "/api/agents/concierge/generate"
+
+
+@pytest.fixture(autouse=True)
+def empty_cache():
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def requests():
+    """Register a model that records its requests, and an agent that caches its answers."""
+    made = []
+
+    async def answer(messages, info):
+        made.append(len(messages))
+        yield f"Answer {len(made)}."
+
+    entry = Entry(
+        Kind.MODEL_PROVIDER, "counting", "Counting", target=lambda name, choice: FunctionModel(stream_function=answer)
+    )
+    registry.add(entry)
+    yield made
+    registry.remove(Kind.MODEL_PROVIDER, "counting")
+
+
+@pytest.fixture
+def agent():
+    model = {"provider": "counting", "name": "any"}
+    return AgentFactory(id="concierge", model=model, input_processors=[{"key": "response-cache"}])
+
+
+@pytest.fixture
+def user():
+    return member("editor")
+
+
+@pytest.fixture
+def editor(user):
+    return Caller(api_key(user))
+
+
+@pytest.fixture
+def results():
+    """Return the list of results of lookups, which /metrics counts."""
+    lookups = []
+
+    def record(result, **kwargs):
+        lookups.append(result)
+
+    answer_looked_up.connect(record)
+    yield lookups
+    answer_looked_up.disconnect(record)
+
+
+def last_run():
+    return AgentRun.objects.order_by("created_at").last()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_cached_answer_says_so_and_costs_nothing(editor, requests, agent, results, durable):
+    first = editor.post(GENERATE, {"messages": "Hello", "durable": durable}).body
+    second = editor.post(GENERATE, {"messages": "Hello", "durable": durable}).body
+
+    assert (first["text"], second["text"], len(requests)) == ("Answer 1.", "Answer 1.", 1)
+    assert second["usage"] == {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    assert not second["cost"]
+    run = last_run()
+    (step,), (finish,) = chunks(run, "step-finish"), chunks(run, "finish")
+    assert (step["payload"]["metadata"]["cache"], finish["payload"]["metadata"]["cache"]) == ("hit", "hit")
+    assert [chunk["type"] for chunk in chunks(run) if "text" in chunk["type"]] == [
+        "text-start",
+        "text-delta",
+        "text-end",
+    ]
+    assert results == ["miss", "hit"]
+
+
+def test_a_header_asks_the_model_again(editor, requests, agent, results):
+    editor.post(GENERATE, {"messages": "Hello"})
+    again = editor.post(GENERATE, {"messages": "Hello"}, X_Cache_Bust="1").body
+    after = editor.post(GENERATE, {"messages": "Hello"}).body
+
+    assert (again["text"], after["text"]) == ("Answer 2.", "Answer 2.")
+    assert results == ["miss", "bust", "hit"]
+
+
+def test_another_user_gets_an_answer_of_their_own(editor, requests, agent):
+    editor.post(GENERATE, {"messages": "Hello"})
+    other = Caller(api_key(member("editor")))
+
+    assert other.post(GENERATE, {"messages": "Hello"}).body["text"] == "Answer 2."
+
+
+def test_the_page_of_a_run_marks_a_cached_answer(editor, user, requests, agent, client):
+    client.force_login(user)
+    editor.post(GENERATE, {"messages": "Hello"})
+    first = client.get(f"/runs/{last_run().pk}").content.decode()
+    editor.post(GENERATE, {"messages": "Hello"})
+    second = client.get(f"/runs/{last_run().pk}").content.decode()
+
+    assert ("Cached answer" in first, "Cached answer" in second) == (False, True)
