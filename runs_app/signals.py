@@ -1,4 +1,4 @@
-"""Signal receivers of this app."""
+"""Signal receivers of this app, and the signals of approvals for other apps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
 from agents_app.models import Agent
+from runs_app.approvals.approval_signals import approval_decided, approval_requested
 from runs_app.models import AgentRun, ModelProvider
 from runs_app.providers import table
+
+__all__ = ["approval_decided", "approval_requested"]
 
 
 @receiver([post_save, post_delete], sender=ModelProvider)

@@ -41,7 +41,16 @@ HTTP = (
     "agentcms.web",
 )
 # These load slowly, so a module that is often loaded imports them, or what needs them, inside a function.
-HEAVY = ("celery", "cryptography", "genai_prices", "httpx2", "prometheus_client", "pydantic_ai")
+HEAVY = (
+    "celery",
+    "cryptography",
+    "genai_prices",
+    "httpx2",
+    "jsonschema",
+    "prometheus_client",
+    "pydantic_ai",
+    "referencing",
+)
 # DRF's views load this module themselves.
 LATE = {"agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback"}
 

@@ -88,6 +88,13 @@ class Engine:
         """Claim and execute a durable run if a place is free. Otherwise it stays queued."""
         self._call(self._take(run_id))
 
+    def continue_run(self, run_id: UUID) -> None:
+        """Claim and execute the next segment of a run that is not durable. Only this process knows of it."""
+        self._call(self._continue(run_id))
+
+    async def _continue(self, run_id: UUID) -> None:
+        await self._claim_and_run(leases.claim, run_id)
+
     def take_queued(self) -> None:
         """Claim and execute queued runs, the oldest first, while places are free."""
         if self.takes_queued:
@@ -137,7 +144,8 @@ class Engine:
     ) -> asyncio.Task[TaskResult]:
         """Create the task of a durable run that this process claimed at a monotonic time. Call it on the loop only."""
         self.writer.register_claimed(run, claimed_at)
-        self.durable_ids.add(run.pk)
+        if run.is_durable:
+            self.durable_ids.add(run.pk)
         # A new context: a tool that starts a run must not pass its own journal on.
         return self.run_task(run.pk, execution, Context())
 

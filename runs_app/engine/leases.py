@@ -80,10 +80,13 @@ def claim_columns(holder: str) -> dict[str, Any]:
 
 
 def claim(run_id: UUID, holder: str) -> AgentRun | None:
-    """Give a durable run to this process. Return None if it is finished or belongs to a living process."""
+    """Give a run to this process. Return None if it is finished or belongs to a living process.
+
+    The run is durable, or it is not and begins its next segment.
+    """
     # The clock of the database, because those of two machines may differ by more than a lease.
-    is_lost = Q(status=Status.RUNNING, lease_until__lt=Now())
-    claimable = AgentRun.objects.leased().filter(Q(status=Status.QUEUED) | is_lost, pk=run_id, is_durable=True)
+    is_lost = Q(status=Status.RUNNING, lease_until__lt=Now(), is_durable=True)
+    claimable = AgentRun.objects.leased().filter(Q(status=Status.QUEUED) | is_lost, pk=run_id)
     is_claimed = claimable.update(
         status=Status.RUNNING,
         holder=holder,

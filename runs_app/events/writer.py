@@ -93,8 +93,8 @@ class EventWriter:
         self._register(run_id, PendingRun())
 
     def register_claimed(self, run: AgentRun, claimed_at: float) -> None:
-        """Accept chunks and steps of a durable run that this process has claimed at this monotonic time."""
-        leased_until = claimed_at + DURABLE_LEASE_DURATION.total_seconds()
+        """Accept chunks and steps of a run that this process has claimed at this monotonic time."""
+        leased_until = claimed_at + DURABLE_LEASE_DURATION.total_seconds() if run.is_durable else math.inf
         self._register(run.pk, PendingRun(run.last_event_number, run.fence, leased_until, run.attempts))
 
     def _register(self, run_id: UUID, run: PendingRun) -> None:
@@ -227,7 +227,7 @@ class EventWriter:
         owned = leases.renew(self.holder, fences)
         with self.changed:
             for run_id, run in self.runs.items():
-                if run.fence and owned.get(run_id) == run.fence:
+                if run.leased_until < math.inf and owned.get(run_id) == run.fence:
                     run.leased_until = now + DURABLE_LEASE_DURATION.total_seconds()
         self._discard_lost(run_id for run_id, fence in fences.items() if owned.get(run_id) != fence)
 

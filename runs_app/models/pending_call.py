@@ -94,6 +94,7 @@ class PendingCall(models.Model):
 
     tool = models.CharField(max_length=128, editable=False, help_text="The name of the tool, as the model sees it.")
     arguments = models.JSONField(default=dict, editable=False)
+    arguments_schema = models.JSONField(null=True, editable=False, help_text="JSON Schema of the arguments.")
     kind = models.CharField(max_length=16, choices=Kind, editable=False)
     payload = models.JSONField(null=True, editable=False, help_text="What a tool says that has suspended itself.")
     resume_schema = models.JSONField(null=True, editable=False, help_text="JSON Schema of the data that it waits for.")

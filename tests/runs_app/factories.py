@@ -6,6 +6,7 @@ from typing import Any
 import factory
 from django.utils import timezone
 
+from agentcms.ids import uuid7
 from runs_app.models import AgentRun, PendingCall, RunEvent
 from tests.factories import AgentFactory, UserFactory
 
@@ -44,8 +45,11 @@ class RunFactory(factory.django.DjangoModelFactory[AgentRun]):
             finished_at=None,
             suspended_at=factory.SelfAttribute("created_at"),
             output="",
+            is_durable=True,
         )
 
+    id = factory.LazyFunction(uuid7)
+    root_id = factory.SelfAttribute("id")
     input = factory.LazyAttribute(
         lambda run: {"messages": [{"role": "user", "content": [{"type": "text", "text": run.prompt}]}], "options": {}}
     )
@@ -70,8 +74,8 @@ class PendingCallFactory(factory.django.DjangoModelFactory[PendingCall]):
         model = PendingCall
 
     run = factory.SubFactory(RunFactory, suspended=True, chunks=[])
-    root_id = factory.SelfAttribute("run.pk")
-    segment = 0
+    root_id = factory.SelfAttribute("run.root_id")
+    segment = factory.SelfAttribute("run.segment")
     call_id = factory.Sequence(lambda n: f"call-{n}")
     agent_key = factory.SelfAttribute("run.agent_key")
     owner_id = factory.SelfAttribute("run.owner_id")

@@ -25,6 +25,9 @@ class Runner(Protocol):
     def dispatch(self, run_id: UUID) -> bool:
         """Have a queued run executed soon. Return False if no other process heard of it."""
 
+    def continue_here(self, run_id: UUID) -> None:
+        """Execute the next segment of a run that is not durable in this process."""
+
     def take_next(self) -> None:
         """Look for queued runs, because this process has a free place."""
 

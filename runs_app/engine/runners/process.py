@@ -16,6 +16,9 @@ class ProcessRunner:
         get_engine().offer(run_id)
         return True
 
+    def continue_here(self, run_id: UUID) -> None:
+        get_engine().continue_run(run_id)
+
     def take_next(self) -> None:
         get_engine().take_queued()
 

@@ -1,0 +1,220 @@
+"""Decisions about calls that wait for people: approve, decline, or send the data for which a tool has asked.
+
+A decision is stored at once. The last one that a run waits for queues its next segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.db import models, transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from access_app.permissions import require_role
+from access_app.role import Role
+from agentcms.wire.canonical import json_equal
+from agentcms.wire.names import printable_key
+from agentcms.wire.validation import find_faults
+from agents_app.configuration.schema import Issue
+from runs_app.approvals.approval_signals import approval_decided
+from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
+from runs_app.approvals.resuming import continue_if_decided
+from runs_app.approvals.schemas import schema_issues
+from runs_app.models import AgentRun, PendingCall
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+MAX_DECISION_REASON_LENGTH = 2000  # characters
+MAX_EXPIRED_RUNS = 50  # in one look of the reaper
+
+Kind, State = PendingCall.Kind, PendingCall.State
+
+
+class Verdict(models.TextChoices):
+    """The three ways to decide a call."""
+
+    APPROVE = "approve", "Approve"
+    DECLINE = "decline", "Decline"
+    RESUME = "resume", "Answer"
+
+
+STATES = {
+    Verdict.APPROVE: State.APPROVED,
+    Verdict.DECLINE: State.DECLINED,
+    Verdict.RESUME: State.RESUMED,
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision about one call.
+
+    `arguments` replace those of an approved call. `resume_data` is what a suspended tool has asked for. `mark` is
+    that of the call that the reader saw, or blank.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    resume_data: Any = None
+    mark: str = ""
+
+
+def decide(call: PendingCall, decision: Decision, user: Caller, via: PendingCall.Via) -> PendingCall:
+    """Store a decision, and queue the next segment of the run if it was the last one that the run waited for.
+
+    The same decision by the same user again returns the call. Raise PermissionDenied, AlreadyDecided, CallExpired,
+    ArgumentsChanged, NotSuspended, or InvalidDecision with wire paths.
+    """
+    reject_unauthorized(call, user)
+    decider = cast("User", user)  # anonymous users have no role
+    with transaction.atomic():
+        # The row of the run is locked first, as everywhere. It keeps two decisions from both being the last one.
+        run = AgentRun.objects.select_for_update(of=("self",)).filter(pending_calls=call.pk).first()
+        call.refresh_from_db()
+        if not call.is_open:
+            return repeated_decision(call, decision, decider)
+        if run is None or run.status != AgentRun.Status.SUSPENDED or run.segment != call.segment:
+            raise NotSuspended
+        reject_unfit(call, decision)
+        store_decision(call, decision, decider, via)
+        continue_if_decided(run)
+    return call
+
+
+def reject_unauthorized(call: PendingCall, user: Caller) -> None:
+    """Raise PermissionDenied, which names the role, unless the user may decide the call."""
+    if not PendingCall.objects.for_user(user).filter(pk=call.pk).exists():
+        raise PermissionDenied("You may not decide calls of this run.")
+    require_role(user, Role(call.role), call.owner_id)
+    if call.four_eyes and call.requested_by_id == user.pk:
+        raise PermissionDenied("This call needs a second person: whoever asked for the run may not decide it.")
+
+
+def repeated_decision(call: PendingCall, decision: Decision, user: User) -> PendingCall:
+    """Return a decided call if this user decided it in the same way. Raise the error that says why not otherwise."""
+    if call.state == State.EXPIRED:
+        raise CallExpired(call)
+    if call.state == State.CANCELLED:
+        raise NotSuspended("This call waits no longer, because its run has ended.")
+    is_same = (
+        call.state == STATES[decision.verdict]
+        and call.decided_by_id == user.pk
+        and call.reason == decision.reason
+        and json_equal(call.edited_arguments, edited_arguments(call, decision))
+        and json_equal(call.resume_data, decision.resume_data)
+    )
+    if not is_same:
+        raise AlreadyDecided(call)
+    return call
+
+
+def edited_arguments(call: PendingCall, decision: Decision) -> dict[str, Any] | None:
+    """Return the arguments of a decision if they differ from those of the call."""
+    is_edited = decision.arguments is not None and not json_equal(decision.arguments, call.arguments)
+    return decision.arguments if is_edited else None
+
+
+def reject_unfit(call: PendingCall, decision: Decision) -> None:
+    """Raise the error of a decision that does not fit an open call."""
+    if call.kind == Kind.CHILD:
+        raise NotSuspended("This call waits for a sub-agent. Decide the call of the sub-agent.")
+    if call.expires_at is not None and call.expires_at <= timezone.now():
+        raise CallExpired(call)
+    if decision.mark and decision.mark != call.mark:
+        raise ArgumentsChanged(call)
+    if issues := [*decision_issues(call, decision)]:
+        raise InvalidDecision(issues)
+
+
+def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
+    """Return the issues of a decision about an open call."""
+    issues = [Issue(fault.field, fault.message) for fault in find_faults(decision.reason, "reason")]
+    if len(decision.reason) > MAX_DECISION_REASON_LENGTH:
+        issues.append(Issue("reason", f"A reason has at most {MAX_DECISION_REASON_LENGTH} characters."))
+    expected = {Kind.APPROVAL: Verdict.APPROVE, Kind.SUSPEND: Verdict.RESUME}[Kind(call.kind)]
+    if decision.verdict not in {expected, Verdict.DECLINE}:
+        issues.append(Issue("decision", f"Send {expected} or decline. This call does not wait for another decision."))
+        return issues
+    if decision.arguments is not None:
+        issues += argument_issues(call, decision)
+    if decision.verdict == Verdict.RESUME:
+        issues += schema_issues(decision.resume_data, call.resume_schema, "resumeData")
+    elif decision.resume_data is not None:
+        issues.append(Issue("resumeData", "Only the decision resume has data. Omit this."))
+    return issues
+
+
+def argument_issues(call: PendingCall, decision: Decision) -> list[Issue]:
+    """Return the issues of edited arguments."""
+    if decision.verdict != Verdict.APPROVE:
+        return [Issue("arguments", "Only an approval can change the arguments. Omit this.")]
+    if not isinstance(decision.arguments, dict):
+        return [Issue("arguments", "Send an object with the arguments of the tool.")]
+    known = (call.arguments_schema or {}).get("properties")
+    unknown = [name for name in decision.arguments if known is not None and name not in known]
+    unknown_issues = [Issue(f"arguments.{printable_key(name)}", "The tool has no such argument.") for name in unknown]
+    return unknown_issues or schema_issues(decision.arguments, call.arguments_schema, "arguments")
+
+
+def store_decision(call: PendingCall, decision: Decision, user: User, via: PendingCall.Via) -> None:
+    """Save a decision. Raise AlreadyDecided if the call was decided meanwhile."""
+    columns = {
+        "state": STATES[decision.verdict],
+        "decided_by": user,
+        "decided_by_name": user.get_username(),
+        "decided_at": timezone.now(),
+        "via": via,
+        "reason": decision.reason,
+        "edited_arguments": edited_arguments(call, decision),
+        "resume_data": decision.resume_data,
+    }
+    is_stored = PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
+    call.refresh_from_db()
+    if not is_stored:
+        raise AlreadyDecided(call)
+    transaction.on_commit(partial(approval_decided.send, PendingCall, call=call))
+
+
+# --- Expiry
+
+
+def expire_calls() -> int:
+    """Decline the calls that nobody decided in time, and return their number. The reaper calls this."""
+    now = timezone.now()
+    due = AgentRun.objects.filter(suspended_at__isnull=False, expires_at__lte=now)
+    run_ids = list(due.order_by("expires_at").values_list("pk", flat=True)[:MAX_EXPIRED_RUNS])
+    return sum(map(expire_calls_of, run_ids))
+
+
+def expire_calls_of(run_id: UUID) -> int:
+    """Decline the calls of a run that nobody decided in time, and return their number."""
+    now = timezone.now()
+    with transaction.atomic():
+        run = AgentRun.objects.select_for_update(of=("self",), skip_locked=True).filter(pk=run_id).first()
+        if run is None or run.status != AgentRun.Status.SUSPENDED:
+            return 0
+        calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=now)]
+        for call in calls:
+            reason = expiry_reason(call)
+            columns = {"state": State.EXPIRED, "decided_at": now, "via": PendingCall.Via.EXPIRY, "reason": reason}
+            PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
+            call.refresh_from_db()
+            transaction.on_commit(partial(approval_decided.send, PendingCall, call=call))
+        continue_if_decided(run)
+    return len(calls)
+
+
+def expiry_reason(call: PendingCall) -> str:
+    """Return the reason of an expired call, which the model reads."""
+    seconds = (call.expires_at - call.created_at).total_seconds() if call.expires_at else 0
+    units = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+    name, length = next(((name, length) for name, length in units if seconds >= length), ("second", 1))
+    count = round(seconds / length)
+    return f"Nobody decided within {count} {name}{'' if count == 1 else 's'}."

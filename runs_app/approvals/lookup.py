@@ -1,0 +1,93 @@
+"""Lookup of the call that a client means by the ID of a run and of a tool call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from agentcms.ids import parse_uuid
+from runs_app.approvals.errors import NotSuspended, SeveralCalls
+from runs_app.models import AgentRun, PendingCall
+
+CHILD_RUN_ID = "childRunId"  # in the payload of a call that waits for a child run
+
+
+class ReachableCall(NamedTuple):
+    """A call of a tool in a run or below it. `shown_id` is its ID in the events of that run."""
+
+    call: PendingCall
+    shown_id: str
+    aliases: frozenset[str]
+
+
+class CallTree:
+    """The calls of a tree of runs."""
+
+    def __init__(self, calls: Iterable[PendingCall]) -> None:
+        self.calls_by_run: dict[UUID, list[PendingCall]] = defaultdict(list)
+        for call in calls:
+            if call.run_id is not None:
+                self.calls_by_run[call.run_id].append(call)
+
+    def reachable_from(self, run_id: UUID) -> Iterator[ReachableCall]:
+        """Yield the calls of tools of a run and of the runs below it.
+
+        A call below is named by the call of the run itself that leads to it, as Mastra does. If several are below
+        that call, the name is `{own}/{theirs}`.
+        """
+        for own in self.calls_by_run[run_id]:
+            if own.kind != PendingCall.Kind.CHILD:
+                yield ReachableCall(own, own.call_id, frozenset({own.call_id}))
+                continue
+            below = [*self.reachable_from(child_id)] if (child_id := child_run_id(own)) else []
+            for call, shown_id, aliases in below:
+                long_names = {f"{own.call_id}/{alias}" for alias in aliases}
+                own_name = own.call_id if len(below) == 1 else f"{own.call_id}/{shown_id}"
+                yield ReachableCall(call, own_name, frozenset({own.call_id, *aliases, *long_names}))
+
+
+def child_run_id(call: PendingCall) -> UUID | None:
+    """Return the ID of the child run for which a call waits, or None."""
+    return parse_uuid(str((call.payload or {}).get(CHILD_RUN_ID, "")))
+
+
+def waiting_calls_below(run: AgentRun) -> list[ReachableCall]:
+    """Return the waiting calls of the tools of a run and of its sub-agents, the oldest first."""
+    waiting = PendingCall.objects.waiting().filter(root_id=run.root_id or run.pk)
+    return [*CallTree(waiting).reachable_from(run.pk)]
+
+
+def waits_for_people(run: AgentRun) -> bool:
+    """Return whether a run is suspended until a person decides. A suspended run may also wait for a working child."""
+    return run.status == AgentRun.Status.SUSPENDED and bool(waiting_calls_below(run))
+
+
+def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
+    """Return the waiting call of a run or of its sub-agents that an ID names. None names the only one.
+
+    The ID is that of the call itself or one from an event of the run. If no waiting call has it, return the last
+    decided one, so that a repeated decision is recognized. Raise NotSuspended or SeveralCalls.
+    """
+    waiting = waiting_calls_below(run)
+    matches = [reachable for reachable in waiting if call_id is None or call_id in reachable.aliases]
+    if len(matches) > 1:
+        raise SeveralCalls([reachable.shown_id for reachable in matches])
+    if matches:
+        return matches[0].call
+    decided = find_decided_call(run, call_id) if call_id else None
+    if decided is None:
+        raise NotSuspended(f"This run waits for no call with the ID {call_id}." if call_id and waiting else NO_CALL)
+    return decided
+
+
+NO_CALL = "This run does not wait for a decision."
+
+
+def find_decided_call(run: AgentRun, call_id: str) -> PendingCall | None:
+    """Return the last decided call that an ID names, or None."""
+    calls = PendingCall.objects.filter(root_id=run.root_id or run.pk)
+    matches = [call for call, _, aliases in CallTree(calls).reachable_from(run.pk) if call_id in aliases]
+    decided = [call for call in matches if not call.is_open]
+    return max(decided, key=lambda call: (call.segment, call.created_at), default=None)

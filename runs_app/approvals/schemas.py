@@ -1,0 +1,56 @@
+"""Validation of the values that people send for a call, against the JSON Schema of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from agentcms.wire.names import join_path
+from agentcms.wire.validation import find_faults
+from agents_app.configuration.schema import Issue
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+MAX_MESSAGE_LENGTH = 300  # characters; a message quotes the value
+
+
+def schema_issues(value: Any, schema: Mapping[str, Any] | None, field: str) -> list[Issue]:
+    """Return the issues of a value with their paths, which begin with the field. Without a schema, any JSON fits."""
+    if faults := [*find_faults(value, field)]:
+        return [Issue(fault.field, fault.message) for fault in faults]
+    if schema is None:
+        return []
+    from jsonschema import Draft202012Validator  # loads slowly
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    # The empty registry keeps references from being fetched from other servers.
+    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(value)
+    try:
+        return [Issue(*issue) for issue in sorted({*_find_issues(errors, field)})]
+    except Unresolvable as error:
+        return [Issue(field, f"The schema of this call refers to {error.ref}, which is not part of it.")]
+
+
+def _find_issues(errors: Iterable[ValidationError], field: str) -> Iterator[tuple[str, str]]:
+    for error in errors:
+        path = field
+        for step in error.absolute_path:
+            path = f"{path}[{step}]" if isinstance(step, int) else join_path(path, step)
+        if error.validator == "required":  # named at the member, so that a form can show it there
+            required, members = cast("list[str]", error.validator_value), cast("dict[str, Any]", error.instance)
+            missing = [name for name in required if name not in members]
+            yield from ((join_path(path, name), "This is required.") for name in missing)
+        else:
+            yield path, f"{error.message[:MAX_MESSAGE_LENGTH]}."
+
+
+def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError if this is not a JSON Schema."""
+    from jsonschema import Draft202012Validator, SchemaError  # loads slowly
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(error.message) from None

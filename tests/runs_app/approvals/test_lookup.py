@@ -1,0 +1,87 @@
+"""Lookup of the call that a client means, also through the runs above it."""
+
+import pytest
+
+from runs_app.approvals.errors import NotSuspended, SeveralCalls
+from runs_app.approvals.lookup import find_call, waiting_calls_below, waits_for_people
+from tests.runs_app.factories import PendingCallFactory, RunFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def suspended_run(**fields):
+    return RunFactory(suspended=True, chunks=[], **fields)
+
+
+def child_of(run, call_id, **values):
+    """Return a child run that waits, with the call of its parent that waits for it."""
+    child = suspended_run(parent=run, root_id=run.root_id)
+    PendingCallFactory(run=run, call_id=call_id, kind="child", payload={"childRunId": str(child.pk)}, **values)
+    return child
+
+
+@pytest.fixture
+def root():
+    return suspended_run()
+
+
+def test_the_only_call_needs_no_id(root):
+    call = PendingCallFactory(run=root)
+
+    assert find_call(root, None) == find_call(root, call.call_id) == call
+
+
+def test_several_calls_are_named(root):
+    calls = [PendingCallFactory(run=root, call_id=name) for name in "ab"]
+
+    with pytest.raises(SeveralCalls) as raised:
+        find_call(root, None)
+
+    assert raised.value.call_ids == ["a", "b"]
+    assert find_call(root, "b") == calls[1]
+
+
+def test_a_run_that_waits_for_nothing_and_an_unknown_id_are_errors(root):
+    with pytest.raises(NotSuspended):
+        find_call(root, None)
+    with pytest.raises(NotSuspended):
+        find_call(root, "unknown")
+
+
+@pytest.mark.parametrize(
+    "call_id", [None, "ask", "ask/inner", "ask/inner/leaf", "inner", "inner/leaf", "leaf", "ask/leaf"]
+)
+def test_a_call_two_levels_below_is_found_by_each_of_its_ids(root, call_id):
+    child = child_of(root, "ask")
+    leaf = PendingCallFactory(run=child_of(child, "inner"), call_id="leaf")
+
+    assert find_call(root, call_id) == leaf
+    assert [reachable.shown_id for reachable in waiting_calls_below(root)] == ["ask"]
+    assert waits_for_people(root)
+
+
+def test_a_child_that_waits_for_several_calls_is_ambiguous_by_the_id_of_its_call(root):
+    child = child_of(root, "ask")
+    calls = [PendingCallFactory(run=child, call_id=name) for name in "ab"]
+
+    with pytest.raises(SeveralCalls) as raised:
+        find_call(root, "ask")
+
+    assert raised.value.call_ids == ["ask/a", "ask/b"]
+    assert [find_call(root, name) for name in ("ask/a", "b")] == calls
+
+
+def test_a_repeated_decision_finds_the_decided_call(root):
+    first = PendingCallFactory(run=root, call_id="a", state="approved")
+    waiting = PendingCallFactory(run=root, call_id="b")
+
+    assert find_call(root, "a") == first
+    assert find_call(root, None) == waiting
+    again = PendingCallFactory(run=root, call_id="a", segment=1)
+    assert find_call(root, "a") == again
+
+
+def test_a_run_whose_child_works_waits_for_no_person(root):
+    child_of(root, "ask")
+
+    assert not waits_for_people(root)
