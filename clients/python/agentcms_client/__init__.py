@@ -3,13 +3,15 @@
 from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
 from agentcms_client.responses import ApiError, Stale
-from agentcms_client.schemas import Agent, Answer, Comparison, DeletedAgent, Job, Page, Version
+from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Version
+from agentcms_client.streaming import StreamedRun
 
 __all__ = [
     "CALLS",
     "Agent",
     "Answer",
     "ApiError",
+    "Approval",
     "AsyncClient",
     "Client",
     "Comparison",
@@ -17,5 +19,6 @@ __all__ = [
     "Job",
     "Page",
     "Stale",
+    "StreamedRun",
     "Version",
 ]

@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 RUN_TIMEOUT = 600.0  # seconds, longer than the server lets a run take by default
+STREAM_TIMEOUT = 45.0  # seconds without a byte; the server sends a heartbeat every 15
+EVENT_STREAM = "text/event-stream"
 DELETED_AGENTS = "/api/stored/deleted-agents"
 
 
@@ -132,6 +134,33 @@ class Calls:
         """Run an agent: `generate("concierge", "Hello", variables={"name": "Ann"})`. `messages` may be a text."""
         path = f"/api/agents/{quote(agent_id, safe='')}/generate"
         return Call("POST", path, body={"messages": messages, **body}, timeout=RUN_TIMEOUT)
+
+    def stream(self, agent_id: str, messages: Any, **body: Any) -> Call:
+        """Run an agent and stream its events. The clients have a method that reads them."""
+        path, headers = f"/api/agents/{quote(agent_id, safe='')}/stream", {"Accept": EVENT_STREAM}
+        return Call("POST", path, body={"messages": messages, **body}, headers=headers, timeout=STREAM_TIMEOUT)
+
+    def follow_run(self, run_id: str, after: int = 0) -> Call:
+        """Stream the events of a run after the one with this number."""
+        headers = {"Accept": EVENT_STREAM, "Last-Event-ID": str(after)}
+        return Call("GET", f"/api/runs/{run_id}/stream", headers=headers, timeout=STREAM_TIMEOUT)
+
+    def get_run(self, run_id: str) -> Call:
+        return Call("GET", f"/api/runs/{run_id}")
+
+    def cancel_run(self, run_id: str) -> Call:
+        return Call("POST", f"/api/runs/{run_id}/cancel")
+
+    def list_steps(self, run_id: str, **query: Any) -> Call:
+        """List the steps of a durable run."""
+        return Call("GET", f"/api/runs/{run_id}/steps", query)
+
+    def list_approvals(self, **query: Any) -> Call:
+        """List the tool calls that wait for people: `list_approvals(state="decided", agentId="concierge")`."""
+        return Call("GET", "/api/approvals", query)
+
+    def get_approval(self, approval_id: str) -> Call:
+        return Call("GET", f"/api/approvals/{approval_id}")
 
     def get_job(self, job_id: str) -> Call:
         return Call("GET", f"/api/jobs/{job_id}")

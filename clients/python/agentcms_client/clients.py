@@ -12,7 +12,8 @@ import httpx
 
 from agentcms_client.calls import CALLS, Call
 from agentcms_client.responses import Stale, parse_response, retry_delay
-from agentcms_client.schemas import Agent, Answer, Comparison, Job, Version
+from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Version
+from agentcms_client.streaming import Callback, Callbacks, StreamedRun, read_run, read_run_async
 
 Changes = Callable[[Agent], dict[str, Any]]
 
@@ -111,6 +112,49 @@ class Client:
         answer: Answer = self.send(CALLS.generate(agent_id, messages, **body))
         return answer
 
+    def stream(
+        self,
+        agent_id: str,
+        messages: Any,
+        *,
+        on_chunk: Callback | None = None,
+        on_step_finish: Callback | None = None,
+        on_finish: Callback | None = None,
+        on_error: Callback | None = None,
+        on_suspended: Callback | None = None,
+        **body: Any,
+    ) -> StreamedRun:
+        """Run an agent, read its events to the end, and call the functions with them, in order and once.
+
+        A lost connection is opened again after the last event. An exception of a function is raised to the caller;
+        the run goes on, and `observe` continues to read it.
+        """
+        callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
+        return read_run(self.http, CALLS.stream(agent_id, messages, **body), StreamedRun(), callbacks)
+
+    def observe(
+        self,
+        run_id: str,
+        after: int = 0,
+        *,
+        on_chunk: Callback | None = None,
+        on_step_finish: Callback | None = None,
+        on_finish: Callback | None = None,
+        on_error: Callback | None = None,
+        on_suspended: Callback | None = None,
+    ) -> StreamedRun:
+        """Read the events of a run after the one with this number, like `stream`, from any process."""
+        callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
+        return read_run(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
+
+    def approvals(self, **query: Any) -> Iterator[Approval]:
+        """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
+        number, has_more = 0, True
+        while has_more:
+            page = self.send(CALLS.list_approvals(**{"perPage": 100, **query, "page": number}))
+            yield from page["approvals"]
+            number, has_more = number + 1, page["hasMore"]
+
     def job(self, job_id: str) -> Job:
         job: Job = self.send(CALLS.get_job(job_id))
         return job
@@ -207,6 +251,50 @@ class AsyncClient:
         """Run an agent and return its answer. `variables` are the values of its variables."""
         answer: Answer = await self.send(CALLS.generate(agent_id, messages, **body))
         return answer
+
+    async def stream(
+        self,
+        agent_id: str,
+        messages: Any,
+        *,
+        on_chunk: Callback | None = None,
+        on_step_finish: Callback | None = None,
+        on_finish: Callback | None = None,
+        on_error: Callback | None = None,
+        on_suspended: Callback | None = None,
+        **body: Any,
+    ) -> StreamedRun:
+        """Run an agent, read its events to the end, and call the functions with them, in order and once.
+
+        A lost connection is opened again after the last event. An exception of a function is raised to the caller;
+        the run goes on, and `observe` continues to read it.
+        """
+        callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
+        return await read_run_async(self.http, CALLS.stream(agent_id, messages, **body), StreamedRun(), callbacks)
+
+    async def observe(
+        self,
+        run_id: str,
+        after: int = 0,
+        *,
+        on_chunk: Callback | None = None,
+        on_step_finish: Callback | None = None,
+        on_finish: Callback | None = None,
+        on_error: Callback | None = None,
+        on_suspended: Callback | None = None,
+    ) -> StreamedRun:
+        """Read the events of a run after the one with this number, like `stream`, from any process."""
+        callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
+        return await read_run_async(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
+
+    async def approvals(self, **query: Any) -> AsyncIterator[Approval]:
+        """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
+        number, has_more = 0, True
+        while has_more:
+            page = await self.send(CALLS.list_approvals(**{"perPage": 100, **query, "page": number}))
+            for approval in page["approvals"]:
+                yield approval
+            number, has_more = number + 1, page["hasMore"]
 
     async def job(self, job_id: str) -> Job:
         job: Job = await self.send(CALLS.get_job(job_id))

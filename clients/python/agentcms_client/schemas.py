@@ -108,6 +108,33 @@ class Answer(TypedDict):
     isDemo: bool
 
 
+class Approval(TypedDict):
+    """A tool call that waits for a person, or that was decided."""
+
+    id: str
+    runId: str | None
+    rootRunId: str
+    agentId: str
+    toolCallId: str
+    toolName: str
+    args: Any
+    kind: str
+    state: str
+    role: str
+    fourEyes: bool
+    mark: str
+    requestedBy: str | None
+    reason: str | None
+    resumeSchema: dict[str, Any] | None
+    suspendPayload: Any
+    createdAt: str
+    expiresAt: str | None
+    decidedAt: str | None
+    decidedBy: str | None
+    via: str | None
+    editedArguments: dict[str, Any] | None
+
+
 class Job(TypedDict):
     """A background job with its progress and result."""
 
