@@ -11,6 +11,8 @@ import asyncio
 import faulthandler
 from concurrent.futures import Executor
 
+from agentcms.process import heartbeats
+
 REWIND_SECONDS = 2.0
 
 _watched_loops: list[asyncio.AbstractEventLoop] = []
@@ -47,6 +49,7 @@ class StallWatchdog:
     def rewind(self) -> None:
         """Give the process another `timeout`."""
         faulthandler.dump_traceback_later(self.timeout, exit=True)
+        heartbeats.beat()
 
     def stop(self) -> None:
         """Stop watching, because the process ends."""

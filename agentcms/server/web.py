@@ -7,11 +7,17 @@ environment.
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
+import signal
 import sys
+import time
+from contextlib import suppress
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from granian import _granian
 from granian._signals import set_loop_signals
 from granian.constants import HTTPModes, Interfaces, RuntimeModes
@@ -20,6 +26,7 @@ from granian.server.common import WORKERS_METHODS
 from granian.server.mp import MPServer, WorkerProcess
 
 from agentcms import environment
+from agentcms.process import heartbeats
 
 if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
     from agentcms.gateway.application import WebApplication
@@ -27,6 +34,8 @@ if TYPE_CHECKING:  # the import loads Django, which the supervisor does not need
 APPLICATION = "agentcms.rsgi"
 MAX_CONNECTIONS = 4096  # of one process; an idle or slow connection costs a file descriptor and no thread
 RESPAWN_SECONDS = 0.5
+SILENCE_CHECK_INTERVAL = 1.0  # seconds
+SILENCE_GRACE = 5  # seconds that a process is silent after its own watchdog should have ended it
 
 # The type stubs of granian lack arguments of these classes.
 RSGIWorker: Any = _granian.RSGIWorker
@@ -62,6 +71,7 @@ class WebServer(MPServer):
         """Serve in this process, as `MPServer` does, until a stop signal. The arguments are those of granian."""
         runtime_threads, blocking_threads, _, *connections, _, http, http1, http2, websockets, static = options[:-4]
         _, ssl, _, metrics = options[-4:]
+        heartbeats.start(number - 1)
         stop_signal = set_loop_signals(loop)
         stopped = asyncio.Event()
         stop_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
@@ -75,13 +85,34 @@ class WebServer(MPServer):
         application.stop()
 
 
+def kill_silent_processes(server: WebServer, timeout: float) -> None:
+    """Kill each process of the server that is silent for longer than `timeout` seconds. The server replaces it."""
+    while True:
+        time.sleep(SILENCE_CHECK_INTERVAL)
+        for worker in [*server.wrks]:
+            pid = worker.inner.pid
+            if heartbeats.silent_seconds(worker.idx, pid) > timeout:
+                print(f"Process {pid} has not reacted for {timeout:.0f} s and is killed.", file=sys.stderr, flush=True)
+                heartbeats.forget(worker.idx)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def watch_processes(server: WebServer) -> None:
+    """Start a thread that kills suspended processes, unless WEB_STALL_TIMEOUT is 0."""
+    if settings.WEB_STALL_TIMEOUT:
+        # A process that can still act ends itself before, with its tracebacks.
+        arguments = (server, settings.WEB_STALL_TIMEOUT + SILENCE_GRACE)
+        Thread(target=kill_silent_processes, args=arguments, daemon=True).start()
+
+
 def main() -> int:
     """Serve until a stop signal; return the exit code."""
     allow_open_files(2 * MAX_CONNECTIONS)
     # The processes are forks of this one. What is loaded here is ready in a new process at once, and uses its memory
     # only once.
     import_module(APPLICATION)
-    WebServer(
+    server = WebServer(
         f"{APPLICATION}:web_application",
         address=environment.read_text("HOST", "127.0.0.1"),
         port=environment.read_int("PORT", 8000, minimum=1),
@@ -96,7 +127,9 @@ def main() -> int:
         respawn_failed_workers=True,
         respawn_interval=RESPAWN_SECONDS,
         workers_kill_timeout=environment.read_int("WEB_STOP_TIMEOUT", 30, minimum=1),
-    ).serve()
+    )
+    server.on_startup(lambda: watch_processes(server))
+    server.serve()
     return 0
 
 
