@@ -161,7 +161,12 @@ class Served:
         """Run a management command and return its output."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
-            command, env={**self.environment, **environment}, cwd=PROJECT, capture_output=True, text=True, timeout=60
+            command,
+            env={**self.environment, **environment},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            timeout=START_TIMEOUT,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
