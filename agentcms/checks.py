@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
 from runs_app.providers.allowed_settings import setting_error
+from tools_app.mcp.commands import command_error
 
 MIN_SECRET_LENGTH = 32
 MIN_DISTINCT_CHARACTERS = 10
@@ -108,6 +109,16 @@ def check_model_urls(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[C
             if error.code != "private_address":  # runs report it; OUTBOUND_NETWORKS may follow
                 errors.append(Error(f"{provider.upper()}_BASE_URL: {error.message}", id="agentcms.E005"))
     return errors
+
+
+@register("environment")
+def check_mcp_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each command of MCP servers that cannot be read."""
+    return [
+        Error(f"MCP_COMMANDS: the command {key!r} {message}", id="agentcms.E010")
+        for key, value in settings.MCP_COMMANDS.items()
+        if (message := command_error(value))
+    ]
 
 
 @register("environment", deploy=True)

@@ -1,10 +1,12 @@
 """Readers of environment variables. Their errors name the variable."""
 
+import json
 import os
 import secrets
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -79,6 +81,20 @@ def read_rate(name: str, default: str) -> Rate | None:
 def read_list(name: str, default: str = "") -> list[str]:
     """Return the variable as a list of texts, separated by commas."""
     return [word.strip() for word in read_text(name, default).split(",") if word.strip()]
+
+
+def read_json_file(name: str) -> dict[str, Any]:
+    """Return the JSON object in the file that the variable names, or an empty one if it is unset."""
+    path = read_text(name)
+    if not path:
+        return {}
+    try:
+        value = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise ImproperlyConfigured(f"{name} must be the path of a JSON file: {error}") from None
+    if not isinstance(value, dict):
+        raise ImproperlyConfigured(f"{name} must be the path of a file with a JSON object.")
+    return value
 
 
 def load_or_create_secret(path: Path) -> str:

@@ -21,6 +21,7 @@ def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]
         "send-due-jobs": {"task": "jobs_app.tasks.send_due_jobs", "schedule": min(30.0, job_lease / 4)},
         "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": retention},
         "check-history": {"task": "versions_app.tasks.check_history", "schedule": check},
+        "list-mcp-tools": {"task": "tools_app.tasks.list_mcp_tools", "schedule": cleanup},
         "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": cleanup},
         "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds
     }

@@ -69,6 +69,7 @@ INSTALLED_APPS = [
     "versions_app",
     "memory_app",
     "runs_app",
+    "tools_app",
 ]
 
 MIDDLEWARE = [
@@ -317,6 +318,8 @@ MODEL_URLS = {
 MODEL_ALLOWED_SETTINGS = environment.read_list("MODEL_ALLOWED_SETTINGS")
 # The largest answer of a model provider to one request, in bytes.
 MODEL_MAX_ANSWER = environment.read_int("MODEL_MAX_ANSWER_MB", 16, minimum=1, maximum=1024) * 1024 * 1024
+# A JSON file with the programs that MCP servers may be: {"key": {"argv": [...], "env": ["NAME"], "sandbox": "bwrap"}}.
+MCP_COMMANDS = environment.read_json_file("MCP_COMMANDS")
 # Connections to private addresses are refused unless their network is listed here. MODEL_NETWORKS is the earlier name.
 OUTBOUND_NETWORKS = environment.read_networks("OUTBOUND_NETWORKS") + environment.read_networks("MODEL_NETWORKS")
 # Encrypts the stored API keys of model providers. Changing it makes them unreadable.

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     """The kinds of registry entries."""
 
     TOOL = "tool"
+    MCP_TOOL = "MCP tool"
     INTEGRATION_PROVIDER = "integration provider"
     WORKFLOW = "workflow"
     MEMORY = "memory"
@@ -48,6 +49,10 @@ class Entry:
 
     With `at_most_once`, an interrupted tool call is not repeated. The model is told that its outcome is unknown.
 
+    A tool from outside of this application has a JSON Schema in place of a signature, and `make` builds it from its
+    key and entry. Only agents of its owner may use it, or all if the owner is blank. An agent uses it while its
+    `definition_hash` is the accepted one, or the one that the agent was saved with.
+
     With `processes_tool_results`, an input processor gets the results of tools too, not only the words of people.
     """
 
@@ -63,6 +68,12 @@ class Entry:
     target: Any = None
     source: str = "code"  # entries from code cannot be changed in the admin
     id: str = ""  # an alias for the key; another entry with this key has precedence
+    make: Callable[[str, Entry], Any] | None = None
+    tool_name: str = ""  # for models, if it is not the key
+    owner_id: str = ""
+    definition_hash: str = ""
+    accepted_hash: str = ""
+    unavailable_reason: str = ""  # a message for users if the entry cannot be used now
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -78,6 +89,7 @@ class Registry:
         self._fingerprint = ""
         # Entries added by staff, by every name of each; a function, because they change while the server runs.
         self.staff_entries: dict[Kind, Callable[[], Mapping[str, Entry]]] = {}
+        self.staff_revisions: dict[Kind, Callable[[], str]] = {}  # texts that change with the entries
 
     def add(self, entry: Entry) -> Entry:
         """Register an entry. Raises ImproperlyConfigured if its key belongs to another entry."""
@@ -112,7 +124,15 @@ class Registry:
 
     def is_staff_entry(self, kind: Kind, key: str) -> bool:
         """Return whether staff added an entry with this key or ID."""
-        return kind in self.staff_entries and key in self.staff_entries[kind]()
+        return self.find_staff_entry(kind, key) is not None
+
+    def find_staff_entry(self, kind: Kind, key: str) -> Entry | None:
+        """Return the entry that staff added with this key or ID, or None."""
+        return self.staff_entries[kind]().get(key) if kind in self.staff_entries else None
+
+    def staff_revision(self, kind: Kind) -> str:
+        """Return a text that changes with the entries of staff of a kind."""
+        return self.staff_revisions[kind]() if kind in self.staff_revisions else ""
 
     @property
     def fingerprint(self) -> str:

@@ -34,6 +34,7 @@ from runs_app.exceptions import LeaseLost, RunInterrupted
 log = logging.getLogger(__name__)
 
 AgentTool = Tool[RunDeps]
+ToolHandler = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
 MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
 APPROVAL_MESSAGE = "This tool requires approval, which is not supported yet. It was not executed. Tell the user so."
@@ -53,6 +54,35 @@ def integration_tool(key: str, entry: Entry) -> AgentTool:
     function = entry.target[key.partition("_")[2]]
     description = inspect.getdoc(function) or entry.description
     return build_tool(Kind.INTEGRATION_PROVIDER, key, key, description, function, timed=True)
+
+
+def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, origin: Mapping[str, str]) -> AgentTool:
+    """Build a tool from outside of this application, which has a JSON Schema and no function.
+
+    Its failures are told to the model, its results are limited, and it has a timeout. `origin` is what the event of a
+    call says of it: strings under wire names.
+    """
+    if entry.requires_approval:
+        handler = reject_unapproved
+    tool = Tool.from_schema(
+        with_arguments(report_failures_to_model(entry.tool_name, handler)),
+        name=tool_name(entry.tool_name),
+        description=entry.description,
+        json_schema=dict(entry.schema),
+        takes_ctx=True,
+    )
+    tool.metadata = {"kind": entry.kind.value, "key": entry.key, "at_most_once": at_most_once, "origin": dict(origin)}
+    tool.timeout = settings.RUN_TOOL_TIMEOUT
+    return tool
+
+
+def with_arguments(handler: ToolHandler) -> Callable[..., Awaitable[Any]]:
+    """Return a function with the run context and any named arguments, which calls the handler."""
+
+    async def call(context: RunContext[RunDeps], /, **arguments: Any) -> Any:
+        return await handler(context, arguments)
+
+    return call
 
 
 def workflow_tool(key: str, entry: Entry) -> AgentTool:
@@ -79,9 +109,6 @@ def sub_agent_tool(key: str, description: str) -> AgentTool:
     usage = f"Calls the agent '{key}'. It knows the prompt, but not this conversation."
     name = f"{TOOL_PREFIXES['agents']}{key}"
     return build_tool(Kind.AGENT, key, name, f"{usage} {description}".strip(), signature, call)
-
-
-ToolHandler = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
 
 def build_tool(

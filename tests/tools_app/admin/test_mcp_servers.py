@@ -1,0 +1,160 @@
+"""MCP servers in Django admin: add, list, compare, headers, switch off, and who may."""
+
+import pytest
+from django.urls import reverse
+
+from access_app.role import Role
+from jobs_app.models import Job
+from tests.factories import UserFactory, member
+from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.listing import store_listing
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+ADD = reverse("admin:tools_app_mcpserver_add")
+FIELDS = {
+    "key": "office",
+    "title": "Office",
+    "transport": "http",
+    "url": "https://mcp.example.org/mcp",
+    "headers": "Authorization: Bearer hush\nX-User: {{user}}",
+    "approval": "changes",
+    "connect_timeout": "10",
+    "call_timeout": "60",
+    "is_enabled": "on",
+}
+
+
+@pytest.fixture
+def staff(client):
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    return client
+
+
+def page(row, name="change"):
+    return reverse(f"admin:tools_app_mcpserver_{name}", args=[row.pk])
+
+
+def errors(answer):
+    return {name: list(messages) for name, messages in answer.context["adminform"].form.errors.items()}
+
+
+def listing(**descriptions):
+    return Listing({name: Definition(name, text, {"type": "object"}) for name, text in descriptions.items()}, [])
+
+
+def test_a_server_is_added_with_headers_that_no_page_shows(staff):
+    staff.post(ADD, FIELDS)
+
+    row = McpServer.objects.get()
+    text = staff.get(page(row)).content.decode()
+    assert row.headers == {"Authorization": "Bearer hush", "X-User": "{{user}}"}
+    assert row.versions.count() == 1
+    assert "Authorization, X-User" in text
+    assert "hush" not in text
+    assert Job.objects.get().kind == "list_mcp_tools"
+
+
+def test_headers_are_kept_replaced_and_deleted(staff):
+    staff.post(ADD, FIELDS)
+    row = McpServer.objects.get()
+
+    staff.post(page(row), {**FIELDS, "headers": "", "title": "Renamed"})
+    row.refresh_from_db()
+    assert (row.title, row.header_names) == ("Renamed", ["Authorization", "X-User"])
+
+    moved = staff.post(page(row), {**FIELDS, "headers": "", "url": "https://other.example.org/mcp"})
+    assert "headers" in errors(moved)
+
+    staff.post(page(row), {**FIELDS, "headers": "Authorization: Bearer new"})
+    row.refresh_from_db()
+    assert row.headers == {"Authorization": "Bearer new"}
+
+    staff.post(page(row), {**FIELDS, "headers": "", "delete_headers": "on"})
+    row.refresh_from_db()
+    assert row.headers == {}
+    assert row.versions.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"headers": "no colon"}, "headers"),
+        ({"headers": "Host: inside"}, "headers"),
+        ({"headers": "A: b\na: c"}, "headers"),
+        ({"headers": "X: {{password}}"}, "headers"),
+        ({"headers": "Bad Name: x"}, "headers"),
+        ({"url": "http://10.0.0.1/mcp"}, "url"),
+        ({"url": ""}, "url"),
+        ({"key": "a_b"}, "key"),
+        ({"prefix": "1"}, "prefix"),
+        ({"call_timeout": "0"}, "call_timeout"),
+        ({"transport": "stdio", "url": "", "headers": ""}, "command_key"),
+        ({"command_key": "rm"}, "command_key"),
+        ({"command": "rm -rf /"}, "__all__"),
+    ],
+)
+def test_invalid_values_are_refused_at_their_field(staff, changes, field):
+    answer = staff.post(ADD, {**FIELDS, **changes})
+
+    assert field in errors(answer)
+    assert "hush" not in str(errors(answer))
+    assert not McpServer.objects.exists()
+
+
+def test_a_program_is_chosen_from_the_list_of_the_operator(staff, commands):
+    fields = {**FIELDS, "transport": "stdio", "url": "", "headers": "", "command_key": "bare"}
+
+    staff.post(ADD, fields)
+
+    assert McpServer.objects.get().command_key == "bare"
+
+
+def test_a_changed_definition_is_shown_and_accepted(staff):
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+    store_listing(row.pk, listing(add="Add.", send="Send."))
+    store_listing(row.pk, listing(add="Add <b>and tell</b>."))
+
+    text = staff.get(page(row)).content.decode()
+    assert "Add &lt;b&gt;and tell&lt;/b&gt;." in text
+    assert "not offered to agents until the change is accepted" in text
+    assert "the server no longer lists it" in text
+
+    row.refresh_from_db()
+    staff.post(page(row, "accept"), {"tool": "add", "hash": "stale"})
+    row.refresh_from_db()
+    assert row.changed_tools == ["add"]
+    staff.post(page(row, "accept"), {"tool": "add", "hash": row.definitions["add"].hash})
+    row.refresh_from_db()
+    assert row.changed_tools == []
+
+
+def test_a_server_is_listed_and_switched_off_by_a_button(staff):
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+
+    answer = staff.post(page(row, "list"))
+    staff.post(page(row, "switch"))
+
+    row.refresh_from_db()
+    assert answer.url == reverse("admin:jobs_app_job_change", args=[Job.objects.get().pk])
+    assert not row.is_enabled
+    assert staff.get(page(row, "switch")).status_code == 405
+
+
+def test_only_managers_change_the_servers_of_their_teams(client):
+    ours = McpServer.objects.create(key="ours", title="Ours", owner_id="support", url="https://a.example.org")
+    shared = McpServer.objects.create(key="shared", title="Shared", url="https://b.example.org")
+    theirs = McpServer.objects.create(key="theirs", title="Theirs", owner_id="legal", url="https://c.example.org")
+    client.force_login(member(Role.MANAGER, "support", is_staff=True))
+
+    assert client.post(page(ours, "switch")).status_code == 302
+    assert client.post(page(shared, "switch")).status_code == 403
+    assert client.post(page(theirs, "switch")).status_code == 404
+    refused = client.post(ADD, {**FIELDS, "owner_id": "legal"})
+    assert "owner_id" in errors(refused)
+    client.post(ADD, {**FIELDS, "owner_id": "support"})
+
+    assert McpServer.objects.get(key="office").owner_id == "support"
+    client.force_login(member(Role.PUBLISHER, "support", is_staff=True))
+    assert client.post(page(ours, "switch")).status_code == 403

@@ -1,0 +1,143 @@
+"""Calls of tools of real MCP servers, over HTTP and as a program."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from tools_app.mcp.calls import call_tool
+from tools_app.mcp.errors import McpError, UnknownTool
+from tools_app.mcp.headers import CallerNames
+from tools_app.mcp.sessions import session_pool
+from tools_app.mcp.table import server_from_row
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=["http_server", "program_server"])
+def server(request):
+    """Return the server of the tests, by each transport."""
+    return server_from_row(request.getfixturevalue(request.param))
+
+
+def call_all(server, *calls, caller=CallerNames()):  # noqa: B008  frozen
+    """Call tools at once in one event loop. Return the results, or the errors."""
+
+    async def run():
+        results = await asyncio.gather(
+            *(call_tool(server, name, arguments, caller) for name, arguments in calls), return_exceptions=True
+        )
+        await session_pool().close_all()
+        return results
+
+    return asyncio.run(run())
+
+
+def test_a_tool_is_called_fails_and_is_missing(server):
+    results = call_all(
+        server,
+        ("add", {"a": 2, "b": 40}),
+        ("fail", {}),
+        ("shred", {}),
+        ("draw", {"size": 1000}),
+        ("draw", {"size": 300_000}),
+    )
+
+    assert results[0] == 42
+    assert str(results[1]) == f"The MCP server '{server.title}' reported an error: Error executing tool fail"
+    assert isinstance(results[2], UnknownTool)
+    assert results[3] == "(a file of type image/png, 1,004 bytes, which is not shown)"
+    assert str(results[4]) == f"The answer of the MCP server '{server.title}' is too large. Ask for less data."
+
+
+def test_a_slow_call_times_out_and_leaves_the_connection_to_others(server):
+    server = dataclasses.replace(server, call_timeout=1 if server.transport == "http" else 8)
+
+    slow, quick = call_all(server, ("wait", {"seconds": 60}), ("add", {"a": 1, "b": 1}))
+
+    assert str(slow) == f"The MCP server '{server.title}' did not answer within {server.call_timeout} seconds."
+    assert quick == 2
+
+
+def test_twenty_calls_at_once_share_one_connection(server):
+    async def run():
+        calls = (call_tool(server, "repeat", {"text": str(n), "times": 2}, CallerNames()) for n in range(20))
+        results = await asyncio.gather(*calls)
+        count = len(session_pool().sessions)
+        await session_pool().close_all()
+        return results, count
+
+    results, count = asyncio.run(run())
+
+    assert results == [str(n) * 2 for n in range(20)]
+    assert count == 1
+
+
+def test_an_answer_that_no_client_should_read_is_refused(http_server):
+    (error,) = call_all(server_from_row(http_server), ("repeat", {"text": "x" * 1000, "times": 5000}))
+
+    assert isinstance(error, McpError)
+    assert "too large" in str(error)
+
+
+def test_a_server_that_is_down_is_named_without_its_address(http_server):
+    http_server.url = "http://127.0.0.1:9/mcp"
+
+    (error,) = call_all(server_from_row(http_server), ("add", {"a": 1, "b": 1}))
+
+    assert isinstance(error, McpError)
+    assert str(error) == "The MCP server 'Office' cannot be reached."
+
+
+def test_a_program_that_ends_during_a_call_fails_that_call_alone(program_server):
+    server = server_from_row(program_server)
+
+    async def run():
+        with pytest.raises(McpError) as error:
+            await call_tool(server, "stop", {}, CallerNames())
+        again = await call_tool(server, "add", {"a": 1, "b": 2}, CallerNames())
+        await session_pool().close_all()
+        return str(error.value), again
+
+    message, again = asyncio.run(run())
+
+    assert message == "The program of the MCP server 'Printer' could not be started, or it ended."
+    assert again == 3
+
+
+def test_a_disabled_server_is_not_asked(http_server):
+    http_server.is_enabled = False
+
+    (error,) = call_all(server_from_row(http_server), ("add", {"a": 1, "b": 1}))
+
+    assert str(error) == "The MCP server 'Office' is disabled."
+
+
+def test_headers_name_the_caller_and_each_caller_has_a_connection(http_server):
+    http_server.set_headers({"Authorization": "Bearer hush", "X-User": "{{user}} of {{owner}}"})
+    server = server_from_row(http_server)
+
+    async def run():
+        callers = [CallerNames("ann", "support"), CallerNames("bob", "support"), CallerNames("ann", "support")]
+        results = await asyncio.gather(*(call_tool(server, "headers", {}, caller) for caller in callers))
+        count = len(session_pool().sessions)
+        await session_pool().close_all()
+        return results, count
+
+    results, count = asyncio.run(run())
+
+    assert [result["x-user"] for result in results] == ["ann of support", "bob of support", "ann of support"]
+    assert {result["authorization"] for result in results} == {"Bearer hush"}
+    assert count == 2
+
+
+def test_stored_headers_are_encrypted_and_in_no_version(http_server):
+    http_server.set_headers({"Authorization": "Bearer hush"})
+    http_server.save()
+
+    row = McpServer.objects.get()
+    assert "hush" not in row.encrypted_headers
+    assert row.headers == {"Authorization": "Bearer hush"}
+    assert "hush" not in str(row.versions.values_list("snapshot"))
+    assert row.versions.first().snapshot["headerNames"] == ["Authorization"]

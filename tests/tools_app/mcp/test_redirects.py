@@ -1,0 +1,83 @@
+"""Servers that answer with a redirect: it is not followed, and headers stay with their origin."""
+
+import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tools_app.mcp.calls import list_tools
+from tools_app.mcp.errors import McpError
+from tools_app.mcp.table import server_from_row
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def listener():
+    """Start a function that starts a server which answers each request with a status and headers."""
+    servers = []
+
+    def start(status, location=""):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.server.requests.append(dict(self.headers))
+                self.send_response(status)
+                if location:
+                    self.send_header("Location", location)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_GET = do_DELETE = do_POST
+
+            def log_message(self, *args):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.requests = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def refusal(server):
+    row = McpServer(key="office", title="Office", url=f"http://127.0.0.1:{server.server_port}/mcp")
+    row.set_headers({"Authorization": "Bearer hush"})
+    with pytest.raises(McpError) as error:
+        asyncio.run(list_tools(server_from_row(row)))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("kind", ["elsewhere", "same origin"])
+def test_a_redirect_is_not_followed(listener, loopback, status, kind):
+    target = listener(200)
+    location = f"http://127.0.0.1:{target.server_port}/" if kind == "elsewhere" else "/other"
+    server = listener(status, location)
+
+    message = refusal(server)
+
+    assert message == "The MCP server 'Office' answered with a redirect, which is not followed. Correct its URL."
+    assert target.requests == []
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "refused the credentials (HTTP 401). Correct its headers."),
+        (403, "refused the credentials (HTTP 403). Correct its headers."),
+        (500, "refused the request (HTTP 500)."),
+    ],
+)
+def test_a_refusal_says_its_status(listener, loopback, status, words):
+    server = listener(status)
+
+    assert refusal(server) == f"The MCP server 'Office' {words}"
+    assert server.requests[0]["Authorization"] == "Bearer hush"

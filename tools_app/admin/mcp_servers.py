@@ -1,0 +1,189 @@
+"""Admin of MCP servers: add, test, list, compare definitions, replace headers and switch off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from access_app.admin_access import StaffAccessMixin
+from access_app.permissions import can_have_role
+from access_app.role import SHARED_LABEL, Role
+from agentcms.errors import ApiError
+from tools_app.admin.mcp_server_form import McpServerForm
+from tools_app.mcp.definitions import find_differences
+from tools_app.mcp.listing import accept_definition, enqueue_listing
+from tools_app.models import McpServer
+
+
+@admin.register(McpServer)
+class McpServerAdmin(StaffAccessMixin, admin.ModelAdmin):
+    """Admin of the servers of a user's teams. Managers change them; of the shared ones only managers of staff."""
+
+    form = McpServerForm
+    change_form_template = "admin/tools_app/mcpserver/change_form.html"
+    list_display = ("title", "key", "owner", "transport", "tool_count", "state", "listed_at")
+    list_filter = ("transport", "is_enabled")
+    search_fields = ("key", "title", "description")
+    actions = ("enable", "disable", "list_tools_of_selected")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
+        return McpServer.objects.for_user(request.user)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_module_permission(request) and can_have_role(request.user, Role.MANAGER)
+
+    def has_change_permission(self, request: HttpRequest, obj: McpServer | None = None) -> bool:
+        return self.has_module_permission(request) and (obj is None or obj.editable_by(request.user))
+
+    def has_delete_permission(self, request: HttpRequest, obj: McpServer | None = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: McpServer | None = None) -> tuple[str, ...]:
+        return ("key", "stored_headers") if obj else ()
+
+    def get_fields(self, request: HttpRequest, obj: McpServer | None = None) -> Any:
+        fields = list(McpServerForm.Meta.fields)
+        if obj is None:
+            fields.remove("delete_headers")
+            return fields
+        if not self.has_change_permission(request, obj):
+            return [name for name in fields if name not in ("headers", "delete_headers")]
+        fields.insert(fields.index("headers"), "stored_headers")
+        return fields
+
+    def get_form(self, request: HttpRequest, obj: McpServer | None = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        return type("McpServerFormOfUser", (form,), {"user": request.user})
+
+    def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if obj.is_enabled and (not change or {"url", "headers", "transport", "command_key"} & {*form.changed_data}):
+            enqueue_listing(obj, request.user)
+            messages.info(request, "The tools are being listed. Reload this page in a moment.")
+
+    def get_urls(self) -> list[Any]:
+        def posted(view: Any) -> Any:
+            return self.admin_site.admin_view(method_decorator(require_POST)(view).__get__(self))
+
+        own = [
+            path("<int:pk>/list/", posted(McpServerAdmin.list_tools), name="tools_app_mcpserver_list"),
+            path("<int:pk>/accept/", posted(McpServerAdmin.accept), name="tools_app_mcpserver_accept"),
+            path("<int:pk>/switch/", posted(McpServerAdmin.switch), name="tools_app_mcpserver_switch"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        context: dict[str, Any] = {}
+        if row is not None:
+            context = {"tools": tool_rows(row), "versions": row.versions.all()[:10], "may_change": False}
+            context["may_change"] = self.has_change_permission(request, row)
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **context})
+
+    def list_tools(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Test the connection and list the tools in a job, whose page shows the result."""
+        row = self.get_changeable(request, pk)
+        job = enqueue_listing(row, request.user)
+        if request.user.is_superuser:
+            return redirect("admin:jobs_app_job_change", job.pk)
+        messages.success(request, "The tools are being listed. Reload this page in a moment.")
+        return redirect("admin:tools_app_mcpserver_change", pk)
+
+    def accept(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Offer the changed definition of a tool to agents."""
+        row = self.get_changeable(request, pk)
+        name = request.POST.get("tool", "")
+        try:
+            accept_definition(row.pk, name, request.POST.get("hash", ""))
+        except ApiError as error:
+            messages.error(request, error.error)
+        else:
+            messages.success(request, f"Agents can use the new definition of '{name}'.")
+        return redirect("admin:tools_app_mcpserver_change", pk)
+
+    def switch(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Enable or disable a server. All processes follow within a second."""
+        row = self.get_changeable(request, pk)
+        row.is_enabled = not row.is_enabled
+        row.save()
+        words = "enabled" if row.is_enabled else "disabled. Agents cannot use its tools any more"
+        messages.success(request, f"{row.title} is {words}.")
+        return redirect("admin:tools_app_mcpserver_change", pk)
+
+    def get_changeable(self, request: HttpRequest, pk: int) -> McpServer:
+        """Return a server that the user may change. Raise Http404 or PermissionDenied."""
+        row = self.get_queryset(request).filter(pk=pk).first()
+        if row is None:
+            raise Http404
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        return row
+
+    @admin.action(description="Enable selected servers")
+    def enable(self, request: HttpRequest, servers: QuerySet[McpServer]) -> None:
+        self.set_enabled(request, servers, True)
+
+    @admin.action(description="Disable selected servers")
+    def disable(self, request: HttpRequest, servers: QuerySet[McpServer]) -> None:
+        self.set_enabled(request, servers, False)
+
+    def set_enabled(self, request: HttpRequest, servers: QuerySet[McpServer], is_enabled: bool) -> None:
+        rows = [row for row in servers if row.editable_by(request.user)]
+        for row in rows:
+            row.is_enabled = is_enabled
+            row.save()
+        state = "enabled" if is_enabled else "disabled"
+        messages.success(request, f"{len(rows)} of {len(servers)} servers {state}.")
+
+    @admin.action(description="List the tools of selected servers")
+    def list_tools_of_selected(self, request: HttpRequest, servers: QuerySet[McpServer]) -> None:
+        rows = [row for row in servers if row.editable_by(request.user)]
+        for row in rows:
+            enqueue_listing(row, request.user)
+        messages.success(request, f"The tools of {len(rows)} of {len(servers)} servers are being listed.")
+
+    @admin.display(description="team", ordering="owner_id")
+    def owner(self, row: McpServer) -> str:
+        return row.owner_id or SHARED_LABEL
+
+    @admin.display(description="tools")
+    def tool_count(self, row: McpServer) -> int:
+        return len(row.tools)
+
+    @admin.display
+    def state(self, row: McpServer) -> str:
+        if not row.is_enabled:
+            return "Disabled"
+        if row.list_error:
+            return row.list_error
+        if changed := len(row.changed_tools):
+            return f"{changed} changed tool{'s' if changed > 1 else ''} to accept"
+        return "Ready" if row.listed_at else "Not listed yet"
+
+    @admin.display(description="stored headers")
+    def stored_headers(self, row: McpServer) -> str:
+        return format_html("<span>{}</span>", ", ".join(row.header_names) or "None")
+
+
+def tool_rows(row: McpServer) -> list[dict[str, Any]]:
+    """Return the tools of a server for its page, with what changed in each."""
+    listed, accepted = row.definitions, row.accepted_definitions
+    rows = []
+    for name in sorted({*listed, *accepted}):
+        item, before = listed.get(name), accepted.get(name)
+        differences = find_differences(before, item) if item and before and item.hash != before.hash else []
+        shown = item or before
+        rows.append({"name": name, "item": shown, "is_gone": item is None, "differences": differences})
+    return rows

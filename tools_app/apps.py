@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+
+class ToolsConfig(AppConfig):
+    """Configuration of the app with the tools that agents reach outside of this application."""
+
+    name = "tools_app"
+    verbose_name = "Tools from outside"
+
+    def ready(self) -> None:
+        from agents_app.registry import Kind, registry
+        from tools_app import signals  # noqa: F401  connects the receivers
+        from tools_app.mcp import entries, listing, table  # noqa: F401  registers the job handler
+
+        registry.staff_entries[Kind.MCP_TOOL] = entries.staff_entries
+        registry.staff_revisions[Kind.MCP_TOOL] = table.revision

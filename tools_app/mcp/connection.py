@@ -1,0 +1,135 @@
+"""Clients of MCP servers.
+
+Imports the HTTP client and pydantic-ai, which are heavy. Import this module only where a server is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from functools import cache
+from typing import TextIO
+
+import httpx2
+from fastmcp.client.transports import StdioTransport
+from pydantic_ai.mcp import MCPToolset
+
+from agentcms.outbound.transport import CheckedTransport
+from tools_app.mcp import commands
+from tools_app.mcp.errors import AnswerTooLarge, McpError, OtherOrigin, RedirectRefused, RequestRefused
+from tools_app.mcp.table import Server
+from tools_app.models import McpServer
+
+MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is the largest
+
+REFUSAL_STATUSES = {401, 403, 407, 429}
+SERVER_ERROR = 500
+
+Toolset = MCPToolset[None]
+
+
+def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
+    """Build a client of a server. It connects when it is entered.
+
+    Sampling, elicitation, roots and instructions stay off. Raise ValidationError if the program of the server may not
+    be started.
+    """
+    options = {"id": server.key, "tool_error_behavior": "error", "cache_tools": False}
+    if server.transport == McpServer.Transport.STDIO:
+        return MCPToolset(
+            program_transport(server),
+            init_timeout=server.connect_timeout,
+            read_timeout=server.call_timeout,
+            **options,  # type: ignore[arg-type]
+        )
+    client = httpx2.AsyncClient(
+        transport=ServerTransport(server.url, headers),
+        timeout=httpx2.Timeout(server.call_timeout, connect=server.connect_timeout),
+        trust_env=False,  # no proxy of the environment: it would connect to addresses that nobody checked
+    )
+    return MCPToolset(
+        server.url,
+        http_client=client,
+        init_timeout=server.connect_timeout,
+        read_timeout=server.call_timeout,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def program_transport(server: Server) -> StdioTransport:
+    """Return the transport that starts the program of a server. Raise ValidationError if it may not be started."""
+    command = commands.get_command(server.command_key)
+    commands.require_sandbox(command)
+    program, *arguments = command.full_argv
+    return StdioTransport(program, arguments, env=command.environment, keep_alive=False, log_file=discarded_output())
+
+
+@cache
+def discarded_output() -> TextIO:
+    """Return where programs write their errors. They may quote what agents sent."""
+    return open(os.devnull, "w") if not sys.flags.dev_mode else sys.stderr
+
+
+class ServerTransport(httpx2.AsyncBaseTransport):
+    """HTTP transport to one origin, which alone receives the headers. It follows no redirect."""
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._origin = origin_of(httpx2.URL(url))
+        self._headers = headers
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if origin_of(request.url) != self._origin:
+            raise OtherOrigin
+        request.headers.update(self._headers)
+        return await checked_transport().handle_async_request(request)
+
+
+def origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+@cache
+def checked_transport() -> CheckedTransport:
+    """Return the connections of all servers. Each address is checked when it is connected to."""
+    return CheckedTransport(check_response)
+
+
+async def check_response(response: httpx2.Response) -> httpx2.Response:
+    """Return a response with a limited body. Raise RedirectRefused and RequestRefused.
+
+    The client reads other statuses: 404 is the end of a session, and 405 says that a server sends no events.
+    """
+    if response.has_redirect_location:
+        await response.aclose()
+        raise RedirectRefused
+    if response.status_code in REFUSAL_STATUSES or response.status_code >= SERVER_ERROR:
+        await response.aclose()
+        raise RequestRefused(response.status_code)
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = LimitedStream(response.stream)
+    return response
+
+
+class LimitedStream(httpx2.AsyncByteStream):
+    """The body of a response, up to MAX_ANSWER bytes."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+        self._remaining = MAX_ANSWER
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            self._remaining -= len(part)
+            if self._remaining < 0:
+                raise AnswerTooLarge
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def reject_unavailable(server: Server) -> None:
+    """Raise McpError with the reason if a server cannot be used."""
+    if not server.is_available:
+        raise McpError(server.reason)

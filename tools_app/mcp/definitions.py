@@ -1,0 +1,116 @@
+"""Definitions of tools, as MCP servers list them. A hash tells whether one changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from agentcms.wire.canonical import canonical, json_equal, sha256_hex
+from agentcms.wire.validation import find_faults
+
+MAX_TOOLS = 500  # of one server
+MAX_NAME_LENGTH = 128
+MAX_DESCRIPTION_LENGTH = 20_000
+MAX_SCHEMA_LENGTH = 64 * 1024  # characters of JSON
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The definition of a tool: what a model reads of it, and what the server says of its effects."""
+
+    name: str
+    description: str = ""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, name: str, value: Mapping[str, Any]) -> Definition:
+        return cls(name, value["description"], value["schema"], value["title"], value["annotations"])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "description": self.description,
+            "schema": dict(self.schema),
+            "title": self.title,
+            "annotations": dict(self.annotations),
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        """A hash of all that a model or a person decides by."""
+        return sha256_hex(canonical({"name": self.name, **self.to_json()}))
+
+    @property
+    def schema_text(self) -> str:
+        """The schema as indented JSON, for pages."""
+        return json.dumps(self.schema, indent=2, ensure_ascii=False)
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether the server says that the tool changes or deletes something."""
+        destructive = self.annotations.get("destructiveHint")
+        return destructive is True or (self.annotations.get("readOnlyHint") is False and destructive is not False)
+
+
+class Difference(NamedTuple):
+    """A part of a definition that changed."""
+
+    part: str
+    before: Any
+    after: Any
+
+
+def find_differences(before: Definition, after: Definition) -> list[Difference]:
+    """Return the parts in which two definitions of a tool differ."""
+    old, new = before.to_json(), after.to_json()
+    return [Difference(part, old[part], new[part]) for part in old if not json_equal(old[part], new[part])]
+
+
+class Listing(NamedTuple):
+    """The tools that a server listed, and the reasons why others are left out."""
+
+    definitions: dict[str, Definition]
+    left_out: list[str]
+
+
+def parse_listing(tools: Iterable[Mapping[str, Any]]) -> Listing:
+    """Return the definitions of listed tools, which have wire names. Those that no agent could use are left out."""
+    definitions: dict[str, Definition] = {}
+    left_out: list[str] = []
+    for tool in tools:
+        name = str(tool.get("name", ""))
+        if reason := _find_reason(name, tool, definitions):
+            left_out.append(f"'{name[:MAX_NAME_LENGTH]}' is left out: {reason}")
+        else:
+            definitions[name] = _parse_tool(name, tool)
+    return Listing(definitions, left_out)
+
+
+def _find_reason(name: str, tool: Mapping[str, Any], known: Mapping[str, Definition]) -> str:
+    """Return why a tool cannot be used, or a blank text."""
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or "/" in name:
+        return f"a name has 1 to {MAX_NAME_LENGTH} printable characters other than a slash."
+    if name in known:
+        return "the server lists the name twice."
+    if len(known) >= MAX_TOOLS:
+        return f"a server has at most {MAX_TOOLS} tools."
+    if len(tool.get("description") or "") > MAX_DESCRIPTION_LENGTH:
+        return f"its description is longer than {MAX_DESCRIPTION_LENGTH:,} characters."
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, dict) or next(iter(find_faults(dict(tool), "")), None):
+        return "its definition cannot be stored as JSON."
+    if len(canonical(schema)) > MAX_SCHEMA_LENGTH:
+        return f"its schema is larger than {MAX_SCHEMA_LENGTH // 1024} kB."
+    return ""
+
+
+def _parse_tool(name: str, tool: Mapping[str, Any]) -> Definition:
+    annotations = tool.get("annotations") or {}
+    hints = {hint: annotations[hint] for hint in HINTS if isinstance(annotations.get(hint), bool)}
+    title = str(tool.get("title") or annotations.get("title") or "")[:200]
+    return Definition(name, tool.get("description") or "", tool["inputSchema"], title, hints)

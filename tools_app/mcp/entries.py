@@ -1,0 +1,62 @@
+"""The registry entries of the tools of MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cachetools import LRUCache
+
+from agentcms.cache import SizeLimitedCache
+from agents_app.registry import Entry, Kind
+from tools_app.mcp.table import Server, ServerTable, get_table
+
+_entries: SizeLimitedCache[str, Mapping[str, Entry]] = SizeLimitedCache(LRUCache(1))
+
+
+def staff_entries() -> Mapping[str, Entry]:
+    """Return the tools of all servers by key."""
+    table = get_table()
+    return _entries.get_or_create(table.revision, lambda: build_entries(table))
+
+
+def build_entries(table: ServerTable) -> dict[str, Entry]:
+    return {entry.key: entry for server in table.servers.values() for entry in tool_entries(server)}
+
+
+def tool_entries(server: Server) -> Iterator[Entry]:
+    """Yield a registry entry for each tool that the server listed, or that agents were allowed to use."""
+    for name, definition in sorted({**server.accepted, **server.tools}.items()):
+        listed, accepted = server.tools.get(name), server.accepted.get(name)
+        yield Entry(
+            Kind.MCP_TOOL,
+            tool_key(server.key, name),
+            definition.title or name,
+            definition.description,
+            schema=definition.schema,
+            requires_approval=server.always_asks or definition.changes_something,
+            target=(server.key, name, definition.annotations),
+            source="staff",
+            make=make_tool,
+            owner_id=server.owner_id,
+            tool_name=f"{server.prefix}_{name}",
+            definition_hash=listed.hash if listed else "",
+            accepted_hash=accepted.hash if accepted else "",
+            unavailable_reason=server.reason or missing_reason(server, name),
+        )
+
+
+def missing_reason(server: Server, name: str) -> str:
+    """Return that a tool is gone, or a blank text."""
+    return "" if name in server.tools else f"The MCP server '{server.title}' no longer has the tool '{name}'."
+
+
+def tool_key(server_key: str, name: str) -> str:
+    """Return the registry key of a tool. The key of a server contains no underscore."""
+    return f"{server_key}_{name}"
+
+
+def make_tool(key: str, entry: Entry) -> object:
+    """Build the tool of an entry. Imports pydantic-ai, which is heavy."""
+    from tools_app.mcp.tools import mcp_tool
+
+    return mcp_tool(key, entry)

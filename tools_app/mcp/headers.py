@@ -1,0 +1,81 @@
+"""The headers that staff set for an MCP server. Their values are secrets, and may name the caller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from django.core.exceptions import ValidationError
+
+MAX_HEADERS = 20
+MAX_VALUE_LENGTH = 8000
+# The client writes these itself.
+RESERVED_NAMES = {
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+RESERVED_PREFIX = "mcp-"
+
+is_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}").fullmatch
+is_value = re.compile(r"[\t -~]*").fullmatch
+_placeholder = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True)
+class CallerNames:
+    """Whom a header may name: the user and the team of a run, and the agent."""
+
+    user: str = ""
+    owner: str = ""
+    agent: str = ""
+
+
+PLACEHOLDERS = ("user", "owner", "agent")
+
+
+def validate_headers(headers: Mapping[str, str]) -> None:
+    """Raise ValidationError unless these headers can be sent. The message quotes no value."""
+    if len(headers) > MAX_HEADERS:
+        raise ValidationError(f"A server has at most {MAX_HEADERS} headers.", "headers")
+    names = [name.lower() for name in headers]
+    if len(set(names)) < len(names):
+        raise ValidationError("A header is named twice. Name each header once.", "headers")
+    for name, value in headers.items():
+        _validate_header(name, value)
+
+
+def _validate_header(name: str, value: str) -> None:
+    if not is_name(name):
+        raise ValidationError(f"'{name[:100]}' is not a name of a header. Use one such as Authorization.", "headers")
+    if name.lower() in RESERVED_NAMES or name.lower().startswith(RESERVED_PREFIX):
+        raise ValidationError(f"The header {name} is set by the client. Remove it.", "headers")
+    if not is_value(value) or value != value.strip() or len(value) > MAX_VALUE_LENGTH:
+        raise ValidationError(f"The value of the header {name} cannot be sent. Enter it again.", "headers")
+    if unknown := {*_placeholder.findall(value)} - {*PLACEHOLDERS}:
+        known = ", ".join(f"{{{{{word}}}}}" for word in PLACEHOLDERS)
+        message = f"The header {name} has an unknown placeholder '{sorted(unknown)[0]}'. Use {known}."
+        raise ValidationError(message, "headers")
+
+
+def fill_headers(headers: Mapping[str, str], caller: CallerNames) -> dict[str, str]:
+    """Return the headers with the names of a caller in place of `{{user}}`, `{{owner}}` and `{{agent}}`.
+
+    Characters that a header cannot carry are percent-encoded.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        return quote(getattr(caller, match[1]), safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")
+
+    return {name: _placeholder.sub(fill, value) for name, value in headers.items()}

@@ -1,0 +1,107 @@
+"""The listing of the tools of MCP servers: by hand, each night, and after a call of an unknown tool."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agentcms.errors import NotFound, Unprocessable
+from jobs_app.models import Job
+from jobs_app.runner import enqueue, job_handler
+from tools_app.mcp.definitions import Listing
+from tools_app.mcp.errors import McpError
+from tools_app.mcp.table import server_from_row
+from tools_app.models import McpServer
+
+LIST_TOOLS = "list_mcp_tools"
+SECONDS_BETWEEN_LISTINGS = 60  # that calls of unknown tools start
+
+
+class ListingFailed(Unprocessable):
+    """A server could not be asked for its tools. The message is the error of the job."""
+
+
+@job_handler(LIST_TOOLS, "Listing of MCP tools")
+def run_listing(job: Job) -> dict[str, Any]:
+    """List the tools of one server, or of all enabled ones. Report each server that failed."""
+    key = job.parameters.get("server")
+    if key is not None:
+        row = McpServer.objects.filter(key=key).first()
+        if row is None:
+            raise NotFound(f"The MCP server '{key}' was deleted.")
+        return list_and_store(row)
+    reports: list[dict[str, Any]] = []
+    rows = list(McpServer.objects.filter(is_enabled=True).order_by("pk"))
+    for done, row in enumerate(rows, 1):
+        try:
+            reports.append(list_and_store(row))
+        except ListingFailed as error:
+            reports.append({"server": row.key, "error": error.error})
+        job.report_progress(done=done, total=len(rows))
+    return {"servers": reports}
+
+
+def enqueue_listing(row: McpServer, user: Caller | None = None) -> Job:
+    return enqueue(LIST_TOOLS, {"server": row.key}, requested_by=user)
+
+
+def enqueue_listing_soon(key: str) -> None:
+    """List the tools of a server whose list seems to be old, at most once a minute."""
+    if cache.add(f"mcp-listing-{key}", True, SECONDS_BETWEEN_LISTINGS):
+        enqueue(LIST_TOOLS, {"server": key})
+
+
+def list_and_store(row: McpServer) -> dict[str, Any]:
+    """List the tools of a server and store them. Raise ListingFailed after storing the reason."""
+    from tools_app.mcp.calls import list_tools  # imports pydantic-ai, which is heavy
+
+    server = server_from_row(row)
+    try:
+        listing = asyncio.run(list_tools(server))
+    except McpError as error:
+        McpServer.objects.filter(pk=row.pk).update(list_error=str(error))
+        raise ListingFailed(str(error)) from None
+    return store_listing(row.pk, listing)
+
+
+def store_listing(server_id: int, listing: Listing) -> dict[str, Any]:
+    """Store listed tools. The first definition of a tool is accepted; a changed one waits until it is accepted."""
+    with transaction.atomic():
+        row = McpServer.objects.select_for_update().get(pk=server_id)
+        before, changed_before = set(row.tools), set(row.changed_tools)
+        row.tools = {name: item.to_json() for name, item in listing.definitions.items()}
+        row.accepted = {**row.tools, **row.accepted}
+        row.listed_at, row.list_error = timezone.now(), "\n".join(listing.left_out)
+        row.save(update_fields=["tools", "accepted", "listed_at", "list_error", "updated_at"])
+    return {
+        "server": row.key,
+        "tools": len(row.tools),
+        "added": sorted(set(row.tools) - before),
+        "removed": sorted(before - set(row.tools)),
+        "changed": sorted(set(row.changed_tools) - changed_before),
+        "leftOut": listing.left_out,
+    }
+
+
+def accept_definition(server_id: int, name: str, definition_hash: str) -> None:
+    """Offer the changed definition of a tool to agents.
+
+    Raise NotFound if the server does not list the tool, and Unprocessable if its definition is not the one of the
+    hash: then it changed since somebody looked at it.
+    """
+    with transaction.atomic():
+        row = McpServer.objects.select_for_update().get(pk=server_id)
+        definition = row.definitions.get(name)
+        if definition is None:
+            raise NotFound(f"The MCP server '{row.title}' does not list the tool '{name}'.")
+        if definition.hash != definition_hash:
+            raise Unprocessable(
+                "The definition changed again. Look at the new difference first.", "definition_changed"
+            )
+        row.accepted = {**row.accepted, name: definition.to_json()}
+        row.save(update_fields=["accepted", "updated_at"])

@@ -1,0 +1,54 @@
+"""Tools of pydantic-ai for the tools of MCP servers.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai import RunContext
+
+from agents_app.registry import Entry
+from runs_app.building.tools import AgentTool, outside_tool
+from runs_app.engine.context import RunDeps
+from runs_app.engine.threads import run_db
+from tools_app.mcp import table
+from tools_app.mcp.calls import call_tool
+from tools_app.mcp.errors import McpError, UnknownTool
+from tools_app.mcp.headers import CallerNames
+from tools_app.mcp.listing import enqueue_listing_soon
+
+
+def mcp_tool(key: str, entry: Entry) -> AgentTool:
+    """Build the tool of an entry. It connects to its server when it is called."""
+    server_key, name, hints = entry.target
+    definition_hash = entry.definition_hash
+
+    async def call(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+        # Not the server that the agent was built with: it may be switched off, or have other headers by now.
+        server = await run_db(table.get_server, server_key)
+        if server is None:
+            raise McpError("The MCP server of this tool was deleted.")
+        if name not in server.tools or server.tools[name].hash != definition_hash:
+            raise McpError(
+                f"The tool '{name}' changed on the MCP server '{server.title}' and has to be accepted first."
+            )
+        try:
+            return await call_tool(server, name, arguments, caller_of(context.deps))
+        except UnknownTool:
+            await run_db(enqueue_listing_soon, server_key)
+            raise
+
+    return outside_tool(
+        entry,
+        call,
+        at_most_once=not (hints.get("readOnlyHint") or hints.get("idempotentHint")),
+        origin={"kind": entry.kind.value, "server": server_key, "definitionHash": definition_hash},
+    )
+
+
+def caller_of(deps: RunDeps) -> CallerNames:
+    """Return the names that headers may have of a run."""
+    return CallerNames("" if deps.user_id is None else str(deps.user_id), deps.owner_id, deps.agent_key)

@@ -1,0 +1,217 @@
+"""MCP servers, whose tools agents can use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar, Self
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models, transaction
+from django.db.models import Exists, Q
+from django.utils import timezone
+
+from access_app.caller import Caller
+from access_app.permissions import SHARED_OWNER, can_have_role, has_role, has_role_everywhere, owner_ids_for
+from access_app.role import Role
+from agentcms.db.encryption import decrypt, encrypt
+from agentcms.wire.canonical import json_equal
+from agents_app.editing.change_context import current_change
+from tools_app.mcp import commands
+from tools_app.mcp.definitions import Definition
+from tools_app.mcp.headers import validate_headers
+from tools_app.mcp.server_url import validate_server_url
+from tools_app.models.mcp_server_version import McpServerVersion
+
+HEADER_VALUES = "headers of MCP servers"  # the purpose of their encryption
+MAX_TIMEOUT = 600  # seconds
+
+_timeout_validators = [MinValueValidator(1), MaxValueValidator(MAX_TIMEOUT)]
+
+
+class McpServerQuerySet(models.QuerySet["McpServer"]):
+    def for_user(self, user: Caller) -> Self:
+        """Filter to the servers of the user's teams and the shared ones."""
+        if has_role_everywhere(user, Role.VIEWER):
+            return self
+        if not can_have_role(user, Role.VIEWER):
+            return self.none()
+        memberships = owner_ids_for(user)
+        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
+
+    def usable_by(self, owner_id: str) -> Self:
+        """Filter to the servers that agents of this owner may use."""
+        return self.filter(owner_id__in={SHARED_OWNER, owner_id})
+
+
+class McpServer(models.Model):
+    """An MCP server: how it is reached, and the tools that it listed last.
+
+    `tools` has the definition of each tool as the server listed it last, and `accepted` the one that was accepted for
+    agents. They differ after the server changed a tool, until somebody accepts the change.
+    """
+
+    class Transport(models.TextChoices):
+        HTTP = "http", "HTTP"
+        STDIO = "stdio", "Program on this machine (stdio)"
+
+    class Approval(models.TextChoices):
+        CHANGES = "changes", "Tools that change something, as the server says"
+        ALWAYS = "always", "Every tool"
+
+    key = models.CharField(
+        "ID",
+        max_length=40,
+        unique=True,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]*\Z", "Use lowercase letters, digits and '-'.")],
+        help_text="Used in agents and in the API; cannot be changed.",
+    )
+    title = models.CharField("name", max_length=100)
+    description = models.TextField(blank=True, default="")
+    owner_id = models.CharField(
+        "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
+    )
+    transport = models.CharField(max_length=8, choices=Transport, default=Transport.HTTP)
+    url = models.CharField("URL", max_length=500, blank=True, default="")
+    encrypted_headers = models.TextField(blank=True, default="", editable=False)
+    header_names = models.JSONField(default=list, editable=False)
+    command_key = models.CharField(
+        "command", max_length=64, blank=True, default="", help_text="A key of MCP_COMMANDS, for programs."
+    )
+    connect_timeout = models.PositiveSmallIntegerField(
+        default=10, validators=_timeout_validators, help_text="Seconds to connect and to list the tools."
+    )
+    call_timeout = models.PositiveSmallIntegerField(
+        default=60, validators=_timeout_validators, help_text="Seconds that a call may take."
+    )
+    prefix = models.CharField(
+        max_length=40,
+        blank=True,
+        default="",
+        validators=[RegexValidator(r"^[A-Za-z][A-Za-z0-9_-]*\Z", "Use letters, digits, '_' and '-'.")],
+        help_text="Begins the names of the tools for models. Blank: the ID.",
+    )
+    approval = models.CharField("calls that need approval", max_length=16, choices=Approval, default=Approval.CHANGES)
+    is_enabled = models.BooleanField("enabled", default=True)
+    tools = models.JSONField(default=dict, editable=False)
+    accepted = models.JSONField(default=dict, editable=False)
+    listed_at = models.DateTimeField(null=True, editable=False)
+    list_error = models.TextField(blank=True, default="", editable=False)
+    last_version_number = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = McpServerQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "MCP server"
+        ordering: ClassVar = ["title", "key"]
+        indexes: ClassVar = [models.Index(fields=["owner_id"], name="mcp_server_owner")]
+
+    def __str__(self) -> str:
+        return self.title or self.key
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write the row, and a version if the configuration differs from the last one."""
+        self.updated_at = timezone.now()
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            self._record_version()
+
+    def clean(self) -> None:
+        """Raise ValidationError by field."""
+        super().clean()
+        errors: dict[str, Any] = {}
+        checks = {"url": self._clean_url, "command_key": self._clean_command, "is_enabled": self._clean_sandbox}
+        for field, check in checks.items():
+            try:
+                check()
+            except ValidationError as error:
+                errors[field] = error
+        if errors:
+            raise ValidationError(errors)
+
+    def _clean_url(self) -> None:
+        if self.transport == self.Transport.HTTP:
+            validate_server_url(self.url)
+        elif self.url:
+            raise ValidationError("A program has no URL. Leave this blank.", "url")
+
+    def _clean_command(self) -> None:
+        if self.transport == self.Transport.STDIO:
+            commands.get_command(self.command_key)
+        elif self.command_key:
+            raise ValidationError("A server with a URL has no command. Leave this blank.", "command_key")
+
+    def _clean_sandbox(self) -> None:
+        command = commands.find_command(self.command_key)
+        if self.transport == self.Transport.STDIO and self.is_enabled and command is not None:
+            commands.require_sandbox(command)
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """The headers of each request, or None if they were encrypted with another secret."""
+        if not self.encrypted_headers:
+            return {}
+        text = decrypt(self.encrypted_headers, HEADER_VALUES)
+        return None if text is None else dict(json.loads(text))
+
+    def set_headers(self, headers: dict[str, str]) -> None:
+        """Replace the headers. Raise ValidationError for those that cannot be sent."""
+        validate_headers(headers)
+        self.encrypted_headers = encrypt(json.dumps(headers), HEADER_VALUES) if headers else ""
+        self.header_names = sorted(headers)
+
+    @property
+    def definitions(self) -> dict[str, Definition]:
+        """The tools as the server listed them last, by name."""
+        return {name: Definition.from_json(name, value) for name, value in self.tools.items()}
+
+    @property
+    def accepted_definitions(self) -> dict[str, Definition]:
+        return {name: Definition.from_json(name, value) for name, value in self.accepted.items()}
+
+    @property
+    def changed_tools(self) -> list[str]:
+        """The names of the tools whose definition differs from the accepted one."""
+        accepted = self.accepted_definitions
+        return [name for name, item in self.definitions.items() if item.hash != accepted[name].hash]
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The configuration under wire names, without the values of the headers."""
+        return {
+            "name": self.title,
+            "description": self.description,
+            "transport": self.transport,
+            "url": self.url,
+            "commandKey": self.command_key,
+            "headerNames": list(self.header_names),
+            "connectTimeout": self.connect_timeout,
+            "callTimeout": self.call_timeout,
+            "prefix": self.prefix,
+            "approval": self.approval,
+            "enabled": self.is_enabled,
+        }
+
+    def editable_by(self, user: Caller) -> bool:
+        """Return whether a user may change the server. Of the shared ones only managers of staff may."""
+        is_manager = has_role(user, Role.MANAGER, self.owner_id)
+        return is_manager and (self.owner_id != SHARED_OWNER or bool(getattr(user, "is_staff", False)))
+
+    def _record_version(self) -> None:
+        last = self.versions.first()
+        snapshot = self.snapshot
+        if last is not None and json_equal(last.snapshot, snapshot):
+            return
+        change = current_change()
+        author = change.actor
+        self.last_version_number = 1 if last is None else last.version_number + 1
+        McpServerVersion.objects.create(
+            server=self,
+            version_number=self.last_version_number,
+            snapshot=snapshot,
+            author_name=author.get_username() if author else "",
+            source=change.source,
+        )
+        McpServer.objects.filter(pk=self.pk).update(last_version_number=self.last_version_number)

@@ -1,0 +1,20 @@
+"""Celery tasks of tools from outside."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from celery import shared_task
+
+from jobs_app.runner import enqueue_once_per, offer_to_staff
+from tools_app.mcp.listing import LIST_TOOLS
+from tools_app.models import McpServer
+
+offer_to_staff("list-mcp-tools", "List the tools of all MCP servers", LIST_TOOLS)
+
+
+@shared_task
+def list_mcp_tools() -> None:
+    """List the tools of all MCP servers, once a night even if several schedulers run."""
+    if McpServer.objects.filter(is_enabled=True).exists():
+        enqueue_once_per(LIST_TOOLS, timedelta(hours=12))
