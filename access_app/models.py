@@ -7,7 +7,7 @@ import hmac
 import logging
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -59,9 +59,21 @@ class Membership(models.Model):
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def issue(
-        self, user: User, name: str = "", role: Role | str = "", expires_at: datetime | None = None
+        self,
+        user: User,
+        name: str = "",
+        role: Role | str = "",
+        expires_at: datetime | None = None,
+        *,
+        realm_owner: str | None = None,
+        resource: str = "",
+        context: dict[str, Any] | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its token. The token is not stored and cannot be shown again."""
+        """Create a key and return it with its token. The token is not stored and cannot be shown again.
+
+        `realm_owner` is the owner whose end users the key serves, `resource` the only one that it reaches, and
+        `context` facts about them.
+        """
         prefix = f"acms_{secrets.token_hex(4)}"
         token = f"{prefix}_{secrets.token_urlsafe(32)}"
         key = self.create(
@@ -71,6 +83,9 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
             secret_hash=hash_token(token),
             role=role,
             expires_at=expires_at,
+            realm_owner=realm_owner,
+            resource=resource,
+            context=context,
         )
         return key, token
 
@@ -101,6 +116,27 @@ class ApiKey(models.Model):
         choices=Role,
         blank=True,
         help_text="The highest role of the key. Blank is the same as its user.",
+    )
+    # Null: the conversations of the key are those of its user. A blank owner is Shared.
+    realm_owner = models.CharField(
+        "serves end users of",
+        max_length=128,
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The team whose end users the key serves, apart from the conversations of its user.",
+    )
+    resource = models.CharField(
+        "only for resource",
+        max_length=256,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The only end user, document or room whose conversations the key reaches. Blank is all.",
+    )
+    context = models.JSONField(
+        null=True, blank=True, editable=False, help_text='Facts about the caller, such as {"plan": "pro"}.'
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -1,53 +1,145 @@
-"""Stored conversations. They are separate from runs, which are deleted earlier."""
+"""Threads: their creation and lookup, for one caller."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, cast
 
-from django.db import transaction
-from django.db.models import Max
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from memory_app.models import Message, Thread
+from access_app.models import printable_id
+from agentcms.errors import Conflict, Forbidden, NotFound
+from agentcms.ids import uuid7
+from memory_app.models import Resource, Thread
+from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+KEY_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters without a slash."
 
-def get_or_create_thread(user: User, agent_key: str, key: str, resource: str, *, agent_id: str | None) -> Thread:
-    """Return the thread of a user and an agent with this key. The first call creates it for its resource.
 
-    Raise Thread.DoesNotExist if the thread belongs to another resource: one user may serve many persons. A thread
-    without a resource is not found with one, nor the other way round.
-    """
-    thread, is_new = Thread.objects.get_or_create(
-        user=user, agent_key=agent_key, key=key, defaults={"agent_id": agent_id, "resource": resource}
+def is_thread_key(value: object) -> bool:
+    """Return True for a valid thread ID. A client writes it into a path without encoding it."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_KEY_LENGTH:
+        return False
+    try:
+        printable_id(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def thread_not_found(key: str) -> NotFound:
+    """Build the error of a thread that is missing or not visible."""
+    return NotFound(f"Thread with id {key} not found")
+
+
+def other_resource(key: str) -> Forbidden:
+    """Build the error of a thread of another resource in the realm."""
+    return Forbidden(
+        f"Thread {key} belongs to another resource. Send the resource it began with, or use another thread.",
+        "other_resource",
     )
-    if thread.resource != resource:
-        raise Thread.DoesNotExist
-    if not is_new:
-        Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
+
+
+def find_thread(caller: MemoryCaller, key: str) -> Thread | None:
+    """Return the thread with this key that the caller may read, or None. One of its own realm comes first.
+
+    Raise Forbidden for a thread of another resource of the realm, if the caller serves only one resource.
+    """
+    readable: list[Thread] = [*Thread.objects.for_caller(caller).filter(key=key)]
+    own = [thread for thread in readable if thread.realm == caller.realm]
+    if readable:
+        return (own or readable)[0]
+    if caller.is_bound and Thread.objects.filter(realm=caller.realm, key=key).exists():
+        raise other_resource(key)
+    return None
+
+
+def get_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread:
+    """Return a thread that the caller may read. Raise NotFound.
+
+    Raise Forbidden if it belongs to another resource than the named one. A blank name is not compared.
+    """
+    thread = find_thread(caller, key) if is_thread_key(key) else None
+    if thread is None:
+        raise thread_not_found(key)
+    named = "" if caller.is_bound else resource
+    if named and thread.resource_key != named:
+        raise other_resource(key)
     return thread
 
 
-def load_messages(thread_id: int, limit: int) -> list[Any]:
-    """Return the data of the last messages of a thread, oldest first."""
-    newest = Message.objects.filter(thread=thread_id).order_by("-number").values_list("data", flat=True)[:limit]
-    return [*newest][::-1]
+def get_own_thread(caller: MemoryCaller, key: str, resource: str = "") -> Thread:
+    """Return a thread that the caller may change: one of its realm. Raise NotFound or Forbidden."""
+    caller.require_write()
+    thread = get_thread(caller, key, resource)
+    if thread.realm != caller.realm:
+        raise Forbidden(f"Thread {key} belongs to somebody else. Participants can read it and write messages.")
+    return thread
 
 
-def save_messages(thread_id: int, messages: Sequence[Any], run_id: UUID) -> None:
-    """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted."""
-    with transaction.atomic():
-        thread = Thread.objects.select_for_update().filter(pk=thread_id).first()
-        if thread is None or thread.messages.filter(run_id=run_id).exists():
-            return
-        last = thread.messages.aggregate(last=Max("number"))["last"] or 0
-        rows = [
-            Message(thread=thread, number=number, data=data, run_id=run_id)
-            for number, data in enumerate(messages, last + 1)
-        ]
-        Message.objects.bulk_create(rows)
-        Thread.objects.filter(pk=thread_id).update(updated_at=timezone.now())
+def get_or_create_resource(caller: MemoryCaller, key: str) -> Resource:
+    """Return the resource with this key in the realm of the caller."""
+    user_id = caller.user.pk if caller.owner_id is None else None
+    resource, _ = Resource.objects.get_or_create(realm=caller.realm, key=key, defaults={"user_id": user_id})
+    return resource
+
+
+def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **columns: Any) -> Thread:
+    """Create a thread of a resource. Without a key it gets a new one. Raise IntegrityError if the key is taken."""
+    return Thread.objects.create(
+        realm=caller.realm,
+        key=key or str(uuid7()),
+        resource=resource,
+        resource_key=resource.key,
+        user=cast("User", caller.user),
+        **columns,
+    )
+
+
+def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -> Thread:
+    """Return the thread with this key, for a run. The first call creates it for its resource.
+
+    Raise Forbidden if the thread belongs to another resource than the named one. One user may serve many persons.
+    """
+    thread = find_thread(caller, key)
+    if thread is None:
+        target = get_or_create_resource(caller, caller.resource_to_write(resource))
+        try:
+            with transaction.atomic():
+                return create_thread(caller, target, key, **columns)
+        except IntegrityError:  # a concurrent request was first
+            thread = Thread.objects.get(realm=caller.realm, key=key)
+    if thread.realm == caller.realm and thread.resource_key != caller.resource_to_write(resource):
+        raise other_resource(key)
+    Thread.objects.filter(pk=thread.pk).update(updated_at=timezone.now())
+    return thread
+
+
+def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -> Thread:
+    """Create a thread, or return the one that the same request created before.
+
+    Raise Conflict if the thread exists for another resource.
+    """
+    target = get_or_create_resource(caller, resource)
+    try:
+        with transaction.atomic():
+            return create_thread(caller, target, key, **columns)
+    except IntegrityError:
+        thread = Thread.objects.get(realm=caller.realm, key=key)
+    if thread.resource_key != resource:
+        raise Conflict(f"Thread with id {key} already exists for another resource", "thread_exists")
+    return thread
+
+
+def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
+    """Give a thread with all its messages to another resource of the realm."""
+    target = get_or_create_resource(caller, resource)
+    Thread.objects.filter(pk=thread.pk).update(
+        resource=target, resource_key=target.key, working_memory=None, updated_at=timezone.now()
+    )
+    thread.refresh_from_db()
+    return thread

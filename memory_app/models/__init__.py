@@ -1,6 +1,9 @@
-"""Models of conversations."""
+"""Models of conversations, whose they are, and what agents remember."""
 
+from memory_app.models.forgotten import Forgotten
 from memory_app.models.message import Message
-from memory_app.models.thread import Thread
+from memory_app.models.resource import Resource
+from memory_app.models.thread import Participant, Thread
+from memory_app.models.working_revision import WorkingRevision
 
-__all__ = ["Message", "Thread"]
+__all__ = ["Forgotten", "Message", "Participant", "Resource", "Thread", "WorkingRevision"]

@@ -2,33 +2,117 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
+from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.role import Role
 from agents_app.models import Agent
+from memory_app.models.resource import Resource
+
+if TYPE_CHECKING:
+    from access_app.caller import Caller
+    from memory_app.realms import MemoryCaller
+
+
+class ThreadQuerySet(models.QuerySet["Thread"]):
+    def for_caller(self, caller: MemoryCaller) -> Self:
+        """Filter to the threads that a caller of the API may read: those of its realm, and those it takes part in.
+
+        A key of a single resource reads the threads of that one. A member takes part until leaving the team of the
+        thread's agent.
+        """
+        if caller.is_bound:
+            return self.filter(realm=caller.realm, resource_key=caller.default_resource)
+        if caller.owner_id is not None:
+            return self.filter(realm=caller.realm)
+        joined = Q(pk__in=ThreadQuerySet._joined_by(caller.user))
+        return self.filter(Q(realm=caller.realm) | joined)
+
+    def readable_on_pages(self, user: Caller) -> Self:
+        """Filter to the threads that a signed-in user may read: also those of agents that the user may publish."""
+        if has_role_everywhere(user, Role.PUBLISHER):
+            return self
+        joined = Q(pk__in=ThreadQuerySet._joined_by(user))
+        published = Q(agent__owner_id__in=owner_ids_for(user, Role.PUBLISHER))
+        return self.filter(Q(realm=f"u{user.pk}") | joined | published)
+
+    def of_resource(self, realm: str, resource: str) -> Self:
+        """Filter to the threads of a resource, without those of sub-agents."""
+        return self.filter(realm=realm, resource_key=resource, parent=None)
+
+    @staticmethod
+    def _joined_by(user: Caller) -> models.QuerySet[Participant, int]:
+        participants = Participant.objects.filter(user_id=cast(int, user.pk))
+        if not has_role_everywhere(user, Role.VIEWER):
+            participants = participants.filter(thread__agent__owner_id__in=owner_ids_for(user))
+        return participants.values_list("thread_id", flat=True)
 
 
 class Thread(models.Model):
-    """One conversation of one user with one agent."""
+    """One conversation of a resource. Agents share it."""
 
     key = models.CharField("thread ID", max_length=256, editable=False, help_text="Chosen by the API client.")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="threads", editable=False)
-    agent = models.ForeignKey(Agent, models.CASCADE, null=True, related_name="threads", editable=False)
+    # Null in rows that the previous release wrote after the migration.
+    realm = models.CharField(max_length=136, null=True, editable=False)
+    resource = models.ForeignKey(Resource, models.CASCADE, null=True, editable=False, related_name="threads")
+    resource_key = models.CharField(
+        "resource ID", max_length=256, blank=True, default="", editable=False, db_column="resource"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="threads",
+        editable=False,
+        verbose_name="created by",
+    )
+    agent = models.ForeignKey(Agent, models.SET_NULL, null=True, related_name="threads", editable=False)
     agent_key = models.CharField("agent ID", max_length=256, editable=False)
-    resource = models.CharField(max_length=256, blank=True, default="", editable=False)
+    parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
+    title = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
+    metadata = models.JSONField(null=True, editable=False)
+    last_number = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="The number of the last message, which is never used again."
+    )
+    working_memory = models.TextField(null=True, editable=False)
+    working_revision = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ThreadQuerySet.as_manager()
 
     class Meta:
         db_table = "runs_app_thread"
         ordering: ClassVar = ["-updated_at"]
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["user", "agent_key", "key"], name="one_thread_per_user_agent_and_key")
+        constraints: ClassVar = [models.UniqueConstraint(fields=["realm", "key"], name="one_thread_per_realm_and_key")]
+        indexes: ClassVar = [
+            models.Index(fields=["updated_at"], name="thread_updated"),
+            models.Index(fields=["resource", "-updated_at"], name="thread_of_resource"),
         ]
-        indexes: ClassVar = [models.Index(fields=["updated_at"], name="thread_updated")]
 
     def __str__(self) -> str:
         return f"{self.key} with {self.agent_key}"
+
+
+class Participant(models.Model):
+    """A member who takes part in a thread of somebody else."""
+
+    thread = models.ForeignKey(Thread, models.CASCADE, editable=False, related_name="participants")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, editable=False, related_name="thread_participations"
+    )
+    name = models.CharField(max_length=150, editable=False)
+    functional_role = models.CharField(max_length=100, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["thread", "user"], name="one_participant_per_user")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -31,6 +31,9 @@ class RunDeps:
     user_id: int | None
     call_sub_agent: CallSubAgent
     thread_id: int | None = None
+    resource_id: int | None = None  # whose memory it is
+    user_name: str = ""
+    prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
     # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are

@@ -16,14 +16,16 @@ from access_app.caller import Caller
 from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.db.locks import lock_name
-from agentcms.errors import ApiError, NotFound, Unavailable, Unprocessable
+from agentcms.errors import ApiError, Conflict, Unavailable, Unprocessable
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import reject_archived
 from agents_app.models import Agent
-from memory_app.history.threads import get_or_create_thread
+from memory_app.history.messages import known_keys
+from memory_app.history.threads import get_or_create_resource, open_thread
 from memory_app.models import Thread
+from memory_app.realms import memory_caller
 from runs_app.building.instructions import fill_instructions
 from runs_app.building.tool_names import tool_names
 from runs_app.engine import leases
@@ -51,6 +53,17 @@ class TooManyRuns(ApiError):
 
     def __init__(self, message: str) -> None:
         super().__init__(429, message, "too_many_runs", headers={"Retry-After": str(RUN_RETRY_AFTER)})
+
+
+class ThreadActive(Conflict):
+    """Error 409: another run of the thread is active."""
+
+    def __init__(self, key: str, run_id: UUID) -> None:
+        message = (
+            f"Run {run_id} of thread {key} is still active. Wait for its end, stop it with "
+            f"POST /api/runs/{run_id}/cancel, or use another thread."
+        )
+        super().__init__(message, "thread_active", headers={"X-Run-ID": str(run_id)})
 
 
 def start_run(
@@ -98,7 +111,7 @@ def start_idempotently(
     if (run := runs.first()) is None:
         try:
             return create_run(agent, user, {**run_input, DIGEST_KEY: digest}, thread, pk=run_id, **columns)
-        except IntegrityError:  # a concurrent request with the same key was first
+        except (IntegrityError, ThreadActive):  # a concurrent request with the same key was first
             if (run := runs.first()) is None:
                 raise
     if run.input.get(DIGEST_KEY) != digest:
@@ -113,7 +126,9 @@ def create_run(
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     with transaction.atomic():
         lock_and_check_limits(agent, user)
-        return insert_run(agent, user, run_input, thread=find_or_create_thread(agent, user, *thread), **columns)
+        memory = find_memory(agent, user, *thread)
+        run_input = without_known_messages(run_input, memory.get("thread"))
+        return insert_run(agent, user, run_input, **memory, **columns)
 
 
 def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
@@ -201,15 +216,36 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
         )
 
 
-def find_or_create_thread(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> Thread | None:
-    """Return the thread with this key, or None without a key or a user. Raise NotFound for another resource."""
-    if not key or user is None:
-        return None
+def find_memory(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> dict[str, Any]:
+    """Return the thread and the resource of a run as columns, without a user or memory none.
+
+    Raise ThreadActive if another run of the thread is active, and Forbidden if it belongs to another resource.
+    """
+    if user is None:
+        return {}
+    is_bound = bool(getattr(user, "api_key", None) and user.api_key.resource)  # type: ignore[attr-defined]
+    if not (key or resource or is_bound):
+        return {}
+    caller = memory_caller(user)
+    if not key:
+        return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
     agent_id = agent.id if agent.source == "stored" else None
-    try:
-        return get_or_create_thread(user, agent.id, key, resource, agent_id=agent_id)
-    except Thread.DoesNotExist:
-        raise NotFound(f"Thread with id {key} not found for this resource. Send the resource it began with.") from None
+    thread = open_thread(caller, key, resource, agent_id=agent_id, agent_key=agent.id)
+    # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
+    active = AgentRun.objects.leased().filter(thread=thread, parent=None).values_list("pk", flat=True).first()
+    if active is not None:
+        raise ThreadActive(key, active)
+    return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def without_known_messages(run_input: RunInput, thread: Thread | None) -> RunInput:
+    """Return the input without the messages whose IDs the thread has. The last message always stays."""
+    *earlier, last = run_input["messages"]
+    keys = [message["id"] for message in earlier if "id" in message] if thread else []
+    known = known_keys(thread, keys) if thread and keys else set()
+    if not known:
+        return run_input
+    return {**run_input, "messages": [*(item for item in earlier if item.get("id") not in known), last]}
 
 
 def insert_run(

@@ -15,6 +15,7 @@ from pydantic_ai import (
     ModelRequest,
     ModelResponse,
     RunContext,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -23,7 +24,7 @@ from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
 
-from memory_app.history import threads
+from memory_app.history import messages as history
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
 
@@ -43,6 +44,7 @@ class LastMessages(AbstractCapability[RunDeps]):
         stored = ModelMessagesTypeAdapter.validate_python(await self.recall(ctx))
         if continues_with_results(ctx.messages, stored):
             del ctx.messages[0]  # the placeholder call; the stored call replaces it
+        del ctx.messages[: count_repeated(ctx.messages, stored)]
         remembered = trim_unpaired_calls(stored, ctx.messages)
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
@@ -54,14 +56,17 @@ class LastMessages(AbstractCapability[RunDeps]):
         """Return the stored messages. In a durable run this is a step: the thread may change before a replay."""
         if ctx.deps.thread_id is None:
             return []
-        return await run_db(threads.load_messages, ctx.deps.thread_id, self.max_messages)
+        return await run_db(history.load_messages, ctx.deps.thread_id, self.max_messages)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the new messages of a successful run."""
         if ctx.deps.thread_id is not None:
             added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
-            await run_db(threads.save_messages, ctx.deps.thread_id, data, ctx.deps.run_id)
+            author = history.Author(ctx.deps.user_id, ctx.deps.user_name)
+            await run_db(
+                history.save_run_messages, ctx.deps.thread_id, data, ctx.deps.run_id, author, ctx.deps.prompt_key
+            )
         return result
 
 
@@ -69,6 +74,26 @@ def continues_with_results(messages: Sequence[ModelMessage], stored: Iterable[Mo
     """Return True if a request only contains results of stored tool calls."""
     has_prompt = any(map(has_user_prompt, messages))
     return bool(messages) and not has_prompt and bool(call_ids(messages[:1]) & call_ids(stored))
+
+
+def count_repeated(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> int:
+    """Return how many messages of the client, from the first on, repeat the end of the stored conversation.
+
+    A client may send a thread and the conversation too. Messages are the same if their role and text are.
+    """
+    prompt = max((index for index, message in enumerate(messages) if has_user_prompt(message)), default=0)
+    sent = [role_and_text(message) for message in messages[:prompt]]
+    known = [role_and_text(message) for message in stored]
+    for end in range(len(sent), 0, -1):
+        length = min(end, len(known))
+        if length and sent[end - length : end] == known[-length:]:
+            return end
+    return 0
+
+
+def role_and_text(message: ModelMessage) -> tuple[str, str]:
+    parts = (part for part in message.parts if isinstance(part, UserPromptPart | TextPart))
+    return message.kind, "\n".join(part.content if isinstance(part.content, str) else "" for part in parts)
 
 
 def trim_unpaired_calls(stored: Sequence[ModelMessage], messages: Sequence[ModelMessage]) -> list[ModelMessage]:

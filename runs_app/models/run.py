@@ -18,7 +18,7 @@ from access_app.permissions import granted_covers, granted_role, has_role_everyw
 from access_app.role import Role
 from agentcms.ids import uuid7
 from agents_app.models import Agent
-from memory_app.models import Thread
+from memory_app.models import Resource, Thread
 
 LEASE_DURATION = timedelta(seconds=15)  # a run whose lease is not renewed for this long is lost
 DURABLE_LEASE_DURATION = timedelta(seconds=6)  # of a durable run; then another process continues it
@@ -110,6 +110,8 @@ class AgentRun(models.Model):
     requested_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
     input = models.JSONField(editable=False, help_text="The messages and options of this run.")
     thread = models.ForeignKey(Thread, models.SET_NULL, null=True, editable=False, related_name="runs")
+    # Whose memory the run uses. Null without memory.
+    resource = models.ForeignKey(Resource, models.SET_NULL, null=True, editable=False, related_name="runs")
 
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, editable=False)
     output = models.TextField(blank=True, default="", editable=False)

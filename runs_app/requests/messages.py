@@ -2,7 +2,8 @@
 
 Accepted are a text, a message, or a list of both. A message is a model message (`role`, `content`) or a UI message
 (`role`, `parts`). The stored form is `{"role": …, "content": [part, …]}` with parts of three types: text, tool-call
-(`toolCallId`, `toolName`, `args`) and tool-result (`toolCallId`, `toolName`, `result`, `isError` if it failed).
+(`toolCallId`, `toolName`, `args`) and tool-result (`toolCallId`, `toolName`, `result`, `isError` if it failed). It has
+the `id` that the client gave the message, if any.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ MessagePart = dict[str, Any]
 InputMessage = dict[str, Any]
 
 MAX_MESSAGES = 1000
+MAX_ID_LENGTH = 256
 ROLES = ("user", "assistant", "tool")
 # UI messages may contain these. They are not sent to the model.
 IGNORED_PART_TYPES = ("reasoning", "step-start", "redacted-reasoning")
@@ -63,7 +65,14 @@ def _parse_message(value: Any, path: str) -> Iterator[InputMessage]:
     parts = list(_parse_parts(value, path))
     if role == "user" and any(part["type"] != "text" for part in parts):
         raise ConfigError([Issue(path, "A message of the user may only contain texts.")])
-    yield from _split_by_role(role, parts)
+    identity = _parse_identity(value)
+    yield from ({**message, **identity} for message in _split_by_role(role, parts))
+
+
+def _parse_identity(message: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ID that the client gave to a message, if it can be stored. The thread may have this message."""
+    key = message.get("id")
+    return {"id": key} if isinstance(key, str) and 0 < len(key) <= MAX_ID_LENGTH else {}
 
 
 def _split_by_role(role: str, parts: list[MessagePart]) -> Iterator[InputMessage]:

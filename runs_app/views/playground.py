@@ -22,6 +22,7 @@ from agents_app.configuration.schema import ConfigError, Issue
 from agents_app.editing.archived import AgentArchived
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
+from memory_app.realms import user_realm
 from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
 from runs_app.forms import MessageForm
@@ -129,7 +130,7 @@ def start_column(request: HttpRequest, column: TryColumn, text: str, variables: 
             return None
         cancel_run(column.run)  # the new answer replaces it on the page
     try:
-        return start_run(column.agent, user=request.user, messages=text, **run_options(column, variables))
+        return start_run(column.agent, user=request.user, messages=text, **run_options(request, column, variables))
     except ConfigError as error:
         column.start_error = " ".join(issue_text(issue) for issue in error.issues)
     except ApiError as error:
@@ -141,10 +142,11 @@ def start_column(request: HttpRequest, column: TryColumn, text: str, variables: 
     return None
 
 
-def run_options(column: TryColumn, variables: Mapping[str, str]) -> dict[str, Any]:
+def run_options(request: HttpRequest, column: TryColumn, variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the conversation and the values of the variables. Raise ConfigError if they are too long."""
     new_thread = f"try-{uuid7()}" if column.has_memory else ""
-    key, resource = (column.thread.key, column.thread.resource) if column.thread else (new_thread, "")
+    is_own = column.thread is not None and column.thread.realm == user_realm(request.user.pk or 0)
+    key, resource = (column.thread.key, column.thread.resource_key) if column.thread and is_own else (new_thread, "")
     values = typed_values(variables, column.agent.configuration) if column.agent else {}
     context = parse_request_context({"variables": values})
     return {"thread": key, "resource": resource, "request_context": context.values, "warnings": context.warnings}

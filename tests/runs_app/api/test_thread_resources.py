@@ -55,23 +55,22 @@ def test_the_same_resource_continues_its_thread(caller, memory):
 
 
 @pytest.mark.parametrize("memory", OTHERS, ids=str)
-def test_the_thread_of_another_resource_is_not_found(caller, memory):
+def test_the_thread_of_another_resource_is_refused(caller, memory):
     ask(caller, "I am Alice.", **ALICE)
 
     answer = ask(caller, "Who am I?", **memory)
     streamed = ask(caller, "Who am I?", "/api/agents/concierge/stream", **memory)
 
     for refused in (answer, streamed):
-        assert refused.status_code == 404
-        assert refused.body["error"].startswith("Thread with id t not found for this resource.")
+        assert (refused.status_code, refused.body["code"]) == (403, "other_resource")
         assert "Alice" not in str(refused.body)
     assert AgentRun.objects.count() == Thread.objects.count() == 1
 
 
-def test_a_thread_without_a_resource_is_not_found_with_one(caller):
+def test_a_thread_without_a_resource_is_refused_with_one(caller):
     ask(caller, "I am Alice.", memory={"thread": "t"})
 
-    assert ask(caller, "Who am I?", memory={"thread": "t", "resource": "bob"}).status_code == 404
+    assert ask(caller, "Who am I?", memory={"thread": "t", "resource": "bob"}).status_code == 403
     assert "I am Alice." in ask(caller, "Who am I?", memory={"thread": "t"}).body["text"]
 
 
@@ -103,7 +102,7 @@ def test_a_repeat_with_an_idempotency_key_answers_the_first_answer(caller):
     new = caller.post(GENERATE, {**body, "memory": {"thread": "t", "resource": "bob"}}, Idempotency_Key="b")
 
     assert answers[0] == answers[1]
-    assert (other.status_code, new.status_code) == (422, 404)
+    assert (other.status_code, new.status_code) == (422, 403)
 
 
 def test_the_first_of_concurrent_resources_gets_the_thread(caller):
@@ -112,5 +111,5 @@ def test_the_first_of_concurrent_resources_gets_the_thread(caller):
 
     statuses = run_concurrently([lambda name=name: ask_as(name) for name in ("alice", "bob", "carol")])
 
-    assert sorted(statuses) == [200, 404, 404]
+    assert sorted(statuses) == [200, 403, 403]
     assert Thread.objects.count() == 1

@@ -15,7 +15,7 @@ from pydantic_ai import (
 )
 
 from agents_app.registry import Entry, Kind, registry
-from memory_app.history import threads
+from memory_app.history import messages as history
 from memory_app.models import Message, Thread
 from runs_app.building.agent import build
 from runs_app.memory.last_messages import trim_unpaired_calls
@@ -156,8 +156,8 @@ def test_a_failed_run_stores_no_messages(thread):
 def test_the_messages_of_a_run_are_stored_once(thread):
     run_id = uuid4()
 
-    threads.save_messages(thread.pk, [{"kind": "request"}], run_id)
-    threads.save_messages(thread.pk, [{"kind": "request"}], run_id)
+    history.save_run_messages(thread.pk, [{"kind": "request"}], run_id)
+    history.save_run_messages(thread.pk, [{"kind": "request"}], run_id)
 
     assert thread.messages.count() == 1
 

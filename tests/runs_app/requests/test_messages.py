@@ -73,9 +73,9 @@ def test_a_limited_history_keeps_calls_with_their_results():
     }
 
     assert parse_messages(["Add", page, "Thanks"])[1:] == [
-        assistant(text("Let me see."), {"type": "tool-call", **CALL, "args": {"a": 1}}),
-        tool(result=3),
-        assistant(text("It is 3.")),
+        {**assistant(text("Let me see."), {"type": "tool-call", **CALL, "args": {"a": 1}}), "id": "m1"},
+        {**tool(result=3), "id": "m1"},
+        {**assistant(text("It is 3.")), "id": "m1"},
         user("Thanks"),
     ]
 

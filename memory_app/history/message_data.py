@@ -1,0 +1,61 @@
+"""Fields of stored messages that are derived from their data, the JSON of a message of pydantic-ai.
+
+Migrations use this module too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+USER, ASSISTANT, TOOL = "user", "assistant", "tool"
+RESULT_KINDS = ("tool-return", "retry-prompt")
+BYTES_PER_TOKEN = 4  # tables of tokenizers would have to be downloaded
+
+
+class DerivedFields(NamedTuple):
+    """The columns of a message that are derived from its data."""
+
+    role: str
+    text: str
+    tokens: int
+
+
+def derive_fields(data: Mapping[str, Any]) -> DerivedFields:
+    """Return the role, the text and the estimated number of tokens of a message."""
+    parts: Sequence[Mapping[str, Any]] = data.get("parts") or ()
+    if data.get("kind") == "response":
+        role, kind = ASSISTANT, "text"
+    else:
+        role = USER if any(part.get("part_kind") == "user-prompt" for part in parts) else TOOL
+        kind = "user-prompt"
+    text = "\n".join(_text_of(part.get("content")) for part in parts if part.get("part_kind") == kind)
+    return DerivedFields(role, text, sum(map(_tokens_of, parts)))
+
+
+def count_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def _tokens_of(part: Mapping[str, Any]) -> int:
+    return count_tokens("".join(str(part[name]) for name in ("content", "args", "tool_name") if part.get(name)))
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else []
+    return "\n".join(item if isinstance(item, str) else str(item.get("content", "")) for item in items)
+
+
+def head_numbers(roles: Sequence[str], first: int) -> list[int]:
+    """Return for each message, numbered from `first`, the number of the first row that the API shows with it.
+
+    An answer with its tool calls and their results is one message of the API.
+    """
+    heads: list[int] = []
+    for index, role in enumerate(roles):
+        continues = bool(index) and role != USER and roles[index - 1] != USER
+        heads.append(heads[-1] if continues else first + index)
+    return heads

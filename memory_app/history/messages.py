@@ -1,0 +1,150 @@
+"""Stored messages: appending, loading, deleting. They are separate from runs, which are deleted earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Max, QuerySet
+from django.utils import timezone
+
+from agentcms.errors import Conflict
+from agentcms.ids import uuid7
+from memory_app.history.message_data import USER, derive_fields, head_numbers
+from memory_app.models import Message, Thread
+
+MAX_MESSAGES = 100_000  # of a thread
+BATCH_SIZE = 500
+
+
+@dataclass(frozen=True)
+class Author:
+    """The author of the messages of the user in a run."""
+
+    user_id: int | None
+    name: str
+
+
+@dataclass(frozen=True)
+class NewMessage:
+    """A message that is about to be stored. `data` is the JSON of a message of pydantic-ai."""
+
+    data: dict[str, Any]
+    key: str = ""  # blank for a new one
+    attributes: dict[str, Any] | None = None
+    created_at: datetime = field(default_factory=timezone.now)
+    is_continued: bool = False  # True if the API shows it as part of the message before it
+
+
+def append_messages(
+    thread: Thread, messages: Sequence[NewMessage], *, run_id: UUID | None = None, author: Author | None = None
+) -> list[Message]:
+    """Append messages to a locked thread. Raise Conflict if the thread would become too long."""
+    # Processes of the previous release do not maintain `last_number`.
+    newest = thread.messages.aggregate(last=Max("number"))["last"] or 0
+    first = max(newest, thread.last_number) + 1
+    if first + len(messages) - 1 > MAX_MESSAGES:
+        raise Conflict(f"A thread has at most {MAX_MESSAGES:,} messages. Begin another one.", "thread_full")
+    heads: list[int] = []
+    rows = []
+    for number, message in enumerate(messages, first):
+        heads.append(heads[-1] if message.is_continued and heads else number)
+        rows.append(build_row(thread, number, heads[-1], message, run_id, author))
+    stored = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
+    Thread.objects.filter(pk=thread.pk).update(last_number=first + len(rows) - 1, updated_at=timezone.now())
+    return stored
+
+
+def build_row(
+    thread: Thread, number: int, head: int, message: NewMessage, run_id: UUID | None, author: Author | None
+) -> Message:
+    role, text, tokens = derive_fields(message.data)
+    writer = author if role == USER else None
+    return Message(
+        thread=thread,
+        number=number,
+        key=message.key or str(uuid7()),
+        role=role,
+        head_number=head,
+        data=message.data,
+        text=text,
+        tokens=tokens,
+        author_id=writer.user_id if writer else None,
+        author_name=writer.name if writer else "",
+        attributes=message.attributes,
+        run_id=run_id,
+        created_at=message.created_at,
+    )
+
+
+def save_run_messages(
+    thread_id: int,
+    messages: Sequence[dict[str, Any]],
+    run_id: UUID,
+    author: Author | None = None,
+    prompt_key: str = "",
+) -> None:
+    """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted.
+
+    `prompt_key` is the ID that the client gave to the message of the user.
+    """
+    with transaction.atomic():
+        thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
+        if thread is None or thread.messages.filter(run_id=run_id).exists():
+            return
+        roles = [derive_fields(data).role for data in messages]
+        heads = head_numbers(roles, 0)
+        new = [
+            NewMessage(data, is_continued=head != index)
+            for index, (data, head) in enumerate(zip(messages, heads, strict=True))
+        ]
+        if prompt_key and roles[:1] == [USER] and not thread.messages.filter(key=prompt_key).exists():
+            new[0] = NewMessage(new[0].data, key=prompt_key)
+        append_messages(thread, new, run_id=run_id, author=author)
+
+
+def load_messages(thread_id: int, limit: int | None, max_tokens: int | None = None) -> list[Any]:
+    """Return the data of the last messages of a thread, oldest first, as many as fit both limits.
+
+    `limit` counts the messages as the API shows them. None is no limit.
+    """
+    messages = Message.objects.filter(thread=thread_id)
+    if limit is not None:
+        heads = messages.filter(head_number=F("number")).order_by("-number")
+        oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
+        messages = messages.filter(number__gte=oldest) if oldest is not None else messages
+        messages = messages if limit else messages.none()
+    newest = messages.order_by("-number").values_list("data", "tokens")
+    return fit_tokens(newest.iterator(), max_tokens)[::-1]
+
+
+def fit_tokens(newest: Iterable[tuple[Any, int]], max_tokens: int | None) -> list[Any]:
+    """Return the newest data whose tokens together do not exceed the limit."""
+    data, total = [], 0
+    for item, tokens in newest:
+        total += tokens
+        if max_tokens is not None and total > max_tokens:
+            break
+        data.append(item)
+    return data
+
+
+def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
+    """Return those of these message IDs that the thread has."""
+    return {key for key in thread.messages.filter(key__in=[*keys]).values_list("key", flat=True) if key}
+
+
+def rows_of(heads: QuerySet[Message]) -> QuerySet[Message]:
+    """Return all rows of the messages that begin with these rows."""
+    return Message.objects.filter(thread__in=heads.values("thread"), head_number__in=heads.values("number"))
+
+
+def delete_messages(rows: Sequence[Message]) -> None:
+    """Delete messages with all their rows."""
+    with transaction.atomic():
+        for row in rows:
+            Message.objects.filter(thread=row.thread_id, head_number=row.head_number).delete()

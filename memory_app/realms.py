@@ -1,0 +1,90 @@
+"""Realms: whose conversations and memory a caller reaches.
+
+A realm is a wall. The realm of a request comes from its credentials, never from its content. Inside a realm, a
+resource is whose memory it is: an end user, a document, a room.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from access_app.caller import Caller
+from access_app.models import ApiKey
+from access_app.permissions import max_role, require_role
+from access_app.role import Role, RoleRequired
+from agentcms.errors import ApiError, Forbidden
+
+MAX_KEY_LENGTH = 256
+OTHER_RESOURCE_MESSAGE = "This API key only serves the resource {resource}. Omit the resource, or name this one."
+RESOURCE_REQUIRED_MESSAGE = "This API key serves many resources. Name one as resourceId."
+_REALM = re.compile(r"u[0-9]{1,18}|o.{0,128}", re.DOTALL)
+
+
+def user_realm(user_id: int) -> str:
+    """Return the realm of a user, which is also the key of the user's own resource."""
+    return f"u{user_id}"
+
+
+def owner_realm(owner_id: str) -> str:
+    """Return the realm of the end users whom the keys of an owner serve."""
+    return f"o{owner_id}"
+
+
+def is_realm(text: str) -> bool:
+    """Return True for a text in the form of a realm: `u12` or `osupport`."""
+    return _REALM.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class MemoryCaller:
+    """A caller with the realm and the resource that its credentials give it."""
+
+    user: Caller
+    realm: str
+    default_resource: str  # blank if the caller must name a resource
+    is_bound: bool  # True if the API key serves only this resource
+
+    @property
+    def owner_id(self) -> str | None:
+        """The owner whose end users the caller serves, or None for a caller in its own realm."""
+        return self.realm[1:] if self.realm.startswith("o") else None
+
+    def resource_to_read(self, named: str) -> str:
+        """Return the resource of a list: the named one, that of the credentials, or "" for the whole realm.
+
+        A name is ignored if the API key serves only one resource.
+        """
+        return self.default_resource if self.is_bound else named or self.default_resource
+
+    def resource_to_write(self, named: str) -> str:
+        """Return the resource that a request changes.
+
+        Raise Forbidden if the API key serves another one, and ApiError (400) if the caller must name one.
+        """
+        if self.is_bound and named not in ("", self.default_resource):
+            raise Forbidden(OTHER_RESOURCE_MESSAGE.format(resource=self.default_resource), "other_resource")
+        resource = named or self.default_resource
+        if not resource:
+            raise ApiError(400, RESOURCE_REQUIRED_MESSAGE, "resource_required")
+        return resource
+
+    def require_write(self) -> None:
+        """Raise RoleRequired if the API key is limited to reading."""
+        if not max_role(self.user).covers(Role.EDITOR):
+            raise RoleRequired(Role.EDITOR, self.owner_id or "", "This API key can only read.")
+
+
+def memory_caller(user: Caller) -> MemoryCaller:
+    """Return the realm and the resource of a caller.
+
+    Raise RoleRequired if the user of a key for the end users of an owner is no longer an editor there.
+    """
+    key: ApiKey | None = getattr(user, "api_key", None)
+    own = user_realm(int(user.pk or 0))
+    if key is None:
+        return MemoryCaller(user, own, own, False)
+    if key.realm_owner is None:
+        return MemoryCaller(user, own, key.resource or own, bool(key.resource))
+    require_role(user, Role.EDITOR, key.realm_owner)
+    return MemoryCaller(user, owner_realm(key.realm_owner), key.resource, bool(key.resource))
