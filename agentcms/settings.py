@@ -284,7 +284,7 @@ ACTIVATION_DAYS = environment.read_int("ACTIVATION_DAYS", 730, minimum=1, maximu
 # --- Runs
 
 # A durable run continues in another process when its own stops. Agents and calls may decide otherwise.
-RUN_DURABLE = environment.read_bool("RUN_DURABLE", default=False)
+RUN_DURABLE = environment.read_bool("RUN_DURABLE", default=True)
 # Where durable runs are executed: in workers (celery) or in the processes of the web server (process).
 RUN_ENGINE = environment.read_choice("RUN_ENGINE", "celery", "process")
 RUNS_PER_WORKER = environment.read_int("RUNS_PER_WORKER", 64, minimum=1)

@@ -220,6 +220,7 @@ class Heartbeat(models.Model):
     """The time when a process that must not stop last ran."""
 
     BEAT: ClassVar = "beat"
+    RUN_WORKER: ClassVar = "run worker"  # any of those that execute durable runs
     MAX_AGE: ClassVar = timedelta(seconds=90)
 
     name = models.CharField(primary_key=True, max_length=40)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_ready, worker_shutdown
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from runs_app import cleanup, scoring  # noqa: F401  registers their handlers
 from runs_app.engine import leases, lifecycle
@@ -32,7 +33,20 @@ def start_worker_runs(sender: Any, **kwargs: Any) -> None:
     lifecycle.start_worker({*sender.app.amqp.queues.consume_from})
 
 
+_hand_over = Thread(target=lifecycle.shut_down_worker, name="run-hand-over", daemon=True)
+
+
+@worker_shutting_down.connect(weak=False)
+def begin_hand_over(**kwargs: Any) -> None:
+    """Hand over the durable runs of this worker while it waits for the ends of its jobs, which may take long."""
+    if not _hand_over.is_alive():
+        _hand_over.start()
+
+
 @worker_shutdown.connect(weak=False)
-def hand_over_worker_runs(**kwargs: Any) -> None:
-    """Hand over the durable runs of this worker before it ends."""
-    lifecycle.shut_down_runs()
+def finish_hand_over(**kwargs: Any) -> None:
+    """Wait until the runs are handed over."""
+    if _hand_over.is_alive():
+        _hand_over.join()
+    else:
+        lifecycle.shut_down_worker()

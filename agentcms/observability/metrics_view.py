@@ -38,13 +38,19 @@ class DatabaseCollector:
         yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)
         report_bytes = Job.objects.aggregate(size=Sum("report_size"))["size"] or 0
         yield gauge("agentcms_job_report_bytes", "Size of the reports of imports.", report_bytes)
-        if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
-            yield gauge("agentcms_beat_age_seconds", "Time since the last heartbeat of beat.", age.total_seconds())
+        yield from self.heartbeats()
         checks = Job.objects.filter(kind=CHECK_HISTORY, state=Job.State.DONE).order_by("-created_at")
         # Not the whole result, which may list a thousand faults.
         if last_check := checks.values_list("result__found", "result__repaired").first():
             unrepaired = last_check[0] - last_check[1]
             yield gauge("agentcms_history_faults", "Unrepaired faults of the last history check.", unrepaired)
+
+    def heartbeats(self) -> Iterator[Metric]:
+        if (age := Heartbeat.age(Heartbeat.BEAT)) is not None:
+            yield gauge("agentcms_beat_age_seconds", "Time since the last heartbeat of beat.", age.total_seconds())
+        if (age := Heartbeat.age(Heartbeat.RUN_WORKER)) is not None:
+            text = "Time since the last heartbeat of a worker that executes durable runs."
+            yield gauge("agentcms_run_worker_age_seconds", text, age.total_seconds())
 
     def jobs(self) -> Metric:
         family = GaugeMetricFamily("agentcms_jobs", "Jobs by kind and state.", labels=["kind", "state"])

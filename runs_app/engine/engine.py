@@ -57,20 +57,28 @@ class Engine:
         watch_loop(self.loop)
 
     def submit(self, run: AgentRun) -> None:
-        """Execute a run in this process, which holds its lease."""
+        """Execute a run that is not durable in this process, which holds its lease."""
         self.writer.register(run.pk)  # renews the lease from now on, however long the import takes
         asyncio.run_coroutine_threadsafe(self._start(run), self.loop)
 
-    async def _start(self, run: AgentRun) -> None:
+    def submit_claimed(self, run: AgentRun, claimed_at: float) -> None:
+        """Execute a durable run that this process has created and claimed at this monotonic time."""
+        self.writer.register_claimed(run, claimed_at)
+        asyncio.run_coroutine_threadsafe(self._start(run, claimed_at), self.loop)
+
+    async def _start(self, run: AgentRun, claimed_at: float = 0.0) -> None:
         try:
             execute_run = await self._load_execute_run()
         except Exception:  # for example, the code on the disk was upgraded and this process was not restarted
             log.exception("Run %s could not be started.", run.pk)
             self._close_unstarted(run.pk)
             return
-        if self.is_stopping:
-            return  # the lease expires and a reader ends the run
-        self.run_task(run.pk, execute_run(self, run))
+        if run.is_durable and self.is_stopping:
+            self.writer.hand_over(run.pk, 0)
+        elif run.is_durable:
+            self.run_claimed(run, claimed_at, execute_run(self, run))
+        elif not self.is_stopping:  # otherwise the lease expires and a reader ends the run
+            self.run_task(run.pk, execute_run(self, run))
 
     def _close_unstarted(self, run_id: UUID) -> None:
         """Write the end of a run that no task executes. Otherwise it would be running for ever."""
@@ -181,6 +189,11 @@ class Engine:
         if (journal := self.journals.get(run_id)) is not None:
             journal.is_lost = True
         self.cancel(run_id)
+
+    def is_interrupted(self, run_id: UUID) -> bool:
+        """Return whether another process continues a durable run of this process."""
+        journal = self.journals.get(run_id)
+        return self.is_stopping or (journal is not None and (journal.is_stopping or journal.is_lost))
 
     def stop(self) -> list[UUID]:
         """End every run because the process stops, and wait until the ends are written.

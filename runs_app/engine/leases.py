@@ -71,12 +71,9 @@ def queue_columns() -> dict[str, Any]:
 
 def claim_columns(holder: str) -> dict[str, Any]:
     """Return the columns of a durable run that a process creates and executes itself."""
-    return {
-        **start_columns(holder),
-        "is_durable": True,
-        "fence": 1,
-        "lease_until": timezone.now() + DURABLE_LEASE_DURATION,
-    }
+    # The clock of the database, because those of two machines may differ by more than a lease.
+    lease_until = Now() + DURABLE_LEASE_DURATION
+    return {**start_columns(holder), "is_durable": True, "fence": 1, "lease_until": lease_until}
 
 
 def claim(run_id: UUID, holder: str) -> AgentRun | None:
@@ -84,7 +81,6 @@ def claim(run_id: UUID, holder: str) -> AgentRun | None:
 
     The run is durable, or it is not and begins its next segment.
     """
-    # The clock of the database, because those of two machines may differ by more than a lease.
     is_lost = Q(status=Status.RUNNING, lease_until__lt=Now(), is_durable=True)
     claimable = AgentRun.objects.leased().filter(Q(status=Status.QUEUED) | is_lost, pk=run_id)
     is_claimed = claimable.update(
@@ -192,8 +188,11 @@ def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) 
 
 
 def cancel_unstarted(run: AgentRun) -> None:
-    """End a run that this process created and never executed."""
+    """End a run that nobody will execute, unless another process has claimed or ended it since it was read."""
+    unchanged = AgentRun.objects.leased().filter(pk=run.pk, holder=run.holder, fence=run.fence)
     with transaction.atomic():
+        if unchanged.select_for_update(of=("self",)).first() is None:
+            return
         record_end(run, status=Status.CANCELLED, error="")
     notifier.notify({run.pk: True})
 

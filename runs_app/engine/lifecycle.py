@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from django.db import DatabaseError
+
 from agentcms.process.shutdown import on_shutdown
-from runs_app.engine import engine, reaper
+from runs_app.engine import engine, reaper, workers
 from runs_app.engine.runners import get_runner
 from runs_app.events import streams
 
@@ -19,7 +23,22 @@ def start_worker(queues: set[str]) -> None:
         engine.get_engine().takes_queued = True
         engine.preload()
         get_runner().take_next()
-    reaper.start()
+        reaper.start(write_heartbeat)
+    else:
+        reaper.start()
+
+
+def write_heartbeat() -> None:
+    """Let the web processes know that this worker executes runs, until it stops."""
+    if not engine.get_engine().is_stopping:
+        workers.write_heartbeat()
+
+
+def shut_down_worker() -> None:
+    """Hand over the runs of this worker."""
+    shut_down_runs()
+    with suppress(DatabaseError):
+        workers.end_heartbeat()
 
 
 @on_shutdown

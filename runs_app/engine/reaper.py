@@ -7,6 +7,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -27,19 +28,21 @@ _lock = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def start() -> None:
+def start(before_each_look: Callable[[], None] | None = None) -> None:
     """Start the thread, once per process."""
     global _thread
     with _lock:
         if _thread is None:
-            _thread = threading.Thread(target=look_forever, name="run-reaper", daemon=True)
+            _thread = threading.Thread(target=look_forever, args=[before_each_look], name="run-reaper", daemon=True)
             _thread.start()
 
 
-def look_forever() -> None:
+def look_forever(before_each_look: Callable[[], None] | None) -> None:
     while True:
         time.sleep(INTERVAL * random.uniform(0.75, 1.25))  # noqa: S311  not all processes at once
         try:
+            if before_each_look is not None:
+                before_each_look()
             look_once()
         except Exception:  # the database may be away for a while
             log.warning("Lost runs could not be looked for.", exc_info=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid5
@@ -253,12 +254,23 @@ def insert_run(
 ) -> AgentRun:
     """Save a run and have it executed after the commit."""
     if is_durable:
-        run = save_run(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
-        transaction.on_commit(lambda: get_runner().dispatch(run.pk))
-        return run
+        return insert_durable_run(agent, user, run_input, **columns)
     engine = get_engine()
     run = save_run(agent, user, run_input, agent.owner_id, **leases.start_columns(engine.holder), **columns)
     transaction.on_commit(lambda: engine.submit(run))
+    return run
+
+
+def insert_durable_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save a durable run, which this process executes if the runner says so. Otherwise another one claims it."""
+    runner = get_runner()
+    if (engine := runner.find_local_engine()) is None:
+        run = save_run(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+        transaction.on_commit(lambda: runner.dispatch(run.pk))
+        return run
+    claimed_at = time.monotonic()
+    run = save_run(agent, user, run_input, agent.owner_id, **leases.claim_columns(engine.holder), **columns)
+    transaction.on_commit(lambda: engine.submit_claimed(run, claimed_at))
     return run
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid5
@@ -71,13 +71,14 @@ class RunTree:
             self.reject_sub_agent(key)
             # Some servers repeat the IDs of tool calls, but the journal numbers them.
             unique_id = engine.journals[run.pk].call_ids[call_id]
-            child = await run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id)
+            creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id)
+            child = await await_creation(creation, lambda: not engine.is_interrupted(run.pk))
             return await await_durable_child(engine, child, lambda child: execute_run(engine, child, self.child(key)))
 
         async def call(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             self.counter.count += 1
-            child = await create_child_or_cancel(run, key, prompt, call_id)
+            child = await await_creation(run_db(create_child, run, key, prompt, call_id))
             return await await_child(engine, child, execute_run(engine, child, self.child(key)))
 
         return call_durable if run.is_durable else call
@@ -93,16 +94,22 @@ class SubAgentError(Exception):
     """A failure of a sub-agent. The calling model reads the message."""
 
 
-async def create_child_or_cancel(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
-    """Create a child run. If the parent is cancelled meanwhile, end the child, which nobody would execute."""
-    creation = asyncio.ensure_future(run_db(create_child, run, key, prompt, call_id))
+async def await_creation(
+    creation: Coroutine[Any, Any, AgentRun], is_cancelled: Callable[[], bool] = lambda: True
+) -> AgentRun:
+    """Return a child run. If the parent is cancelled meanwhile, end the child, which nobody would execute.
+
+    `is_cancelled` returns False if another process continues the parent.
+    """
+    created = asyncio.ensure_future(creation)
     try:
-        return await asyncio.shield(creation)
+        return await asyncio.shield(created)
     except asyncio.CancelledError:
         # In a task of its own, because this one may be cancelled again while it waits.
-        cleanup = asyncio.ensure_future(cancel_when_created(creation))
-        _cleanups.add(cleanup)
-        cleanup.add_done_callback(_cleanups.discard)
+        if is_cancelled():
+            cleanup = asyncio.ensure_future(cancel_when_created(created))
+            _cleanups.add(cleanup)
+            cleanup.add_done_callback(_cleanups.discard)
         raise
 
 
@@ -114,14 +121,20 @@ async def cancel_when_created(creation: asyncio.Future[AgentRun]) -> None:
 
 def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
     """Create a child run of the agent that `key` names at this time. Raise SubAgentError if there is none."""
-    try:
+    with sub_agent_errors(key):
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
+        return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
+
+
+@contextmanager
+def sub_agent_errors(key: str) -> Iterator[None]:
+    """Raise SubAgentError where the agent that `key` names cannot be called."""
+    try:
+        yield
     except Agent.DoesNotExist:
         raise SubAgentError(missing_message("agents", key)) from None
     except AgentArchived:
         raise SubAgentError(missing_message("agents", key, [key])) from None
-    try:
-        return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
     except ConfigError as error:  # it needs variables that the call does not have
         reasons = " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
         raise SubAgentError(f"The agent '{key}' cannot be called. {reasons}") from None
@@ -169,11 +182,9 @@ def find_or_create_child(holder: str, run: AgentRun, key: str, prompt: str, call
         return child
     # In the database, because the runs of the tree may have been executed by several processes.
     reject_full_tree(key, AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count())
-    try:
+    with sub_agent_errors(key):
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
-    except Agent.DoesNotExist:
-        raise SubAgentError(f"No agent is registered as '{key}'.") from None
-    return start_durable_child(agent, child_id, holder, parent=run, prompt=prompt, call_id=call_id)
+        return start_durable_child(agent, child_id, holder, parent=run, prompt=prompt, call_id=call_id)
 
 
 async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable[[AgentRun], Execution]) -> str:

@@ -13,7 +13,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from agentcms.server.processes import PROJECT
-from runs_app.engine import start
+from runs_app.engine import start, workers
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
 from runs_app.providers import table
@@ -30,6 +30,9 @@ READY = {"process": "ready", "celery": " ready."}
 
 class QuietRunner:
     """A runner of a process that stops before it executes anything."""
+
+    def find_local_engine(self):
+        return None
 
     def dispatch(self, run_id):
         return True
@@ -166,6 +169,7 @@ def running_engine(name, request, folder, settings, monkeypatch) -> Iterator[Eng
     processes = Engine(name, folder, address)
     if name == "process":
         monkeypatch.setattr(start, "get_runner", QuietRunner)
+    monkeypatch.setattr(workers, "is_any_alive", lambda: True)  # the process of the tests executes no run
     with broker(address.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):
         try:
             yield processes

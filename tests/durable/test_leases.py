@@ -231,19 +231,3 @@ def test_a_process_that_stops_hands_its_runs_over(engine):
         assert (done.status, done.error, done.attempts, done.fence) == ("succeeded", "", 0, 2)
         assert event_numbers(done) == list(range(1, done.last_event_number + 1))
     assert engine.notes("tool 5") == ["tool 5 begins", "tool 5 ends"]
-
-
-def test_without_a_broker_the_process_that_starts_a_run_executes_it(planned, idle_engine, settings, caplog):
-    from runs_app.engine.runners import get_runner
-    from tests.broker import broker
-
-    settings.RUN_ENGINE = "celery"
-    get_runner.cache_clear()
-    try:
-        with broker("redis://127.0.0.1:1"):
-            done = wait_for_end(start_here(["Done."]))
-    finally:
-        get_runner.cache_clear()
-
-    assert (done.status, done.output) == ("succeeded", "Done.")
-    assert f"The broker is unavailable, so this process executes run {done.pk}." in caplog.text

@@ -7,11 +7,14 @@ Claims make further calls harmless.
 from __future__ import annotations
 
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+
+if TYPE_CHECKING:
+    from runs_app.engine.engine import Engine
 
 RUNNERS = {
     "process": "runs_app.engine.runners.process.ProcessRunner",
@@ -21,6 +24,9 @@ RUNNERS = {
 
 class Runner(Protocol):
     """A way of having durable runs executed."""
+
+    def find_local_engine(self) -> Engine | None:
+        """Return the engine of this process if it should execute a new run, or None to dispatch the run."""
 
     def dispatch(self, run_id: UUID) -> bool:
         """Have a queued run executed soon. Return False if no other process heard of it."""

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from agentcms.logs import describe_exception
 from jobs_app.runner import broker_circuit
-from runs_app.engine.engine import find_engine, get_engine
+from runs_app.engine import workers
+from runs_app.engine.engine import Engine, find_engine, get_engine
 from runs_app.engine.runners.process import ProcessRunner
 
 log = logging.getLogger(__name__)
@@ -20,15 +21,21 @@ QUEUE = "runs"
 
 
 class CeleryRunner(ProcessRunner):
-    """A runner that executes runs in workers. Without a broker, the process that dispatches a run executes it."""
+    """A runner that executes runs in workers. Without a worker or a broker, the process that dispatches a run does."""
+
+    def find_local_engine(self) -> Engine | None:
+        """Return the engine of this process if no worker can take a new run."""
+        if workers.is_any_alive() and not broker_circuit.is_open:
+            return None
+        return super().find_local_engine()
 
     def dispatch(self, run_id: UUID) -> bool:
         """Send the ID of a queued run to the workers."""
-        if self.send(run_id):
+        if workers.is_any_alive() and self.send(run_id):
             return True
         engine = get_engine()
         if not engine.is_stopping:
-            log.warning("The broker is unavailable, so this process executes run %s.", run_id)
+            log.warning("No worker can be reached, so this process executes run %s.", run_id)
             engine.offer(run_id)
         return False
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from runs_app.engine.engine import find_engine, get_engine
+from runs_app.engine.engine import Engine, find_engine, get_engine
 from runs_app.events.notifications import notifier
 
 
 class ProcessRunner:
     """A runner that executes runs in the processes of the web server."""
+
+    def find_local_engine(self) -> Engine | None:
+        """Return the engine of this process if it has a free place."""
+        engine = get_engine()
+        return engine if engine.has_free_place else None
 
     def dispatch(self, run_id: UUID) -> bool:
         """Execute a queued run in this process if it has a free place."""

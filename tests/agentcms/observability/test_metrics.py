@@ -15,6 +15,8 @@ from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job, JobFile
+from runs_app.engine.leases import run_requeued
+from runs_app.models import AgentRun
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -151,6 +153,28 @@ def test_the_heartbeat_age_and_history_faults_are_measured(staff):
 
     assert read_metric(staff, "agentcms_beat_age_seconds") >= 3600
     assert read_metric(staff, "agentcms_history_faults") == 2
+
+
+def test_runs_are_counted_by_state_with_the_age_of_the_oldest_queued_one(staff):
+    Heartbeat.objects.create(name=Heartbeat.RUN_WORKER, at=timezone.now() - timedelta(minutes=1))
+    row = {"agent_key": "porter", "configuration": {}, "input": {}, "is_durable": True}
+    AgentRun.objects.create(**row, created_at=timezone.now() - timedelta(minutes=2))
+    AgentRun.objects.create(**row, status="running")
+    AgentRun.objects.create(**row, status="suspended", suspended_at=timezone.now())
+
+    states = ("queued", "running", "suspended")
+    assert [read_metric(staff, "agentcms_runs_open", status=state) for state in states] == [1, 1, 1]
+    assert 120 <= read_metric(staff, "agentcms_run_queued_oldest_seconds") < 3600
+    assert 60 <= read_metric(staff, "agentcms_run_worker_age_seconds") < 3600
+
+
+@pytest.mark.parametrize("reason", ["lost", "stopped"])
+def test_durable_runs_that_are_taken_over_are_counted(staff, reason):
+    before = read_metric(staff, "agentcms_runs_taken_over_total", reason=reason)
+
+    run_requeued.send(AgentRun, reason=reason)
+
+    assert read_metric(staff, "agentcms_runs_taken_over_total", reason=reason) == before + 1
 
 
 def test_the_age_of_jobs_and_the_number_of_late_jobs_are_measured(staff):

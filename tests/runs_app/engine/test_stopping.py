@@ -163,7 +163,7 @@ def test_a_run_with_a_valid_lease_is_not_failed(agent, editor):
 
 
 def test_a_process_that_lost_its_lease_writes_nothing(agent, editor):
-    run = wait_for_text(start_run(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG, options={"durable": False}))
     AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     while not leases.end_lost_run(run.pk):  # unless the lease was renewed in between
         AgentRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
@@ -182,7 +182,7 @@ def test_a_stopping_process_ends_its_runs_with_a_reason(agent, editor, monkeypat
         monkeypatch.setattr(notifier, name, getattr(notifier, name))
     ours = Engine()
     monkeypatch.setattr(start, "get_engine", lambda: ours)
-    run = wait_for_text(start_run(agent, editor, LONG))
+    run = wait_for_text(start_run(agent, editor, LONG, options={"durable": False}))
 
     ours.stop()
 

@@ -1,6 +1,7 @@
 """Runs of sub-agents."""
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -128,8 +129,9 @@ def test_a_sub_agent_that_is_archived_meanwhile_is_not_called(editor):
     run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Hi")
     archive_locked(helper)
 
-    with pytest.raises(sub_runs.SubAgentError, match="The agent 'helper' is archived"):
-        sub_runs.create_child(run, "helper", "Hi", "call")
+    for create in (sub_runs.create_child, partial(sub_runs.find_or_create_child, "here:1:a")):
+        with pytest.raises(sub_runs.SubAgentError, match="The agent 'helper' is archived"):
+            create(run, "helper", "Hi", "call")
     wait_for_end(run)
 
 
@@ -156,7 +158,10 @@ def test_cancelling_a_sub_run_lets_the_agent_answer(editor):
     assert "'helper' was stopped" in result(run)["result"]
 
 
-def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeypatch):
+@pytest.mark.parametrize(
+    ("is_durable", "function"), [(False, "create_child"), (True, "find_or_create_child")], ids=["usual", "durable"]
+)
+def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeypatch, is_durable, function):
     created, released = threading.Event(), threading.Event()
 
     def create_slowly(*args):
@@ -165,10 +170,11 @@ def test_a_sub_run_is_cancelled_with_its_parent_before_it_starts(editor, monkeyp
         released.wait(60)
         return child
 
-    create_child = sub_runs.create_child
-    monkeypatch.setattr(sub_runs, "create_child", create_slowly)
+    create_child = getattr(sub_runs, function)
+    monkeypatch.setattr(sub_runs, function, create_slowly)
     AgentFactory(id="helper", model=DEMO)
-    run = start_run(AgentFactory(model=DEMO, agents=["helper"]), editor, "Use agent-helper for this")
+    agent = AgentFactory(model=DEMO, agents=["helper"])
+    run = start_run(agent, editor, "Use agent-helper for this", options={"durable": is_durable})
     assert created.wait(30)
 
     task = get_engine().tasks[run.pk]  # the engine forgets it at its end

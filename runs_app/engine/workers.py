@@ -1,0 +1,43 @@
+"""The heartbeat of the workers that execute durable runs. Without one, web processes execute the runs themselves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from threading import Lock
+
+from cachetools import TTLCache, cached
+
+from jobs_app.models import Heartbeat
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_INTERVAL = 5.0  # seconds
+MAX_AGE = timedelta(seconds=15)
+CACHE_SECONDS = 1.0  # in which a process does not read the heartbeat again
+
+_written_at = float("-inf")
+
+
+def write_heartbeat() -> None:
+    """Record that a worker executes durable runs, unless this process has just done so."""
+    global _written_at
+    if time.monotonic() - _written_at >= HEARTBEAT_INTERVAL:
+        Heartbeat.record(Heartbeat.RUN_WORKER)
+        _written_at = time.monotonic()
+
+
+def end_heartbeat() -> None:
+    """Record that this worker stops. Those that go on write their heartbeats within seconds."""
+    Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).delete()
+
+
+@cached(TTLCache(1, CACHE_SECONDS), lock=Lock())
+def is_any_alive() -> bool:
+    """Return whether a worker has lately written its heartbeat."""
+    age = Heartbeat.age(Heartbeat.RUN_WORKER)
+    if age is None or age > MAX_AGE:
+        log.debug("No worker executes durable runs, so this process does.")
+        return False
+    return True

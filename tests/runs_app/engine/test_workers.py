@@ -1,0 +1,100 @@
+"""Which process executes a new durable run: a worker if one lives, else the process that starts the run."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs_app.models import Heartbeat
+from runs_app.engine import lifecycle, workers
+from runs_app.engine.engine import get_engine
+from runs_app.engine.runners import get_runner
+from runs_app.models import AgentRun
+from tests.broker import broker
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, start_run, wait_for_end
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+@pytest.fixture(autouse=True)
+def celery_runner(settings):
+    settings.RUN_ENGINE = "celery"
+    get_runner.cache_clear()
+    workers.is_any_alive.cache_clear()
+    yield
+    get_runner.cache_clear()
+    workers.is_any_alive.cache_clear()
+
+
+def start():
+    return start_run(AgentFactory(model=DEMO), member("editor"))
+
+
+def test_a_living_worker_gets_new_runs():
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+
+    run = start()
+
+    run.refresh_from_db()
+    assert (run.is_durable, run.status, run.holder) == (True, "queued", "")
+
+
+@pytest.mark.parametrize("age", [None, 20], ids=["never", "twenty seconds ago"])
+def test_without_a_living_worker_the_process_that_starts_a_run_executes_it(age):
+    if age is not None:
+        Heartbeat.objects.create(name=Heartbeat.RUN_WORKER, at=timezone.now() - timedelta(seconds=age))
+
+    done = wait_for_end(start())
+
+    assert (done.status, done.is_durable, done.fence) == ("succeeded", True, 1)
+
+
+def test_without_a_broker_the_process_that_starts_a_run_executes_it(caplog):
+    Heartbeat.record(Heartbeat.RUN_WORKER)
+
+    with broker("redis://127.0.0.1:1"):
+        first, second = wait_for_end(start()), wait_for_end(start())
+
+    assert {first.status, second.status} == {"succeeded"}
+    assert f"No worker can be reached, so this process executes run {first.pk}." in caplog.text
+    assert str(second.pk) not in caplog.text  # the broker is known to be away
+
+
+def test_a_full_process_leaves_new_runs_queued(settings):
+    settings.RUNS_PER_WORKER = 0
+
+    run = start()
+
+    assert AgentRun.objects.get(pk=run.pk).status == "queued"
+
+
+def test_the_lease_of_a_new_run_is_by_the_clock_of_the_database(monkeypatch):
+    """A process whose clock is wrong would lose its runs at once, or keep those of a dead one for long."""
+    monkeypatch.setattr(timezone, "now", lambda: real_now() - timedelta(minutes=1))
+    run = start()
+    monkeypatch.undo()
+
+    done = wait_for_end(run)
+
+    assert (done.status, done.fence) == ("succeeded", 1)
+
+
+def real_now():
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC)
+
+
+def test_a_worker_says_that_it_lives_until_it_stops(monkeypatch):
+    monkeypatch.setattr(workers, "_written_at", float("-inf"))
+    lifecycle.write_heartbeat()
+    assert workers.is_any_alive()
+
+    monkeypatch.setattr(get_engine(), "is_stopping", True)
+    workers.end_heartbeat()
+    monkeypatch.setattr(workers, "_written_at", float("-inf"))
+    lifecycle.write_heartbeat()
+    workers.is_any_alive.cache_clear()
+
+    assert not workers.is_any_alive()
