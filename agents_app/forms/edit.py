@@ -20,6 +20,7 @@ from agents_app.configuration import schema
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
 from agents_app.forms.field_values import (
+    DURABLE_MODES,
     MODEL_SETTINGS,
     apply_sampling,
     pluralize,
@@ -65,7 +66,7 @@ SECTION_FIELDS = {
     "memory": ("memory",),
     "scorers": ("scorers",),
     "processors": ("input_processors", "output_processors"),
-    "options": ("default_options",),
+    "options": ("default_options", "durable_mode"),
     "metadata": ("metadata",),
 }
 FIELD_FOR_PATH = {"model.provider": "provider", "model.name": "model_name"}
@@ -101,6 +102,13 @@ class AgentEditForm(forms.Form):
     input_processors = ProcessorsField()
     output_processors = ProcessorsField()
     default_options = ObjectField(members=OPTION_MEMBERS)
+    durable_mode = forms.ChoiceField(
+        required=False,
+        label="Durable",
+        choices=DURABLE_MODES,
+        help_text="A durable run continues in another process when its own stops.",
+    )
+    durable_steps = JSONNumberField(required=False, label="Most steps of a durable run")
     metadata = ObjectField(members=METADATA_MEMBERS)
 
     version_name = RawTextField(required=False, max_length=100, label="Version name")
@@ -127,6 +135,9 @@ class AgentEditForm(forms.Form):
             cleaned["scorers"] = self.restore_scorers(cleaned["scorers"])
         if not {"provider", "model_name", "model_rest", *MODEL_SETTINGS} - cleaned.keys():
             cleaned["model"] = self.compose_model(cleaned)
+        # A page of the previous release does not send the field.
+        if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
+            cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
         self.validate_config(cleaned)
         return cleaned
 
@@ -155,6 +166,17 @@ class AgentEditForm(forms.Form):
         if duplicates := sorted(model.keys() & rest.keys()):
             self.add_error("model_rest", f"Set {', '.join(duplicates)} in its own field instead.")
         return {**rest, **model}
+
+    def compose_durable(self, mode: str, steps: Any) -> Any:
+        if steps is None:
+            return {"yes": True, "no": False}.get(mode)
+        if mode != "yes":
+            self.add_error("durable_steps", "Only a durable run has this limit. Choose Yes, or leave this blank.")
+        if not isinstance(steps, int) or steps < 1:
+            self.add_error("durable_steps", "This must be a whole number above 0.")
+            return self.base["durable"]
+        stored = self.base["durable"]
+        return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
     def validate_config(self, cleaned: dict[str, Any]) -> None:
         """Validate with the schema of agents, and add each issue to its field."""

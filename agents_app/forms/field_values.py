@@ -10,6 +10,7 @@ from agents_app.forms.members import format_value
 
 # The wire names of model settings with a form field of their own.
 MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
+DURABLE_MODES = (("", "As the settings of the server say"), ("yes", "Yes"), ("no", "No"))
 
 
 def pluralize(count: int, noun: str) -> str:
@@ -24,6 +25,11 @@ def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
         if (text := format_value("number", model.get(wire))) is not None:
             values[name] = text
             del model[wire]
+    durable = base["durable"]
+    if durable is not None:
+        values["durable_mode"] = "no" if durable is False else "yes"
+    if isinstance(durable, dict):
+        values["durable_steps"] = format_value("number", durable["maxSteps"])
     return {**base, **values, "model_rest": model}
 
 

@@ -23,12 +23,12 @@ def start_worker(queues: set[str]) -> None:
         engine.get_engine().takes_queued = True
         engine.preload()
         get_runner().take_next()
-        reaper.start(write_heartbeat)
+        reaper.start(report_worker)
     else:
         reaper.start()
 
 
-def write_heartbeat() -> None:
+def report_worker() -> None:
     """Let the web processes know that this worker executes runs, until it stops."""
     if not engine.get_engine().is_stopping:
         workers.write_heartbeat()

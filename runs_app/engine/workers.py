@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import timedelta
 from threading import Lock
@@ -11,11 +10,9 @@ from cachetools import TTLCache, cached
 
 from jobs_app.models import Heartbeat
 
-log = logging.getLogger(__name__)
-
 HEARTBEAT_INTERVAL = 5.0  # seconds
 MAX_AGE = timedelta(seconds=15)
-CACHE_SECONDS = 1.0  # in which a process does not read the heartbeat again
+LOOK_INTERVAL = 1.0  # seconds in which a process does not read the heartbeat again
 
 _written_at = float("-inf")
 
@@ -33,11 +30,8 @@ def end_heartbeat() -> None:
     Heartbeat.objects.filter(name=Heartbeat.RUN_WORKER).delete()
 
 
-@cached(TTLCache(1, CACHE_SECONDS), lock=Lock())
+@cached(TTLCache(1, LOOK_INTERVAL), lock=Lock())
 def is_any_alive() -> bool:
     """Return whether a worker has lately written its heartbeat."""
     age = Heartbeat.age(Heartbeat.RUN_WORKER)
-    if age is None or age > MAX_AGE:
-        log.debug("No worker executes durable runs, so this process does.")
-        return False
-    return True
+    return age is not None and age <= MAX_AGE

@@ -5,6 +5,7 @@ import pytest
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from tests.api_client import Caller, agent_path
+from tests.exchange import export, import_file, record
 from tests.factories import AgentFactory, api_key, member
 from versions_app.compare.summary import summarize, summary_line
 from versions_app.exchange.records import equals_version
@@ -56,6 +57,25 @@ def test_other_values_are_refused(caller, value):
 
     message = "This must be true, false, null, or an object with maxSteps, a whole number above 0."
     assert (answer.status_code, answer.body["issues"]) == (400, [{"field": "durable", "message": message}])
+    assert not Agent.objects.exists()
+
+
+@pytest.mark.parametrize("value", [None, True, False, {"maxSteps": 5}])
+def test_an_export_and_an_import_keep_it(caller, value):
+    caller.create(durable=value)
+    content, _ = export(caller)
+    Agent.objects.all().delete()
+
+    import_file(caller, content)
+
+    assert Agent.objects.get().durable == value
+
+
+def test_an_import_with_another_value_is_refused(caller):
+    result = import_file(caller, [record("porter", durable="yes")])
+
+    assert [row["action"] for row in result["records"]] == ["refuse"]
+    assert "durable" in str(result["records"][0])
     assert not Agent.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""Which process executes a new durable run: a worker if one lives, else the process that starts the run."""
+"""The process that executes a new durable run: a worker if one lives, else the process that starts the run."""
 
 from datetime import timedelta
 
@@ -88,13 +88,13 @@ def real_now():
 
 def test_a_worker_says_that_it_lives_until_it_stops(monkeypatch):
     monkeypatch.setattr(workers, "_written_at", float("-inf"))
-    lifecycle.write_heartbeat()
+    lifecycle.report_worker()
     assert workers.is_any_alive()
 
     monkeypatch.setattr(get_engine(), "is_stopping", True)
     workers.end_heartbeat()
     monkeypatch.setattr(workers, "_written_at", float("-inf"))
-    lifecycle.write_heartbeat()
+    lifecycle.report_worker()
     workers.is_any_alive.cache_clear()
 
     assert not workers.is_any_alive()
