@@ -35,7 +35,7 @@ screenshots: ## Take screenshots of every page into screenshots/ (ARGS="--readme
 test: ## Run the tests on SQLite
 	@scripts/environment dev && exec $(PYTEST) $(ARGS)
 
-test-postgres: ## Run the tests on a temporary PostgreSQL
+test-postgres: ## Run the tests that use a database on a temporary PostgreSQL
 	@scripts/environment dev && exec $(PY) -m tests.postgres -- $(PYTEST) $(ARGS)
 
 drill: ## Run the tests, with the large numbers that `make test` reduces

@@ -27,6 +27,9 @@ hypothesis_settings.load_profile("patient")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 DRILL = bool(os.environ.get("DRILL"))
+# A test has a database if it requests one of these fixtures, or if its module uses one of these names to start copies.
+DATABASE_FIXTURES = {"db", "transactional_db", "served", "own_served"}
+COPY_NAMES = {"Served", "serving", "serving_with_accounts", "prepared", "own_database"}
 # Tests that start processes take longest. They run first, so that all workers end at the same time.
 LONGEST = (
     "tests/concurrency/test_crash_recovery.py",
@@ -50,18 +53,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests of the other database and drills. A skip always means that something is missing."""
+    """Deselect drills and tests that belong to the other database. A skip always means that something is missing."""
     names = Counter(item.nodeid for item in items)
     if repeated := [name for name, count in names.items() if count > 1]:
         raise pytest.UsageError(f"pytest-xdist runs only one test of a name. Repeated names: {repeated[:5]}")
-    absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
-    if not DRILL:
-        absent.add("drill")
-    left_out = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
-    if left_out:
+    if left_out := [item for item in items if not is_selected(item)]:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
+
+
+def is_selected(item: pytest.Item) -> bool:
+    """Return True if the test belongs to this database and this kind of run."""
+    absent = {"sqlite_only" if connection.vendor == "postgresql" else "postgres_only"}
+    if not DRILL:
+        absent.add("drill")
+    if any(item.get_closest_marker(name) for name in absent):
+        return False
+    # Tests without a database have the same result everywhere. They run with those on SQLite.
+    return connection.vendor != "postgresql" or uses_database(item)
+
+
+def uses_database(item: pytest.Item) -> bool:
+    return bool(
+        item.get_closest_marker("django_db")
+        or DATABASE_FIXTURES.intersection(item.fixturenames)
+        or COPY_NAMES.intersection(vars(item.module))
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
