@@ -107,6 +107,7 @@ TEMPLATES = [
                 "agentcms.middleware.csp.csp",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "runs_app.views.approval_list.waiting_approvals",
             ],
         },
     },

@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from runs_app.views import actions, playground, runs, saved_inputs
+from runs_app.views import actions, approvals, playground, runs, saved_inputs
 from runs_app.views.usage import usage
 
 app_name = "runs"
 
 RUN_PATH = "runs/<uuid:run_id>"
+APPROVAL_PATH = "approvals/<uuid:call_id>"
 PLAYGROUND_PATH = "agents/<str:agent_id>/try"
 
 urlpatterns = [
@@ -16,8 +17,13 @@ urlpatterns = [
     path("agents/<str:agent_id>/usage", usage, name="usage"),
     path(RUN_PATH, runs.view, name="view"),
     path(f"{RUN_PATH}/answer", runs.answer, name="answer"),
+    path(f"{RUN_PATH}/waiting", runs.waiting_state, name="waiting"),
     path(f"{RUN_PATH}/stream", actions.stream, name="stream"),
     path(f"{RUN_PATH}/stop", actions.stop, name="stop"),
+    path("approvals", approvals.inbox, name="approvals"),
+    path("approvals/count", approvals.approval_count, name="approval_count"),
+    path(APPROVAL_PATH, approvals.approval, name="approval"),
+    path(f"{APPROVAL_PATH}/decide", approvals.decide_call, name="decide"),
     path(PLAYGROUND_PATH, playground.playground, name="playground"),
     path(f"{PLAYGROUND_PATH}/columns", playground.arrange, name="arrange"),
     path(f"{PLAYGROUND_PATH}/run", playground.run, name="run"),

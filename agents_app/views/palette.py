@@ -62,6 +62,7 @@ PAGES = (
     Destination("Agents", "agents:list", "sheets", "list home"),
     Destination("New agent", "agents:create", "plus", "create add", EDITORS),
     Destination("Runs", "runs:list", "play"),
+    Destination("Approvals", "runs:approvals", "bell", "waiting decide decisions inbox questions"),
     Destination("Import and export", "exchange:list", "swap", "imports exports upload download jobs"),
     Destination("Trash", "agents:trash", "trash", "deleted agents restore"),
     Destination("API keys", "account:keys", "key", "tokens"),

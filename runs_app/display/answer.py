@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -15,7 +15,7 @@ from runs_app.display.formats import format_cost, format_duration, model_name, t
 from runs_app.display.spans import Span, build_spans
 from runs_app.display.transcript import AnswerPart, Transcript
 from runs_app.events.redaction import REDACTED_ERROR, redact_chunk
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, PendingCall, RunClaim, RunEvent
 
 
 @dataclass
@@ -26,6 +26,10 @@ class RunView:
     events: Sequence[RunEvent] = ()
     children: Sequence[AgentRun] = field(default_factory=list)
     has_details: bool = True  # False for readers who may only see the question and the answer
+    # The calls for which a suspended run waits, from `add_cards()`. Pages can decide them.
+    cards: Sequence[Mapping[str, Any]] = ()
+    claims: Sequence[RunClaim] = ()
+    waits: Sequence[PendingCall] = ()  # the calls for which the run waited, or waits
 
     @cached_property
     def transcript(self) -> Transcript:
@@ -33,10 +37,22 @@ class RunView:
         for child in self.children:
             if call := transcript.calls.get(child.parent_call_id):
                 call.child = child
-        if self.run.is_finished:
+        if (state := self.state_of_open_calls) is not None:
             for call in transcript.calls.values():
-                call.state = "unfinished" if call.state == "running" else call.state
+                call.state = state if call.state == "running" else call.state
         return transcript
+
+    @property
+    def state_of_open_calls(self) -> str | None:
+        """The state of the calls without a result, or None while they are running."""
+        if self.run.is_finished:
+            return "unfinished"
+        return "waiting" if self.is_waiting else None
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the run is suspended until a person decides. A suspended run may also wait for a working child."""
+        return self.run.status == AgentRun.Status.SUSPENDED and bool(self.cards or not self.has_details)
 
     @property
     def parts(self) -> list[AnswerPart]:
@@ -53,7 +69,7 @@ class RunView:
 
     @property
     def spans(self) -> list[Span]:
-        return build_spans(self.run, self.events, self.transcript.calls.values())
+        return build_spans(self.run, self.events, self.transcript.calls.values(), self.waits, self.claims)
 
     @property
     def question(self) -> str:
@@ -151,6 +167,19 @@ def build_run_view(run: AgentRun, events: Sequence[RunEvent], children: Sequence
     for event in events:
         event.data = redact_chunk(event.data)
     return RunView(run, [event for event in events if event.data], has_details=False)
+
+
+def add_waits(run_view: RunView) -> None:
+    """Add the waits for people and the claims of processes to a view, for its time line.
+
+    The first run of a tree has the waits of the runs below it too.
+    """
+    if not run_view.has_details:
+        return
+    run = run_view.run
+    calls = PendingCall.objects.filter(root_id=run.pk) if run.parent_id is None else run.pending_calls.all()
+    run_view.waits = list(calls.exclude(kind=PendingCall.Kind.CHILD).order_by("created_at"))
+    run_view.claims = list(run.claims.all())
 
 
 class TotalCost(NamedTuple):

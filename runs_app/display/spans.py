@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,40 +10,51 @@ from django.utils import timezone
 
 from runs_app.display.formats import format_duration
 from runs_app.display.transcript import ToolCallPart
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, PendingCall, RunClaim, RunEvent
 
 WIDTH = 1000  # units of the complete time line
 MIN_WIDTH = 4  # units of a visible bar
 MIN_WAIT = timedelta(milliseconds=20)  # shorter waits are not displayed
+MAX_WAIT_SHARE = 1 / 3  # of the time line, for waits that last longer than the work
+
+TimeRange = tuple[datetime, datetime]
 
 
 @dataclass
 class Span:
-    """A time span with a label. `kind` is wait, model, tool or agent."""
+    """A time span with a label. `kind` is wait, model, tool, agent, person or process.
+
+    A span of a person is the wait for a decision. A span of a process is the time at which it took over the run.
+    """
 
     kind: str
     label: str
     begin: datetime
     end: datetime
+    note: str = ""
     x: float = 0
     width: float = 0
 
     @property
     def duration_text(self) -> str:
-        return format_duration(self.end - self.begin)
+        return "" if self.kind == "process" else format_duration(self.end - self.begin)
 
 
-def build_spans(run: AgentRun, events: Iterable[RunEvent], calls: Iterable[ToolCallPart]) -> list[Span]:
+def build_spans(
+    run: AgentRun,
+    events: Iterable[RunEvent],
+    calls: Iterable[ToolCallPart],
+    waits: Iterable[PendingCall] = (),
+    claims: Iterable[RunClaim] = (),
+) -> list[Span]:
     """Return the spans of a run in chronological order, with their positions."""
-    end = run.finished_at or timezone.now()
+    end, waits = run.finished_at or timezone.now(), [*waits]
     model = model_spans(events, end)
-    spans = [*waiting_spans(run, model), *model]
-    for call in calls:
-        if call.started_at:
-            kind = "agent" if call.noun == "sub-agent" else "tool"
-            spans.append(Span(kind, call.title, call.started_at, call.ended_at or end))
+    people = person_spans(waits, end)
+    decided = {call.call_id: call.decided_at for call in waits if call.run_id == run.pk and call.decided_at}
+    spans = [*waiting_spans(run, model), *model, *people, *process_spans(claims), *call_spans(calls, decided, end)]
     spans.sort(key=lambda span: span.begin)
-    position_spans(spans, run.created_at, end)
+    position_spans(spans, TimeLine(run.created_at, end, [(span.begin, span.end) for span in people]))
     return spans
 
 
@@ -67,15 +78,83 @@ def model_spans(events: Iterable[RunEvent], end: datetime) -> list[Span]:
         if kind == "step-start":
             current = Span("model", f"Model, step {len(spans) + 1}", event.created_at, end)
             spans.append(current)
-        elif current and kind in {"tool-call", "step-finish", "error", "abort", "finish"}:
+        elif current and kind in {"tool-call", "step-finish", "error", "abort", "finish", "suspended"}:
             current.end, current = event.created_at, None
     return spans
 
 
-def position_spans(spans: Sequence[Span], begin: datetime, end: datetime) -> None:
+def person_spans(waits: Iterable[PendingCall], end: datetime) -> list[Span]:
+    """Return a span for each wait for a decision, with who made it."""
+    return [
+        Span(
+            "person",
+            ToolCallPart(call.call_id, call.tool).title,
+            call.created_at,
+            call.decided_at or end,
+            decision_note(call),
+        )
+        for call in waits
+    ]
+
+
+def decision_note(call: PendingCall) -> str:
+    """Return how a call was decided: `Approved by ann`."""
+    decision = "Waits for a decision" if call.is_open else call.get_state_display()
+    return f"{decision} by {call.decided_by_name}" if call.decided_by_name else decision
+
+
+def process_spans(claims: Iterable[RunClaim]) -> Iterator[Span]:
+    """Yield the times at which another process took over. The first claim after a decision is none."""
+    segments = [0]
+    for claim in claims:
+        if claim.segment == segments[-1]:
+            yield Span("process", "Process replaced", claim.claimed_at, claim.claimed_at, f"by {claim.process_name}")
+        segments.append(claim.segment)
+
+
+def call_spans(calls: Iterable[ToolCallPart], decided: Mapping[str, datetime], end: datetime) -> Iterator[Span]:
+    """Yield the spans of tool calls. A call that waited for a person begins when it was decided."""
+    for call in calls:
+        if call.started_at is None or call.state == "waiting":
+            continue
+        kind = "agent" if call.noun == "sub-agent" else "tool"
+        begin = max(call.started_at, decided.get(call.id, call.started_at))
+        yield Span(kind, call.title, begin, call.ended_at or end)
+
+
+class TimeLine:
+    """The positions of times. Waits for people are shortened if they are longer than the rest of the run."""
+
+    def __init__(self, begin: datetime, end: datetime, waits: Iterable[TimeRange]) -> None:
+        self.begin, self.end = begin, end
+        self.waits = [*merge_ranges(waits)]
+        total, waited = end - begin, sum((stop - start for start, stop in self.waits), timedelta())
+        self.worked = max(total - waited, timedelta(milliseconds=1))
+        longest = self.worked * MAX_WAIT_SHARE / (1 - MAX_WAIT_SHARE)
+        self.scale = min(longest / waited, 1.0) if waited else 1.0
+        self.length = self.worked + waited * self.scale
+
+    def position(self, at: datetime) -> float:
+        """Return the position of a time between 0 and 1."""
+        at = min(max(at, self.begin), self.end)
+        waited = sum((min(at, stop) - start for start, stop in self.waits if start < at), timedelta())
+        return (at - self.begin - waited * (1 - self.scale)) / self.length
+
+
+def merge_ranges(ranges: Iterable[TimeRange]) -> Iterator[TimeRange]:
+    """Yield the ranges in order, those that overlap as one."""
+    merged: list[TimeRange] = []
+    for start, stop in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], stop))
+        else:
+            merged.append((start, stop))
+    yield from merged
+
+
+def position_spans(spans: Iterable[Span], line: TimeLine) -> None:
     """Set the position and width of each bar on the time line."""
-    total = max(end - begin, timedelta(milliseconds=1))
     for span in spans:
-        start, stop = (min(max((at - begin) / total, 0), 1) * WIDTH for at in (span.begin, span.end))
+        start, stop = (line.position(at) * WIDTH for at in (span.begin, span.end))
         span.width = round(max(stop - start, MIN_WIDTH), 1)
         span.x = round(min(start, WIDTH - span.width), 1)

@@ -24,7 +24,7 @@ from django.utils import timezone
 
 from runs_app.events.chunks import build_chunk, event_type
 from runs_app.events.notifications import notifier
-from runs_app.models import AgentRun, RunEvent
+from runs_app.models import AgentRun, RunClaim, RunEvent
 from runs_app.models.run import DURABLE_LEASE_DURATION, LEASE_DURATION
 
 Status = AgentRun.Status
@@ -95,11 +95,15 @@ def claim(run_id: UUID, holder: str) -> AgentRun | None:
 
 
 def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
-    """Return a run of this process with the number of its last event. Return None if it has been lost meanwhile."""
+    """Return a run of this process with the number of its last event. Return None if it has been lost meanwhile.
+
+    The time line of the run shows the processes that continued it.
+    """
     run = AgentRun.objects.filter(pk=run_id, holder=holder, status=Status.RUNNING).first()
     if run is not None and run.fence > 1:
         # The column is only written with the end.
         run.last_event_number = run.events.aggregate(last=Max("number"))["last"] or 0
+        RunClaim.objects.create(run=run, segment=run.segment, holder=holder)
     return run
 
 

@@ -4,6 +4,7 @@ from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
 from runs_app.models.run import AgentRun
+from runs_app.models.run_claim import RunClaim
 from runs_app.models.run_event import RunEvent
 from runs_app.models.run_step import RunStep
 from runs_app.models.saved_input import SavedInput
@@ -14,6 +15,7 @@ __all__ = [
     "DailyUsage",
     "ModelProvider",
     "PendingCall",
+    "RunClaim",
     "RunEvent",
     "RunStep",
     "SavedInput",

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
 
 from agentcms.errors import Unavailable
 from agentcms.web.dialogs import is_htmx
@@ -16,6 +17,7 @@ from agentcms.web.list_state import parse_number
 from runs_app.api.lookups import stream_response
 from runs_app.engine.start import cancel_run
 from runs_app.events.streams import StreamSlot, TooManyStreams
+from runs_app.models import AgentRun
 from runs_app.views.lookups import get_run
 
 
@@ -39,4 +41,9 @@ def stop(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Request the cancellation of a run. Its stream reports the end."""
     run = get_run(request, run_id)
     cancel_run(run)
-    return HttpResponse(status=204) if is_htmx(request) else redirect("runs:view", run.pk)
+    if not is_htmx(request):
+        return redirect("runs:view", run.pk)
+    response = HttpResponse(status=204)
+    if run.status == AgentRun.Status.SUSPENDED:  # it has no stream that would report the end
+        trigger_client_event(response, "approval-decided", {"target": "body"})
+    return response

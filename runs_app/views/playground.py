@@ -25,7 +25,7 @@ from agents_app.views.access import get_agent
 from memory_app.realms import user_realm
 from runs_app.engine import engine
 from runs_app.engine.start import cancel_run, start_run
-from runs_app.forms import MessageForm
+from runs_app.forms.message import MessageForm
 from runs_app.models import AgentRun, SavedInput
 from runs_app.requests.request_context import parse_request_context
 from runs_app.views.playground_columns import (

@@ -25,6 +25,7 @@ from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
 from runs_app.providers.table import get_table
 from runs_app.resolution import ResolvedAgent, Target, stored_agents
+from runs_app.views.approval_cards import add_cards
 from versions_app.models import AgentVersion
 
 MAX_COLUMNS = 3
@@ -210,6 +211,7 @@ def load_conversations(agent: Agent, user: Caller, run_ids: Iterable[str]) -> di
     last_runs = readable.filter(pk__in=valid_ids).only("pk", "thread_id", "created_at")
     turns = {str(run.pk): load_turns(readable, run) for run in last_runs}
     views = {view.run.pk: view for view in build_run_views({run for runs in turns.values() for run in runs}, user)}
+    add_cards(views.values(), user)
     return {run_id: [views[run.pk] for run in runs] for run_id, runs in turns.items()}
 
 

@@ -11,15 +11,19 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
+from django_htmx.http import trigger_client_event
 
+from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
+from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.building.instructions import to_text
-from runs_app.display.answer import RunView, build_run_views, input_messages, total_cost
+from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
 from runs_app.models import AgentRun
+from runs_app.views.approval_cards import add_cards
 from runs_app.views.list_filters import RunListState
 from runs_app.views.lookups import find_agent, get_run, readable_runs
 from versions_app.models import AgentVersion
@@ -53,7 +57,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
     run = get_run(request, run_id)
     agent = find_agent(request, run)
     version = find_version(agent, run)
-    (run_view,) = build_run_views([run], request.user)
+    add_waits(run_view := describe_run(request, run))
     shows_configuration = run.configuration_visible_to(request.user)
     context = {
         "nav": "runs",
@@ -79,8 +83,26 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @login_required
 def answer(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Render the answer of a run as a fragment, which replaces the streamed answer."""
-    (run_view,) = build_run_views([get_run(request, run_id)], request.user)
-    return render(request, "runs/_answer.html", {"answer": run_view})
+    return render(request, "runs/_answer.html", {"answer": describe_run(request, get_run(request, run_id))})
+
+
+@require_safe
+@login_required
+def waiting_state(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Tell a page whether the run still waits for as many calls as it shows. Somebody else may have decided one."""
+    run = get_run(request, run_id)
+    count = len(waiting_calls_below(run)) if run.status == AgentRun.Status.SUSPENDED else 0
+    response = HttpResponse(status=204)
+    if parse_number(request.GET.get("calls", "")) != count:
+        trigger_client_event(response, "approval-decided", {"target": "body"})
+    return response
+
+
+def describe_run(request: HttpRequest, run: AgentRun) -> RunView:
+    """Return the view of a run, with the calls that the reader may decide."""
+    (run_view,) = build_run_views([run], request.user)
+    add_cards([run_view], request.user)
+    return run_view
 
 
 def find_version(agent: Agent | None, run: AgentRun) -> AgentVersion | None:

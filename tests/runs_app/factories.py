@@ -86,3 +86,27 @@ class PendingCallFactory(factory.django.DjangoModelFactory[PendingCall]):
     kind = PendingCall.Kind.APPROVAL
     mark = "0123456789abcdef"
     expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(days=7))
+
+
+class RefundCallFactory(PendingCallFactory):
+    """A call with a schema, after some words of the agent."""
+
+    run = factory.SubFactory(
+        RunFactory,
+        suspended=True,
+        chunks=[
+            ("text-delta", {"id": "1-0", "text": "I refund this order now."}),
+            ("tool-call", {"toolCallId": "call-1", "toolName": "refund", "args": {}}),
+        ],
+    )
+    call_id = "call-1"
+    arguments = factory.LazyFunction(lambda: {"order": "A-17", "amount": 120})
+    arguments_schema = factory.LazyFunction(
+        lambda: {
+            "type": "object",
+            "properties": {"order": {"type": "string"}, "amount": {"type": "number"}},
+            "required": ["order", "amount"],
+        }
+    )
+    mark = "mark-1"
+    expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(days=6, hours=1))

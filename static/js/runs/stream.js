@@ -8,7 +8,7 @@
   const FIRST_RETRY_DELAY = 250;
   const MAX_RETRY_DELAY = 5000;
   const CLOCK_INTERVAL = 100;
-  const ENDINGS = { finish: "done", abort: "stopped", error: "failed" }; // by the type of the last event
+  const ENDINGS = { finish: "done", abort: "stopped", error: "failed", suspended: "waits for a decision" }; // by the type of the last event
   const GONE_MESSAGE = "This run no longer exists, or you have been signed out. Reload the page.";
 
   const openStreams = new Set();

@@ -194,7 +194,7 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
 
     # The cache of stored providers would expire after a second.
     monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
-    with django_assert_num_queries(8):  # one for the live version, which the examples of use follow
+    with django_assert_num_queries(9):  # one for the live version, which the examples follow, one for the bell
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
         send(editor, agent, "no", description="At the door.")

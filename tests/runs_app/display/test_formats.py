@@ -17,6 +17,9 @@ from runs_app.display.formats import format_cost, format_duration, total_tokens
         (9.96, "10 s"),
         (59.7, "1 min 00 s"),
         (185, "3 min 05 s"),
+        (7500, "2 h 05 min"),
+        (90_000, "1 day 1 h"),
+        (3600 * 24 * 6 + 60, "6 days 0 h"),
         (-1, "0 ms"),
     ],
 )

@@ -9,19 +9,20 @@ from runs_app.models import AgentRun, SavedInput
 from runs_app.urls import urlpatterns
 from tests.factories import AgentFactory, member
 from tests.page_client import browser
-from tests.runs_app.factories import RunFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
-POST_ONLY = {"stop", "arrange", "run", "save_input", "delete_input"}
-OPEN_TO_ALL = {"list"}  # it shows every user the own runs
+POST_ONLY = {"stop", "arrange", "run", "save_input", "delete_input", "decide"}
+OPEN_TO_ALL = {"list", "approvals", "approval_count"}  # they show every user their own rows
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
 
 @pytest.fixture
 def run_of_other_owner(db):
-    """Return a run and a saved input of another owner."""
+    """Return a run, a call of it and a saved input of another owner."""
     run = RunFactory(agent=AgentFactory(owner_id="newsroom"), open=True)
+    call = PendingCallFactory(run=run)
     saved_input = SavedInput.objects.create(user=run.requested_by, agent=run.agent, name="Greeting", text="Hello")
-    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": saved_input.pk}
+    return {"agent_id": run.agent_key, "run_id": run.pk, "input_id": saved_input.pk, "call_id": call.pk}
 
 
 def address(name, known):

@@ -105,7 +105,7 @@ def test_a_comparison_offers_restore_and_publish(publisher, story):
 
 
 def test_a_comparison_takes_few_queries(viewer, story, django_assert_max_num_queries):
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         page(viewer, "compare", story, **{"from": "1", "to": "3"})
 
 

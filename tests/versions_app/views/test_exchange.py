@@ -197,7 +197,7 @@ def test_a_failed_job_shows_its_error(viewer):
 def test_reading_a_job_takes_a_fixed_number_of_queries(publisher, django_assert_num_queries):
     job = checked(publisher, *(record(f"agent-{number}") for number in range(150)))
 
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         publisher.get(address("job", job))
 
 

@@ -139,13 +139,13 @@ def test_the_number_of_queries_is_constant(publisher, story, django_assert_max_n
     for number in range(count):
         edit(story, description=str(number), agents=[f"agent-{number}"])
 
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         page(publisher, "list", story)
     with django_assert_max_num_queries(7):
         page(publisher, "recent", story)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         page(publisher, "live_history", story)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         page(publisher, "view", story, 3)
 
 

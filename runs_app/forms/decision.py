@@ -1,0 +1,71 @@
+"""The form of a decision about a call: a reason, and edited arguments or the data that the tool waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+
+from agentcms.wire.canonical import json_equal
+from agents_app.forms.fields import RawTextField
+from agents_app.forms.object_field import ObjectField, StructuredValue, is_json_view
+from runs_app.approvals.decisions import MAX_DECISION_REASON_LENGTH
+from runs_app.display.approvals import PendingCallView
+from runs_app.forms.schema_members import SchemaMembers, schema_members
+
+DATA = "data"  # the field with the arguments or the answer
+
+
+class DecisionForm(forms.Form):
+    """The fields of a decision. `data` is edited by an input for each property of a schema, or as JSON.
+
+    Names and ids have the ID of the call, because a page shows several calls.
+    """
+
+    reason = RawTextField(
+        required=False,
+        max_length=MAX_DECISION_REASON_LENGTH,
+        label="Reason",
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "The agent reads it, and can answer accordingly."}),
+    )
+    mark = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+
+    def __init__(
+        self, call_id: UUID, schema: Mapping[str, Any] | None, value: Any, data: QueryDict | None = None
+    ) -> None:
+        super().__init__(data, prefix=f"call-{call_id}")
+        self.value = value
+        self.shape = schema_members(schema) or SchemaMembers(())
+        self.fields[DATA] = ObjectField(members=self.shape.members, label="Arguments")
+        has_no_value = value is None and bool(self.shape.members)
+        self.initial[DATA] = {} if has_no_value else self.shape.wrap(value)
+
+    @classmethod
+    def for_call(cls, view: PendingCallView, data: QueryDict | None = None) -> DecisionForm:
+        """Return the form of a call with its arguments, or for a question with an empty answer."""
+        return cls(view.call.pk, view.schema, None if view.is_question else view.call.arguments, data)
+
+    def structured(self, view: str = "") -> StructuredValue:
+        """Return the arguments for the template, in the view `json` or `fields`, or as they were submitted."""
+        bound = self[DATA]
+        if not view and self.is_bound and is_json_view(self.data, bound.html_name):
+            view = "json"
+        return StructuredValue.build(bound, view)
+
+    @property
+    def edited(self) -> Any:
+        """The arguments of the valid form."""
+        return self.shape.unwrap(self.cleaned_data[DATA])
+
+    @property
+    def is_edited(self) -> bool:
+        """True if the arguments of the valid form are not those that were shown."""
+        return not json_equal(self.edited, self.value)
+
+    def add_issues(self, messages: Iterable[str]) -> None:
+        """Show messages at the arguments."""
+        self.add_error(DATA, ValidationError([*messages]))

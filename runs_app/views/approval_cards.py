@@ -1,0 +1,47 @@
+"""Cards of calls that wait for people: in the list of approvals, and where the transcript of a run stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from access_app.caller import Caller
+from runs_app.approvals.lookup import waiting_calls_below
+from runs_app.display.answer import RunView
+from runs_app.display.approvals import PendingCallView, build_approval_views
+from runs_app.forms.decision import DecisionForm
+from runs_app.models import AgentRun
+
+MODES = ("edit", "decline")
+RUN_PLACE = "run"  # a page that shows the run too
+
+
+def build_card(
+    view: PendingCallView, place: str = "", mode: str = "", form: DecisionForm | None = None, json_view: str = ""
+) -> dict[str, Any]:
+    """Return the context of a card.
+
+    Args:
+        view: The call.
+        place: `run` on pages that show the run too, blank elsewhere.
+        mode: `edit` or `decline`, or blank for the buttons that lead there.
+        form: The submitted form, if it has errors or changes its view.
+        json_view: `json` or `fields` to change the view of the arguments.
+    """
+    has_fields = view.may_decide and mode != "decline" and (view.is_question or mode == "edit")
+    form = form or DecisionForm.for_call(view)
+    return {
+        "view": view,
+        "place": RUN_PLACE if place == RUN_PLACE else "",
+        "mode": mode if view.may_decide and mode in MODES else "",
+        "form": form,
+        "fields": form.structured(json_view) if has_fields else None,
+    }
+
+
+def add_cards(run_views: Iterable[RunView], user: Caller) -> None:
+    """Add the calls for which suspended runs wait to their views. Readers without details see none."""
+    for run_view in run_views:
+        if run_view.run.status == AgentRun.Status.SUSPENDED and run_view.has_details:
+            calls = [reachable.call for reachable in waiting_calls_below(run_view.run)]
+            run_view.cards = [build_card(view, RUN_PLACE) for view in build_approval_views(calls, user)]

@@ -1,0 +1,149 @@
+"""Tabs, filters and pages of the list of approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from django.core.paginator import Page, Paginator
+from django.http import HttpRequest, QueryDict
+from django.utils.functional import SimpleLazyObject
+
+from access_app.caller import Caller
+from access_app.permissions import has_role_everywhere, owner_ids_for
+from access_app.role import Role
+from agentcms.web.list_state import Chip, ListState
+from runs_app.display.approvals import PendingCallView, build_approval_views
+from runs_app.models import PendingCall
+from runs_app.models.pending_call import PendingCallQuerySet
+
+CARDS_PER_PAGE = 10
+ROWS_PER_PAGE = 50
+RECENT_CALLS = 300  # from which the values of filters are taken
+MAX_FILTER_VALUES = 20
+MAX_COUNT = 99  # the highest number in the header
+DECIDED_STATES = [choice for choice in PendingCall.State.choices if choice[0] != PendingCall.State.OPEN]
+
+
+class ListTab(NamedTuple):
+    """A tab of the list. The number is None for the decided calls, which may be many."""
+
+    key: str
+    label: str
+    number: int | None
+    url: str
+
+
+def calls_with_arguments(user: Caller) -> PendingCallQuerySet:
+    """Return the calls whose arguments a user may read.
+
+    Former members of a team read only the answers of their runs.
+    """
+    calls = PendingCall.objects.for_user(user)
+    if has_role_everywhere(user, Role.VIEWER):
+        return calls
+    return calls.filter(owner_id__in=owner_ids_for(user))
+
+
+def listed_calls(user: Caller) -> PendingCallQuerySet:
+    """Return the calls that a user may read and somebody decides. Calls that wait for child runs have no decision."""
+    return calls_with_arguments(user).exclude(kind=PendingCall.Kind.CHILD)
+
+
+def count_decidable(user: Caller) -> int:
+    """Return the number of calls that a user may decide, at most `MAX_COUNT` + 1. One query."""
+    return PendingCall.objects.decidable_by(user).order_by()[: MAX_COUNT + 1].count()
+
+
+def waiting_approvals(request: HttpRequest) -> dict[str, Any]:
+    """Return the number in the header of each page as a context variable. Fragments do not query it."""
+    return {"approval_count": SimpleLazyObject(partial(count_decidable, request.user))}
+
+
+class ApprovalListState(ListState):
+    """The tab, the filters and the page in the query of a URL. Invalid values are ignored."""
+
+    def __init__(self, user: Caller, params: QueryDict) -> None:
+        self.user, self.params = user, params
+        self.tab = params.get("tab") if params.get("tab") in {"others", "decided"} else ""
+        self.agent = params.get("agent", "").replace("\0", "")
+        state = params.get("state", "")
+        self.state = state if self.tab == "decided" and state in dict(DECIDED_STATES) else ""
+        self.mine = self.tab == "decided" and params.get("by") == "me"
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.agent or self.state or self.mine)
+
+    @property
+    def of_tab(self) -> PendingCallQuerySet:
+        """The calls of the tab: the oldest first where they wait, the newest decision first where they do not."""
+        if self.tab == "decided":
+            return listed_calls(self.user).exclude(state=PendingCall.State.OPEN).order_by("-decided_at", "-id")
+        if self.tab == "others":
+            return self.for_others.order_by("created_at", "id")
+        return PendingCall.objects.decidable_by(self.user).order_by("created_at", "id")
+
+    @property
+    def for_others(self) -> PendingCallQuerySet:
+        """The waiting calls that the user may read and not decide."""
+        decidable = PendingCall.objects.decidable_by(self.user).order_by()
+        return listed_calls(self.user).waiting().exclude(pk__in=decidable.values("pk"))
+
+    @cached_property
+    def matches(self) -> PendingCallQuerySet:
+        filters: dict[str, Any] = {"agent_key": self.agent} if self.agent else {}
+        if self.state:
+            filters["state"] = self.state
+        if self.mine:
+            filters["decided_by"] = self.user.pk
+        return self.of_tab.filter(**filters)
+
+    @cached_property
+    def page(self) -> Page[PendingCall]:
+        per_page = ROWS_PER_PAGE if self.tab == "decided" else CARDS_PER_PAGE
+        return Paginator(self.matches, per_page).get_page(self.params.get("page"))
+
+    @cached_property
+    def views(self) -> list[PendingCallView]:
+        return build_approval_views(self.page.object_list, self.user)
+
+    # --- URLs
+
+    @cached_property
+    def tabs(self) -> list[ListTab]:
+        waiting = count_decidable(self.user)
+        others = self.for_others.order_by()[: MAX_COUNT + 1].count()
+        tabs = [ListTab("", "To decide", waiting, "?")]
+        if others or self.tab == "others":
+            tabs.append(ListTab("others", "Waiting for others", others, "?tab=others"))
+        return [*tabs, ListTab("decided", "Decided", None, "?tab=decided")]
+
+    @property
+    def clear_url(self) -> str:
+        return self.url(agent=None, state=None, by=None)
+
+    @property
+    def chips(self) -> list[Chip]:
+        chips = []
+        if self.agent:
+            chips.append(Chip("Agent", self.agent, self.url(agent=None)))
+        if self.state:
+            chips.append(Chip("Decision", PendingCall.State(self.state).label, self.url(state=None)))
+        if self.mine:
+            chips.append(Chip("Decided by", "me", self.url(by=None)))
+        return chips
+
+    def available_filters(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the filters that can be added: a label and its choices with their URLs."""
+        if self.tab == "decided" and not self.state:
+            yield "Decision", [(label, self.url(state=key)) for key, label in DECIDED_STATES]
+        if self.tab == "decided" and not self.mine:
+            yield "Decided by", [("Me", self.url(by="me"))]
+        if not self.agent and len(agents := self._recent_agents()) > 1:
+            yield "Agent", [(key, self.url(agent=key)) for key in sorted(agents)]
+
+    def _recent_agents(self) -> list[str]:
+        newest = self.of_tab.values_list("agent_key", flat=True)[:RECENT_CALLS]
+        return [*dict.fromkeys(newest)][:MAX_FILTER_VALUES]

@@ -1,0 +1,171 @@
+"""Pages of calls that wait for people: the list, one call, and its decision."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
+
+from agentcms.web.dialogs import is_htmx
+from agentcms.web.list_state import parse_number
+from agents_app.configuration.schema import ConfigError
+from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, NotSuspended
+from runs_app.display.approvals import PendingCallView, build_approval_views
+from runs_app.display.transcript import ToolCallPart
+from runs_app.forms.decision import DecisionForm
+from runs_app.models import PendingCall
+from runs_app.views.approval_cards import RUN_PLACE, build_card
+from runs_app.views.approval_list import ApprovalListState, count_decidable, listed_calls
+
+MESSAGES = {
+    PendingCall.State.APPROVED: "{title}: approved. The run continues.",
+    PendingCall.State.DECLINED: "{title}: declined. The agent is told so.",
+    PendingCall.State.RESUMED: "{title}: answered. The run continues.",
+}
+STILL_WAITING_MESSAGE = "The run continues when its other calls are decided."
+
+
+@require_safe
+@login_required
+def inbox(request: HttpRequest) -> HttpResponse:
+    """Display the calls that wait for the user, those that wait for others, or decided ones."""
+    listing = ApprovalListState(request.user, request.GET)
+    cards = [build_card(view) for view in listing.views if listing.tab != "decided"]
+    context = {
+        "nav": "runs",
+        "listing": listing,
+        "available_filters": [*listing.available_filters()],
+        "cards": cards,
+    }
+    return render(request, "approvals/list.html", context)
+
+
+@require_safe
+@login_required
+def approval_count(request: HttpRequest) -> HttpResponse:
+    """Render the bell of the header, or nothing if it already shows this number."""
+    count = count_decidable(request.user)
+    if parse_number(request.GET.get("shown", "")) == count:
+        return HttpResponse(status=204)
+    return render(request, "approvals/_bell.html", {"approval_count": count})
+
+
+@require_safe
+@login_required
+def approval(request: HttpRequest, call_id: UUID) -> HttpResponse:
+    """Display a call: as a page, or as the fragment of a page with several calls."""
+    call = get_call(request, call_id)
+    return render_call(request, call, mode=request.GET.get("mode", ""))
+
+
+@require_POST
+@login_required
+def decide_call(request: HttpRequest, call_id: UUID) -> HttpResponse:
+    """Approve, decline or answer a call, or show its fields as JSON."""
+    call = get_call(request, call_id)
+    view = describe_call(request, call)
+    form = DecisionForm.for_call(view, request.POST)
+    show = request.POST.get("show", "")
+    if show:
+        return render_call(request, call, mode="edit", form=form, json_view=show.rpartition(":")[2])
+    if not form.is_valid():
+        return render_call(request, call, mode=request.POST.get("mode", ""), form=form, status=422)
+    try:
+        decided = decide(call, read_decision(request, form), request.user, PendingCall.Via.PAGE)
+    except AlreadyDecided as error:
+        return render_conflict(request, call, decided_notice(error.call))
+    except (ArgumentsChanged, CallExpired, NotSuspended) as error:
+        return render_conflict(request, call, error.error)
+    except ConfigError as error:
+        form.add_issues(f"{issue.field}: {issue.message}" if issue.field else issue.message for issue in error.issues)
+        return render_call(request, call, mode="edit", form=form, status=422)
+    return confirm(request, decided)
+
+
+def get_call(request: HttpRequest, call_id: UUID) -> PendingCall:
+    """Return a call that the user may read. Raise Http404 for any other."""
+    return get_object_or_404(listed_calls(request.user).select_related("run"), pk=call_id)
+
+
+def describe_call(request: HttpRequest, call: PendingCall) -> PendingCallView:
+    (view,) = build_approval_views([call], request.user)
+    return view
+
+
+def read_decision(request: HttpRequest, form: DecisionForm) -> Decision:
+    """Return the decision of a valid form."""
+    verdict = request.POST.get("verdict", "")
+    if verdict not in Verdict.values:
+        raise SuspiciousOperation(f"Unknown verdict {verdict!r}.")
+    is_edited = verdict == Verdict.APPROVE and request.POST.get("mode") == "edit" and form.is_edited
+    return Decision(
+        Verdict(verdict),
+        reason=form.cleaned_data["reason"] if verdict == Verdict.DECLINE else "",
+        arguments=form.edited if is_edited else None,
+        resume_data=form.edited if verdict == Verdict.RESUME else None,
+        mark=form.cleaned_data["mark"],
+    )
+
+
+def render_call(
+    request: HttpRequest,
+    call: PendingCall,
+    *,
+    mode: str = "",
+    form: DecisionForm | None = None,
+    json_view: str = "",
+    notice: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render a call: a fragment for htmx, else a page."""
+    view = describe_call(request, call)
+    place = request.POST.get("place") or request.GET.get("place", "")
+    context = {"nav": "runs", "card": build_card(view, place, mode, form, json_view), "notice": notice}
+    template = "approvals/_card.html" if is_htmx(request) else "approvals/view.html"
+    response = render(request, template, context, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+def render_conflict(request: HttpRequest, call: PendingCall, notice: str) -> HttpResponse:
+    """Render the current state of a call that was not decided, with the reason. Status 409."""
+    call = get_call(request, call.pk)
+    response = render_call(request, call, notice=notice, status=409)
+    # The page of a run is reloaded by this event, so a toast has the reason there.
+    message = {"message": notice} if request.POST.get("place") == RUN_PLACE else {}
+    return trigger_client_event(response, "approval-decided", {"target": "body", **message})
+
+
+def decided_notice(call: PendingCall) -> str:
+    """Return who was faster, and what they decided."""
+    name = call.decided_by_name or "Somebody else"
+    return f"{name} was faster and chose: {call.get_state_display().lower()}. Your decision was not used."
+
+
+def confirm(request: HttpRequest, call: PendingCall) -> HttpResponse:
+    """Show a decided call, with a message. Without htmx, return to the list or to the page of the run."""
+    message = MESSAGES[PendingCall.State(call.state)].format(title=ToolCallPart(call.call_id, call.tool).title)
+    if PendingCall.objects.waiting().filter(run=call.run_id, segment=call.segment).exists():
+        message = f"{message.partition('.')[0]}. {STILL_WAITING_MESSAGE}"
+    if is_htmx(request):
+        detail = {"target": "body", "message": message}
+        return trigger_client_event(render_call(request, call), "approval-decided", detail)
+    messages.success(request, message)
+    return redirect(next_url(request))
+
+
+def next_url(request: HttpRequest) -> str:
+    """Return the page from which the decision was sent, if it belongs to this site."""
+    url = request.POST.get("next", "")
+    is_safe = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
+    return url if is_safe else reverse("runs:approvals")

@@ -1,0 +1,141 @@
+"""Runs that wait for people: on their pages and in the playground, with their time lines."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from runs_app.models import AgentRun, PendingCall, RunClaim
+from tests.factories import member
+from tests.page_client import browser
+from tests.runs_app.factories import RefundCallFactory, RunFactory
+from tests.runs_app.views.conftest import page_text
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def call(ann, agent):
+    return RefundCallFactory(run__agent=agent, run__requested_by=ann)
+
+
+def page(client, run, name="view"):
+    return client.get(reverse(f"runs:{name}", args=[run.pk]))
+
+
+def bars(answer):
+    return [(span.kind, span.label, span.note) for span in answer.context["answer"].spans]
+
+
+@pytest.mark.parametrize("name", ["view", "answer"])
+def test_the_call_can_be_decided_where_the_transcript_stops(editor, call, name):
+    answer = page(editor, call.run, name)
+
+    html = answer.content.decode()
+    assert f'action="/approvals/{call.pk}/decide"' in html
+    assert "data-stream" not in html
+    assert "waits for a decision" in page_text(answer)
+
+
+def test_the_playground_shows_the_same_buttons(editor, agent, call):
+    html = editor.get(f"/agents/{agent.pk}/try?columns=live&runs={call.run_id}").content.decode()
+
+    assert f'action="/approvals/{call.pk}/decide"' in html
+
+
+def test_a_decided_run_streams_on(editor, call):
+    editor.post(f"/approvals/{call.pk}/decide", {"verdict": "approve"})
+
+    answer = page(editor, call.run, "answer")
+
+    assert f'data-stream="/runs/{call.run_id}/stream"' in answer.content.decode()
+    assert f"/approvals/{call.pk}" not in answer.content.decode()
+
+
+def test_the_run_above_shows_the_call_of_its_sub_agent(editor, ann, agent, call):
+    parent = RunFactory(agent=agent, requested_by=ann, status="suspended", finished_at=None)
+    payload = {"childRunId": str(call.run_id)}
+    RefundCallFactory(run=parent, kind="child", call_id="above", payload=payload)
+    PendingCall.objects.filter(pk=call.pk).update(root_id=parent.pk)
+    AgentRun.objects.filter(pk=call.run_id).update(root_id=parent.pk, parent=parent)
+    AgentRun.objects.filter(pk=parent.pk).update(root_id=parent.pk)
+
+    html = page(editor, parent).content.decode()
+
+    assert html.count('class="section approval"') == 1
+    assert f'action="/approvals/{call.pk}/decide"' in html
+
+
+def test_a_run_that_waits_for_a_working_sub_agent_is_streamed(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann, status="suspended", finished_at=None)
+
+    assert "data-stream" in page(editor, run).content.decode()
+
+
+def test_former_members_read_that_the_team_decides(editor, ann, call):
+    ann.memberships.all().delete()
+
+    answer = page(editor, call.run)
+
+    assert "Waiting for a decision of the team." in page_text(answer)
+    assert "A-17" not in answer.content.decode()
+
+
+def test_the_page_learns_that_somebody_else_decided(editor, call):
+    url = f"/runs/{call.run_id}/waiting?calls=1"
+    before = editor.get(url, headers=HTMX)
+    editor.post(f"/approvals/{call.pk}/decide", {"verdict": "approve"})
+
+    after = editor.get(url, headers=HTMX)
+
+    assert "HX-Trigger" not in before.headers
+    assert "approval-decided" in after.headers["HX-Trigger"]
+
+
+def test_strangers_learn_nothing(call):
+    client = browser(member("publisher", "elsewhere"))
+
+    assert client.get(f"/runs/{call.run_id}/waiting").status_code == 404
+
+
+def test_the_time_line_shows_who_decided_and_how_long_it_took(editor, call):
+    PendingCall.objects.update(
+        state="approved", decided_by_name="maya", decided_at=call.created_at + timedelta(hours=2)
+    )
+    AgentRun.objects.filter(pk=call.run_id).update(
+        status="succeeded", suspended_at=None, finished_at=call.created_at + timedelta(hours=2, seconds=3)
+    )
+
+    answer = page(editor, call.run)
+
+    assert ("person", "refund", "Approved by maya") in bars(answer)
+    assert "refund Approved by maya 2 h 00 min" in page_text(answer)
+
+
+def test_a_long_wait_leaves_room_for_the_work(editor, ann, agent):
+    now = timezone.now()
+    steps = [("step-start", {}), ("text-delta", {"text": "Done"}), ("step-finish", {})]
+    run = RunFactory(agent=agent, requested_by=ann, chunks=steps, created_at=now - timedelta(days=3), finished_at=now)
+    RefundCallFactory(
+        run=run,
+        state="approved",
+        created_at=now - timedelta(days=3, seconds=-1),
+        decided_at=now - timedelta(seconds=1),
+    )
+
+    spans = page(editor, run).context["answer"].spans
+
+    (wait,) = [span for span in spans if span.kind == "person"]
+    assert wait.width == pytest.approx(1000 / 3, abs=1)
+    assert wait.duration_text.startswith("2 days 23 h")
+
+
+def test_the_time_line_shows_that_another_process_took_over(editor, ann, agent):
+    run = RunFactory(agent=agent, requested_by=ann)
+    RunClaim.objects.create(run=run, segment=0, holder="web-1-ab12:77:cafe", claimed_at=run.created_at)
+    RunClaim.objects.create(run=run, segment=1, holder="web-1-ab12:78:cafe", claimed_at=run.created_at)
+
+    processes = [bar for bar in bars(page(editor, run)) if bar[0] == "process"]
+
+    assert processes == [("process", "Process replaced", "by web-1-ab12, process 77")]
