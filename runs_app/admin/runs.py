@@ -1,24 +1,61 @@
-"""Read-only admin of runs. Runs are stopped on their page and through the API."""
+"""Read-only admin of runs, with their steps. Staff can have a run continued, or stop it."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
-from access_app.admin_access import ReadOnlyAdmin
-from runs_app.models import AgentRun
+from access_app.admin_access import ReadOnlyAdmin, StaffAccessMixin, confirmation_page
+from agents_app.forms.field_values import pluralize
+from runs_app.engine.reaper import recover
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun, RunStep
 
-DETAIL_FIELDS = ("agent_owner_id", "error", "warnings")
+DETAIL_FIELDS = ("agent_owner_id", "error", "warnings", "processes")
+MAX_STEP_LENGTH = 20_000  # characters of a step
+CARRY_ON_HINT = (
+    "Only durable runs that wait for a process, or whose process died, can be continued. The caller of a sub-agent "
+    "continues its run."
+)
+
+
+class RunStepInline(StaffAccessMixin, admin.TabularInline):
+    """The steps of a durable run."""
+
+    model = RunStep
+    extra = 0
+    can_delete = False
+    fields = ("key", "kind", "name", "state", "attempts", "started_at", "finished_at", "result_json")
+    readonly_fields = fields
+    verbose_name_plural = "steps of this durable run"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="Result")
+    def result_json(self, step: RunStep) -> str:
+        if step.result is None:
+            return "–"
+        text = json.dumps(step.result, indent=2, ensure_ascii=False)
+        return format_html("<details><summary>Show</summary><pre>{}</pre></details>", text[:MAX_STEP_LENGTH])
 
 
 @admin.register(AgentRun)
 class RunAdmin(ReadOnlyAdmin):
     """Runs with their input, output and status."""
+
+    change_form_template = "admin/runs_app/agentrun/change_form.html"
+    actions = ("carry_on", "stop")
+    inlines = (RunStepInline,)
 
     list_display = ("agent_key", "version_label", "status", "requested_by_name", "tokens", "created_at", "finished_at")
     list_filter = ("status", "target", "is_demo", "created_at")
@@ -45,8 +82,14 @@ class RunAdmin(ReadOnlyAdmin):
         "first_text_at",
         "finished_at",
         "cancel_requested_at",
+        "is_durable",
+        "suspended_at",
+        "expires_at",
+        "segment",
+        "attempts",
         "lease_until",
         "holder",
+        "processes",
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
@@ -57,6 +100,40 @@ class RunAdmin(ReadOnlyAdmin):
         if obj is None or obj.details_visible_to(request.user):
             return self.fields
         return tuple(name for name in self.fields if name not in DETAIL_FIELDS)
+
+    def get_inlines(self, request: HttpRequest, obj: AgentRun | None) -> tuple[Any, ...]:
+        """Return the steps for those who may see more than the answer."""
+        return self.inlines if obj is not None and obj.details_visible_to(request.user) else ()
+
+    @admin.action(description="Carry on now")
+    def carry_on(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> None:
+        """Have the selected durable runs executed that wait for a process or lost theirs."""
+        selected = [*runs]
+        continued = sum(map(recover, selected))
+        message = f"{continued} of {pluralize(len(selected), 'run')} sent to a process."
+        reason = "" if continued == len(selected) else f" {CARRY_ON_HINT}"
+        self.message_user(request, message + reason, messages.SUCCESS if continued else messages.WARNING)
+
+    @admin.action(description="Stop")
+    def stop(self, request: HttpRequest, runs: QuerySet[AgentRun]) -> HttpResponse | None:
+        """Stop the selected runs that are not finished, after a confirmation."""
+        unfinished = [*runs.filter(status__in=AgentRun.UNFINISHED_STATUSES).order_by("created_at")]
+        if not unfinished:
+            self.message_user(request, "The selected runs are finished already.", messages.WARNING)
+            return None
+        if "confirmed" not in request.POST:
+            title = f"Stop {pluralize(len(unfinished), 'run')}?"
+            return confirmation_page(self, request, "runs_app/stop", title, verb="Stop", runs=unfinished)
+        for run in unfinished:
+            cancel_run(run)
+        self.message_user(request, f"{pluralize(len(unfinished), 'run')} told to stop.")
+        return None
+
+    @admin.display(description="Processes")
+    def processes(self, run: AgentRun) -> str:
+        """The processes that continued the run."""
+        lines = ((f"{claim.claimed_at:%Y-%m-%d %H:%M:%S} UTC", claim.process_name) for claim in run.claims.all())
+        return format_html_join("", "<p>{} {}</p>", lines) or "–"
 
     @admin.display(description="Version")
     def version_label(self, run: AgentRun) -> str:

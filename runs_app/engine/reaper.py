@@ -62,14 +62,17 @@ def look_once() -> None:
         get_runner().dispatch(run_id)
 
 
-def recover(run: AgentRun) -> None:
-    """Dispatch a durable run that no process executes, without waiting for the next look."""
+def recover(run: AgentRun) -> bool:
+    """Dispatch a durable run that no process executes, without waiting for the next look.
+
+    Return False if it needs nothing, or if no process has heard of it. The caller of a child run executes it.
+    """
     if run.parent_id is not None or not run.is_durable:
-        return
-    if run.status == AgentRun.Status.QUEUED or any(
+        return False
+    is_free = run.status == AgentRun.Status.QUEUED or any(
         leases.requeue_lost_run(lost.pk, lost.fence) for lost in lost_runs(run.pk)
-    ):
-        get_runner().dispatch(run.pk)
+    )
+    return is_free and get_runner().dispatch(run.pk)
 
 
 def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:

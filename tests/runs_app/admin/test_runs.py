@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from agentcms.server.processes import PROJECT
-from runs_app.models import AgentRun
+from runs_app.engine import reaper
+from runs_app.models import AgentRun, RunStep
 from tests.agentcms.observability.test_metrics import read_metric
 from tests.factories import AgentFactory, UserFactory, member
 from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 
 @pytest.fixture
@@ -63,3 +68,74 @@ def test_the_server_starts_without_loading_model_libraries():
     done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, timeout=60)
 
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def run_action(client, name, *runs, **fields):
+    data = {"action": name, "_selected_action": [run.pk for run in runs], **fields}
+    return client.post(reverse("admin:runs_app_agentrun_changelist"), data, follow=True).content.decode()
+
+
+@pytest.mark.django_db
+def test_staff_have_a_queued_durable_run_carried_on(staff, monkeypatch):
+    dispatched = []
+    runner = SimpleNamespace(dispatch=lambda run_id: dispatched.append(run_id) or True)
+    monkeypatch.setattr(reaper, "get_runner", lambda: runner)
+    queued = RunFactory(open=True, status="queued", is_durable=True)
+    lost = RunFactory(open=True, is_durable=True, lease_until=timezone.now() - timedelta(minutes=1))
+    finished = RunFactory(is_durable=True)
+
+    page = run_action(staff, "carry_on", queued, lost, finished)
+
+    assert {*dispatched} == {queued.pk, lost.pk}
+    assert "2 of 3 runs sent to a process. Only durable runs" in page
+    lost.refresh_from_db()
+    assert lost.status == "queued"
+
+
+@pytest.mark.django_db
+def test_staff_stop_runs_after_a_confirmation(staff):
+    waiting, finished = RunFactory(open=True), RunFactory()
+
+    question = run_action(staff, "stop", waiting, finished)
+    before = AgentRun.objects.get(pk=waiting.pk).cancel_requested_at
+    done = run_action(staff, "stop", waiting, finished, confirmed="Stop")
+
+    assert "Stop 1 run?" in question
+    assert before is None
+    assert "1 run told to stop." in done
+    assert AgentRun.objects.get(pk=waiting.pk).cancel_requested_at is not None
+
+
+@pytest.mark.django_db
+def test_the_steps_of_a_run_are_shown(staff):
+    run = RunFactory(is_durable=True)
+    RunStep.objects.create(run=run, key="0/t/call-1", kind="tool", name="refund", state="done", result={"a": "<b>"})
+
+    page = staff.get(reverse("admin:runs_app_agentrun_change", args=[run.pk])).content.decode()
+
+    assert "0/t/call-1" in page
+    assert "&lt;b&gt;" in page
+
+
+@pytest.mark.django_db
+def test_approvals_are_found_and_only_read(staff):
+    call = PendingCallFactory(state="declined", decided_by_name="maya", reason="Not without a receipt.")
+    PendingCallFactory()
+    changelist = reverse("admin:runs_app_pendingcall_changelist")
+
+    matches = staff.get(f"{changelist}?q=receipt").content.decode()
+    filtered = staff.get(f"{changelist}?state__exact=declined").content.decode()
+    page = staff.get(reverse("admin:runs_app_pendingcall_change", args=[call.pk])).content.decode()
+
+    assert "1 approval" in matches
+    assert "1 approval" in filtered
+    assert "Not without a receipt." in page
+    assert staff.post(reverse("admin:runs_app_pendingcall_delete", args=[call.pk])).status_code == 403
+
+
+@pytest.mark.django_db
+def test_staff_of_other_teams_see_no_approvals(client):
+    PendingCallFactory()
+    client.force_login(member("publisher", "elsewhere", is_staff=True))
+
+    assert "0 approvals" in client.get(reverse("admin:runs_app_pendingcall_changelist")).content.decode()

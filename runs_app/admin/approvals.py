@@ -1,0 +1,98 @@
+"""Read-only admin of approvals: who let which call happen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from runs_app.models import PendingCall
+from runs_app.views.approval_list import calls_with_arguments
+
+
+@admin.register(PendingCall)
+class PendingCallAdmin(ReadOnlyAdmin):
+    """Calls that wait for people, and decided ones. People decide them on their pages."""
+
+    list_display = (
+        "tool",
+        "agent_key",
+        "owner_id",
+        "kind",
+        "state",
+        "requested_by_name",
+        "decided_by_name",
+        "via",
+        "created_at",
+        "decided_at",
+    )
+    list_filter = ("state", "kind", "via", "role", "four_eyes", "created_at", "decided_at")
+    search_fields = ("tool", "agent_key", "owner_id", "requested_by_name", "decided_by_name", "reason", "call_id")
+    date_hierarchy = "created_at"
+    ordering = ("-created_at", "-id")
+    fields = (
+        "page",
+        "tool",
+        "agent_key",
+        "owner_id",
+        "kind",
+        "state",
+        "requested_by_name",
+        "arguments_json",
+        "payload_json",
+        "role",
+        "four_eyes",
+        "decided_by_name",
+        "decided_at",
+        "via",
+        "reason",
+        "edited_json",
+        "answer_json",
+        "created_at",
+        "expires_at",
+        "run_id",
+        "root_id",
+        "segment",
+        "call_id",
+        "mark",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PendingCall]:
+        return calls_with_arguments(request.user).order_by(*self.ordering)
+
+    @admin.display(description="Page")
+    def page(self, call: PendingCall) -> str:
+        if call.kind == PendingCall.Kind.CHILD:
+            return "–"
+        return format_html('<a href="{0}">{0}</a>', reverse("runs:approval", args=[call.pk]))
+
+    @admin.display(description="Run")
+    def run_id(self, call: PendingCall) -> str:
+        return str(call.run_id)
+
+    @admin.display(description="Arguments")
+    def arguments_json(self, call: PendingCall) -> str:
+        return json_text(call.arguments)
+
+    @admin.display(description="Question")
+    def payload_json(self, call: PendingCall) -> str:
+        return json_text(call.payload)
+
+    @admin.display(description="Edited arguments")
+    def edited_json(self, call: PendingCall) -> str:
+        return json_text(call.edited_arguments)
+
+    @admin.display(description="Answer")
+    def answer_json(self, call: PendingCall) -> str:
+        return json_text(call.resume_data)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON in HTML, or a dash for none."""
+    return "–" if value is None else format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
