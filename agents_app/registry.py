@@ -128,7 +128,11 @@ class Registry:
 
     def find_staff_entry(self, kind: Kind, key: str) -> Entry | None:
         """Return the entry that staff added with this key or ID, or None."""
-        return self.staff_entries[kind]().get(key) if kind in self.staff_entries else None
+        return self.staff_entries_of(kind).get(key)
+
+    def staff_entries_of(self, kind: Kind) -> Mapping[str, Entry]:
+        """Return the entries that staff added, by every name of each."""
+        return self.staff_entries[kind]() if kind in self.staff_entries else {}
 
     def staff_revision(self, kind: Kind) -> str:
         """Return a text that changes with the entries of staff of a kind."""

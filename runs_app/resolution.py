@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from access_app.caller import Caller
 from access_app.permissions import SHARED_OWNER
 from agentcms.cache import SizeLimitedCache
+from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.references import (
     MissingReference,
     StoredAgents,
@@ -108,13 +109,21 @@ class ResolvedAgent:
         sub_agents = self._stored_sub_agents()
         if self.version_id is None or self.target not in (Target.LIVE, Target.DRAFT):
             return self._build(sub_agents)
-        key = (self.version_id, registry.fingerprint, table.get_table().revision, *sub_agents.items)
+        tools = registry.staff_revision(Kind.MCP_TOOL) if self.configuration.get(MCP_CLIENTS) else ""
+        key = (
+            self.version_id,
+            self.owner_id,
+            registry.fingerprint,
+            table.get_table().revision,
+            tools,
+            *sub_agents.items,
+        )
         return _built_agents.get_or_create(key, lambda: self._build(sub_agents))
 
     def missing_references(self) -> list[MissingReference]:
         """Return the references that are not registered. The agent runs without them."""
         sub_agents = self._stored_sub_agents()
-        stored = StoredAgents(sub_agents.live_ids.keys(), sub_agents.archived)
+        stored = StoredAgents(sub_agents.live_ids.keys(), sub_agents.archived, self.owner_id)
         return find_missing_references(referenced_keys(self.configuration), stored)
 
     def _build(self, sub_agents: SubAgents) -> BuiltAgent:
@@ -127,7 +136,12 @@ class ResolvedAgent:
             for key, live_id in live_ids.items()
             if live_id in versions
         }
-        return build(self.configuration, known_agents=descriptions, archived_agents=sub_agents.archived)
+        return build(
+            self.configuration,
+            known_agents=descriptions,
+            archived_agents=sub_agents.archived,
+            owner_id=self.owner_id,
+        )
 
     def _stored_sub_agents(self) -> SubAgents:
         """Return the stored sub-agents of the agent's owner and the shared ones."""

@@ -148,6 +148,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "maxOutputTokens": "Another name of maxTokens.",
     "maxSteps": "The highest number of requests to the model.",
     "maxTokens": "The highest number of tokens of an answer.",
+    "mcpClients": "The tools of MCP servers that the agent uses, by server and name.",
     "memory": "The key of the memory. Null for none.",
     "message": "What happened, as a sentence.",
     "messages": "The messages of the conversation.",

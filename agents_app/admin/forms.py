@@ -18,8 +18,8 @@ from agents_app.views.access import selectable_owners
 
 # Lists are edited in the editor, which has pickers for them.
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema", "durable")
-NULLABLE_FIELDS = ("request_context_schema", "durable")
+OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema", "durable", "mcp_clients")
+NULLABLE_FIELDS = ("request_context_schema", "durable", "mcp_clients")
 FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
 
 

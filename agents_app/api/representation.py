@@ -18,6 +18,7 @@ from agentcms.db.compiled_query import compiled_query
 from agentcms.wire.canonical import merge_json_objects
 from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
+from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.references import (
     NO_AGENTS,
     MissingReference,
@@ -188,7 +189,8 @@ def agent_json(row: AgentRow, unknown: Sequence[UnknownName] = ()) -> str:
 def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str:
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
-    if '"field":"model"' in text:  # staff may have added the provider, or removed it
+    # Staff may have added or removed the provider, or an MCP server.
+    if '"field":"model"' in text or f'"field":"{MCP_CLIENTS}"' in text:
         return _to_json(find_missing_references(json.loads(references), known))
     return text
 
@@ -204,10 +206,10 @@ def _to_json(warnings: Iterable[MissingReference | UnknownName]) -> str:
 
 
 def known_agents(agents: Iterable[AgentText | AgentRow]) -> dict[str, StoredAgents]:
-    """Return, for each agent with sub-agents, the stored ones among them."""
+    """Return, for each agent with sub-agents or MCP tools, its owner and the stored ones among its sub-agents."""
     named = {
-        agent.id: (agent.owner_id, json.loads(agent.references)["agents"])
+        agent.id: (agent.owner_id, json.loads(agent.references).get("agents", ()))
         for agent in agents
-        if '"agents"' in agent.references
+        if '"agents"' in agent.references or f'"{MCP_CLIENTS}"' in agent.references
     }
     return Agent.objects.stored_among(named) if named else {}

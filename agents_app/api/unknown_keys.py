@@ -42,7 +42,6 @@ UNSUPPORTED_AGENT_KEYS = frozenset(
         "visibility",
         "status",
         "toolProviders",
-        "mcpClients",
         "skills",
         "workspace",
         "browser",

@@ -21,6 +21,7 @@ FIELD_LABELS = {
     "workflows": "Workflows",
     "agents": "Sub-agents",
     "integrationTools": "Integration tools",
+    "mcpClients": "MCP tools",
     "inputProcessors": "Input processors",
     "outputProcessors": "Output processors",
     "memory": "Memory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agents_app.configuration.mcp_clients import ALL_TOOLS, MCP_CLIENTS, find_problem, selected_tools, split_reference
 from agents_app.registry import Entry, Kind, registry
 
 # The kind of entry that each field of a snapshot refers to, by wire name.
@@ -18,6 +19,7 @@ FIELD_KINDS = {
     "outputProcessors": Kind.PROCESSOR,
     "memory": Kind.MEMORY,
     "scorers": Kind.SCORER,
+    MCP_CLIENTS: Kind.MCP_TOOL,
 }
 
 
@@ -46,6 +48,7 @@ class StoredAgents(NamedTuple):
 
     usable: Collection[str] = ()
     archived: Collection[str] = ()
+    owner_id: str = ""
 
 
 NO_AGENTS = StoredAgents()
@@ -64,6 +67,8 @@ def _keys_of_field(field: str, value: Any) -> list[str]:
         keys = [value.get("provider") if isinstance(value, dict) else None]
     elif field == "memory":
         keys = [value]
+    elif field == MCP_CLIENTS:
+        keys = [tool.reference for tool in selected_tools(value)]
     elif field in {"inputProcessors", "outputProcessors"}:
         keys = [processor_key(processor) for processor in value if isinstance(processor, dict)]
     else:
@@ -90,6 +95,9 @@ def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
     value = snapshot.get(field)
     if field == "model":
         return "model.provider"
+    if field == MCP_CLIENTS:
+        server, _, name = key.partition("_")
+        return f"{field}.{server}.tools.{name}" if name != ALL_TOOLS else f"{field}.{server}"
     if not isinstance(value, list):
         return field if field == "memory" else f"{field}.{key}"
     keys = [processor_key(item) if isinstance(item, dict) else item for item in value]
@@ -104,9 +112,17 @@ def find_missing_references(
     `stored` are the agents of the owner and the shared ones. An agent of another owner gets the same warning as one
     that does not exist.
     """
-    unregistered = find_unregistered_references(references, stored)
-    return [
+    selected = references.get(MCP_CLIENTS, ())
+    others = {field: keys for field, keys in references.items() if field != MCP_CLIENTS}
+    unregistered = find_unregistered_references(others, stored)
+    missing = [
         warning for warning in unregistered if not registry.is_staff_entry(FIELD_KINDS[warning.field], warning.key)
+    ]
+    problems = ((reference, find_problem(reference, stored.owner_id)) for reference in selected)
+    return missing + [
+        MissingReference(MCP_CLIENTS, split_reference(reference)[0], problem)
+        for reference, problem in problems
+        if problem
     ]
 
 

@@ -189,6 +189,27 @@ class ScorerChoice(BaseModel):
     sampling: Annotated[RatioSampling | CountSampling, Field(discriminator="type")] | None = None
 
 
+class McpToolChoice(BaseModel):
+    """A tool of an MCP server, with what the agent says of it."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    description: Annotated[str, Field(max_length=20_000)] | None = None
+    requireApproval: bool | None = None
+    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+class McpServerChoice(BaseModel):
+    """The tools of an MCP server that an agent uses. Without `tools`, all of them."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    tools: Annotated[dict[Key, McpToolChoice], Field(max_length=MAX_REFERENCES), _LimitKeys] | None = None
+
+
+McpClients = Annotated[dict[Key, McpServerChoice], Field(max_length=MAX_REFERENCES), _LimitKeys]
+
+
 class AgentConfig(BaseModel):
     """The configuration of an agent, as stored in a snapshot."""
 
@@ -205,6 +226,7 @@ class AgentConfig(BaseModel):
     workflows: Keys = Field(default_factory=list)
     agents: Keys = Field(default_factory=list)
     integration_tools: Keys = Field(default_factory=list)
+    mcp_clients: McpClients | None = None
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
     memory: Key | None = None
@@ -216,7 +238,7 @@ FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 # Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
 # equal configurations have equal snapshots, whichever release wrote them.
-ADDED_FIELDS = frozenset({"durable", "request_context_schema"})
+ADDED_FIELDS = frozenset({"durable", "mcp_clients", "request_context_schema"})
 _ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 

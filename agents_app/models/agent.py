@@ -14,7 +14,7 @@ from django.utils import timezone
 from agentcms.db import write_batch
 from agentcms.ids import random_key
 from agentcms.wire.canonical import canonical, json_equal
-from agents_app.configuration import schema
+from agents_app.configuration import mcp_clients, schema
 from agents_app.editing.archived import reject_archived
 from agents_app.editing.change_context import change, current_change
 from agents_app.editing.saving import AgentWrite, agent_saving
@@ -56,6 +56,9 @@ class Agent(models.Model):
     workflows = models.JSONField(default=list, blank=True)
     agents = models.JSONField("sub-agents", default=list, blank=True)
     integration_tools = models.JSONField(default=list, blank=True, help_text="Keys such as provider_toolkit_tool.")
+    mcp_clients = models.JSONField(
+        "MCP tools", null=True, blank=True, help_text='{"server": {"tools": {"tool": {"requireApproval": true}}}}'
+    )
     input_processors = models.JSONField(default=list, blank=True)
     output_processors = models.JSONField(default=list, blank=True)
     memory = models.CharField(max_length=256, null=True, blank=True)
@@ -157,6 +160,8 @@ class Agent(models.Model):
         self.last_version_number = self.revision = 0
         self.archived_at, self.archived_by_name = None, ""
         self.row_key = random_key()
+        if isinstance(self.mcp_clients, dict):
+            self.mcp_clients = mcp_clients.complete(self.mcp_clients, self.owner_id)
         with write_batch.send_save_signals(self, created=True):
             Agent.objects.insert_unguarded(self)
             self._stored_owner_id = self.owner_id
@@ -224,6 +229,8 @@ class Agent(models.Model):
     def edit_locked(self, fields: dict[str, Any]) -> Version | None:
         """Do what `edit` does for validated fields of a row that `get_locked()` locked in this transaction."""
         reject_archived(self)
+        if "mcp_clients" in fields:
+            fields = {**fields, "mcp_clients": mcp_clients.complete(fields["mcp_clients"], self.owner_id)}
         if self.active_version and self.has_draft and current_change().publish:
             return self.active_version.amend_locked(self, fields)
         if not self.has_changes(fields):

@@ -94,7 +94,7 @@ class AgentQuerySet(models.QuerySet["Agent"]):
             return tuple(key for key in keys if owners.get(key) in usable_owners(owner_id))
 
         return {
-            agent_id: StoredAgents(keys_of(usable, owner_id, keys), keys_of(archived, owner_id, keys))
+            agent_id: StoredAgents(keys_of(usable, owner_id, keys), keys_of(archived, owner_id, keys), owner_id)
             for agent_id, (owner_id, keys) in references.items()
         }
 

@@ -17,6 +17,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.settings import ModelSettings
 
 from agentcms.cache import SizeLimitedCache
+from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.references import (
     FIELD_KINDS,
     MissingReference,
@@ -59,6 +60,8 @@ class BuiltAgent:
     warnings: tuple[MissingReference, ...]
     is_demo: bool
     model_name: str  # provider/name
+    # What the events of calls say of tools from outside, by the name of the tool.
+    tool_origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def build(
@@ -66,13 +69,14 @@ def build(
     *,
     known_agents: Mapping[str, str] | None = None,
     archived_agents: Collection[str] = (),
+    owner_id: str = "",
 ) -> BuiltAgent:
     """Build the agent of a configuration, which has wire names. Raise AgentBuildError.
 
     `known_agents` are the descriptions of the stored agents that it may use, by key. Other unregistered references
     are left out, with a warning, which says of `archived_agents` that they are archived.
     """
-    return AgentBuilder(configuration, known_agents or {}, archived_agents).build()
+    return AgentBuilder(configuration, known_agents or {}, archived_agents, owner_id).build()
 
 
 @dataclass
@@ -82,6 +86,7 @@ class AgentBuilder:
     configuration: Mapping[str, Any]
     known_agents: Mapping[str, str]
     archived_agents: Collection[str]
+    owner_id: str = ""  # who may use tools that are not shared
     warnings: list[MissingReference] = field(default_factory=list)
 
     def build(self) -> BuiltAgent:
@@ -91,20 +96,22 @@ class AgentBuilder:
         options, issues = parse_default_options(self.configuration.get("defaultOptions") or {})
         for issue in issues:
             self.warn("defaultOptions", issue.field, f"The option {issue.field} is ignored: {issue.message}")
+        tools = [*self.tools()]
         agent = Agent(
             model,
             name=str(self.configuration.get("name") or "agent"),
             instructions=self.instructions(),
             deps_type=RunDeps,
             model_settings=self.model_settings(choice),
-            toolsets=[FunctionToolset([*self.tools()], id=TOOLSET_ID)],
+            toolsets=[FunctionToolset(tools, id=TOOLSET_ID)],
             capabilities=[*self.capabilities()],
             # The limit of steps also limits how often a model may send invalid arguments.
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
         )
         self.check_scorers()
         is_demo = get_provider(choice).dialect == DEMO_DIALECT
-        return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice))
+        origins = {tool.name: tool.metadata["origin"] for tool in tools if tool.metadata and "origin" in tool.metadata}
+        return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice), origins)
 
     def instructions(self) -> str | Callable[[RunContext[RunDeps]], str] | None:
         """Return the instructions, or a function if they have variables: the agent is cached, their values are not."""
@@ -145,6 +152,15 @@ class AgentBuilder:
             else:
                 self.warn_missing("agents", key)
         yield from self.build_registered("integrationTools", integration_tool)
+        yield from self.outside_tools()
+
+    def outside_tools(self) -> Iterator[tuple[str, str, AgentTool]]:
+        """Yield the tools from outside of this application. Add a warning for each that cannot be used now."""
+        for key, entry in usable_entries(self.configuration.get(MCP_CLIENTS), self.owner_id):
+            if isinstance(entry, str):
+                self.warn(MCP_CLIENTS, key, entry)
+            elif entry.make is not None:
+                yield MCP_CLIENTS, key, entry.make(key, entry)
 
     def build_registered(self, field: str, factory: ToolFactory) -> Iterator[tuple[str, str, AgentTool]]:
         for key, entry in self.registered_entries(field, self.configuration.get(field) or []):

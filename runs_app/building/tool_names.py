@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.references import FIELD_KINDS, find_entry
 
 MAX_TOOL_NAME_LENGTH = 64  # the shortest limit of a provider
@@ -24,9 +25,12 @@ def tool_name(key: str) -> str:
     return f"{start[: MAX_TOOL_NAME_LENGTH - 9]}_{digest}"
 
 
-def tool_names(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the tool names of a configuration. Unregistered references get no tool."""
+def tool_names(configuration: Mapping[str, Any], owner_id: str = "") -> Iterator[str]:
+    """Yield the tool names of a configuration of this owner. Unregistered references get no tool."""
     for field, prefix in TOOL_PREFIXES.items():
         for key in configuration.get(field) or []:
             if field == "agents" or find_entry(FIELD_KINDS[field], key) is not None:  # a sub-agent may be stored
                 yield tool_name(f"{prefix}{key}")
+    for _, entry in usable_entries(configuration.get(MCP_CLIENTS), owner_id):
+        if not isinstance(entry, str):
+            yield tool_name(entry.tool_name)

@@ -219,6 +219,7 @@ def close_failed(execution: RunExecution, message: str) -> None:
 async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> None:
     built: BuiltAgent = await run_db(ResolvedAgent.from_run(run).build)
     execution.model = built.model_name
+    execution.recorder.tool_origins = built.tool_origins
     warnings = [*run.warnings, *(warning._asdict() for warning in built.warnings)]
     execution.columns = {"warnings": warnings, "is_demo": built.is_demo}
     execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))

@@ -185,7 +185,7 @@ def build_input(
 
 def reject_taken_tool_names(agent: ResolvedAgent, client_tools: list[dict[str, Any]]) -> None:
     """Raise ConfigError if a client tool has the name of a tool of the agent. A model could not distinguish them."""
-    taken = {*tool_names(agent.configuration)} if client_tools else set()
+    taken = {*tool_names(agent.configuration, agent.owner_id)} if client_tools else set()
     names = [tool["name"] for tool in client_tools if tool["name"] in taken]
     if names:
         raise ConfigError([Issue(f"clientTools.{name}", TAKEN_TOOL_NAME_MESSAGE) for name in names])

@@ -5,7 +5,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -45,6 +45,7 @@ class Recorder:
         self.texts: list[str] = []  # of the current step
         self.character_count = 0  # in all steps
         self.finish_reason = "stop"
+        self.tool_origins: Mapping[str, Mapping[str, str]] = {}  # of tools from outside, by name
         self.metadata: dict[str, str] = {}  # of the last answer
 
     @property
@@ -92,7 +93,7 @@ class Recorder:
             case PartEndEvent(part=ThinkingPart()):
                 yield build_chunk("reasoning-end", id=self._id(event))
             case FunctionToolCallEvent():
-                yield tool_call_chunk(event)
+                yield tool_call_chunk(event, self.tool_origins.get(event.part.tool_name))
             case FunctionToolResultEvent():
                 yield tool_result_chunk(event)
 
@@ -109,12 +110,17 @@ class Recorder:
             yield build_chunk(f"{kind}-delta", id=self._id(event), text=text)
 
 
-def tool_call_chunk(event: FunctionToolCallEvent) -> Chunk:
+def tool_call_chunk(event: FunctionToolCallEvent, origin: Mapping[str, str] | None = None) -> Chunk:
+    """Return the chunk of a call. `origin` says where a tool from outside comes from."""
     part = event.part
     # A model may write arguments that are not a JSON object. They are recorded unchanged.
     arguments = part.args_as_dict(raise_if_invalid=False)
     return build_chunk(
-        "tool-call", toolCallId=part.tool_call_id, toolName=part.tool_name, args=truncate_value(arguments)
+        "tool-call",
+        toolCallId=part.tool_call_id,
+        toolName=part.tool_name,
+        args=truncate_value(arguments),
+        **({"origin": dict(origin)} if origin else {}),
     )
 
 

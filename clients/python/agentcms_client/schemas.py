@@ -28,6 +28,7 @@ class Agent(TypedDict):
     workflows: list[str]
     agents: list[str]
     integrationTools: list[str]
+    mcpClients: NotRequired[dict[str, Any]]
     inputProcessors: list[dict[str, Any]]
     outputProcessors: list[dict[str, Any]]
     memory: str | None

@@ -1,0 +1,141 @@
+"""The tools of MCP servers that an agent uses, by server and name.
+
+    {"office": {"tools": {"add": {"description": "Add prices.", "requireApproval": true, "hash": "9f2c…"}}}}
+
+`hash` is that of the definition with which the agent was saved. A server without `tools` stands for all of them,
+which are listed by name when the agent is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from agents_app.registry import Entry, Kind, registry
+
+MCP_CLIENTS = "mcpClients"
+ALL_TOOLS = "*"
+NO_TOOL_MESSAGE = "No MCP tool is registered as '{key}'."
+CHANGED_MESSAGE = "The MCP tool '{key}' changed on its server. Accept the change to use it."
+
+
+class SelectedTool(NamedTuple):
+    """A tool that an agent selects on a server."""
+
+    server: str
+    name: str
+    options: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The key of its registry entry. The key of a server contains no underscore."""
+        return f"{self.server}_{self.name}"
+
+    @property
+    def hash(self) -> str:
+        return str(self.options.get("hash") or "")
+
+    @property
+    def reference(self) -> str:
+        """The key with the hash, as a version stores it among its references."""
+        return f"{self.key}@{self.hash}" if self.hash else self.key
+
+
+def selected_tools(value: Any) -> Iterator[SelectedTool]:
+    """Yield the tools of a configured value. A server without `tools` yields one with the name `*`."""
+    for server, choice in value.items() if isinstance(value, dict) else ():
+        tools = choice.get("tools") if isinstance(choice, dict) else None
+        if tools is None:
+            yield SelectedTool(server, ALL_TOOLS, {})
+        for name, options in tools.items() if isinstance(tools, dict) else ():
+            yield SelectedTool(server, name, options if isinstance(options, dict) else {})
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return the key and the hash of a reference. A name may contain an `@`, a hash never does."""
+    key, separator, digest = reference.rpartition("@")
+    is_hash = bool(separator) and len(digest) == 64 and digest.isalnum()
+    return (key, digest) if is_hash else (reference, "")
+
+
+def find_tool(key: str, owner_id: str) -> Entry | None:
+    """Return the entry of a tool that agents of this owner may use, or None."""
+    entry = registry.find_staff_entry(Kind.MCP_TOOL, key)
+    return entry if entry is not None and entry.owner_id in ("", owner_id) else None
+
+
+def server_tools(server: str, owner_id: str) -> dict[str, Entry]:
+    """Return the tools of a server that agents of this owner may use, by name."""
+    prefix = f"{server}_"
+    return {
+        key.removeprefix(prefix): entry
+        for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
+        if key.startswith(prefix) and entry.owner_id in ("", owner_id)
+    }
+
+
+def find_problem(reference: str, owner_id: str) -> str:
+    """Return why an agent of this owner cannot use a tool, or a blank text."""
+    key, digest = split_reference(reference)
+    if key.endswith(f"_{ALL_TOOLS}"):
+        return "" if server_tools(key.removesuffix(f"_{ALL_TOOLS}"), owner_id) else NO_TOOL_MESSAGE.format(key=key)
+    entry = find_tool(key, owner_id)
+    if entry is None:
+        return NO_TOOL_MESSAGE.format(key=key)
+    if entry.unavailable_reason:
+        return entry.unavailable_reason
+    is_accepted = entry.definition_hash in (entry.accepted_hash, digest)
+    return "" if is_accepted else CHANGED_MESSAGE.format(key=key)
+
+
+def complete(value: Any, owner_id: str) -> Any:
+    """Return a validated value with the tools of each server listed by name, and the hash of each definition.
+
+    A hash that is missing becomes that of the accepted definition, so that nobody accepts a change without a look.
+    """
+    if not value:
+        return value
+    return {server: _complete_server(server, choice, owner_id) for server, choice in value.items()}
+
+
+def _complete_server(server: str, choice: dict[str, Any], owner_id: str) -> dict[str, Any]:
+    known = server_tools(server, owner_id)
+    if not known:
+        return choice
+    tools = choice.get("tools")
+    if tools is None:
+        tools = {name: {} for name, entry in known.items() if not entry.unavailable_reason}
+    return {**choice, "tools": {name: _with_hash(options, known.get(name)) for name, options in tools.items()}}
+
+
+def _with_hash(options: dict[str, Any], entry: Entry | None) -> dict[str, Any]:
+    if options.get("hash") or entry is None or not entry.accepted_hash:
+        return options
+    return {**options, "hash": entry.accepted_hash}
+
+
+def usable_entries(value: Any, owner_id: str) -> Iterator[tuple[str, Entry | str]]:
+    """Yield the key of each selected tool with its entry, or with the reason why the agent runs without it."""
+    for tool in selected_tools(value):
+        if tool.name == ALL_TOOLS:
+            entries = server_tools(tool.server, owner_id).values()
+            yield from ((entry.key, find_problem(entry.key, owner_id) or entry) for entry in entries)
+            if not entries:
+                yield tool.key, find_problem(tool.key, owner_id)
+            continue
+        entry_or_none = find_tool(tool.key, owner_id)
+        problem = find_problem(tool.reference, owner_id)
+        if problem or entry_or_none is None:
+            yield tool.key, problem
+        else:
+            yield tool.key, with_options(entry_or_none, tool.options)
+
+
+def with_options(entry: Entry, options: Mapping[str, Any]) -> Entry:
+    """Return an entry with the description of the agent. An agent can add the need for approval, not remove it."""
+    return replace(
+        entry,
+        description=options.get("description") or entry.description,
+        requires_approval=entry.requires_approval or options.get("requireApproval") is True,
+    )

@@ -1,0 +1,106 @@
+"""The field of an agent with the tools of MCP servers, in the API."""
+
+import pytest
+
+from tests.api_client import AGENTS, MODEL, Caller, agent_path
+from tests.factories import api_key, member
+from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.listing import store_listing
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+AGENT = agent_path()
+
+
+@pytest.fixture
+def caller():
+    return Caller(api_key(member("publisher")))
+
+
+@pytest.fixture
+def office():
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+    tools = {name: Definition(name, "", {"type": "object"}) for name in ("add", "send")}
+    store_listing(row.pk, Listing(tools, []))
+    return McpServer.objects.get()
+
+
+def test_a_server_without_tools_is_stored_with_all_of_them(caller, office):
+    created = caller.create(mcpClients={"office": {}})
+
+    tools = created.body["mcpClients"]["office"]["tools"]
+    assert created.status_code == 201
+    assert tools == {name: {"hash": item.hash} for name, item in office.definitions.items()}
+    assert created.body["warnings"] == []
+
+
+def test_an_equal_edit_makes_no_version(caller, office):
+    selection = {"office": {"tools": {"add": {"requireApproval": True, "description": "Add prices."}}}}
+    caller.create(mcpClients=selection)
+
+    caller.patch(AGENT, {"mcpClients": selection})
+    again = caller.patch(AGENT, {"mcpClients": caller.get(AGENT).body["mcpClients"]})
+
+    assert again.body["activeVersionNumber"] == 1
+    stored = again.body["mcpClients"]["office"]["tools"]["add"]
+    assert stored == {**selection["office"]["tools"]["add"], "hash": office.definitions["add"].hash}
+
+
+def test_missing_changed_and_disabled_tools_are_warned_of(caller, office):
+    caller.create(mcpClients={"office": {}, "gone": {"tools": {"copy": {}}}})
+    store_listing(office.pk, Listing({"add": Definition("add", "New words.", {"type": "object"})}, []))
+
+    warnings = caller.get(AGENT).body["warnings"]
+
+    assert [(warning["field"], warning["key"], warning["message"]) for warning in warnings] == [
+        ("mcpClients", "gone_copy", "No MCP tool is registered as 'gone_copy'."),
+        ("mcpClients", "office_add", "The MCP tool 'office_add' changed on its server. Accept the change to use it."),
+        ("mcpClients", "office_send", "The MCP server 'Office' no longer has the tool 'send'."),
+    ]
+    office.refresh_from_db()
+    office.is_enabled = False
+    office.save()
+    messages = {warning["message"] for warning in caller.get(AGENT).body["warnings"]}
+    assert "The MCP server 'Office' is disabled." in messages
+
+
+def test_a_strict_write_refuses_a_missing_tool_at_its_path(caller, office):
+    body = {"id": "concierge", "name": "Concierge", "instructions": "", "model": MODEL}
+    body["mcpClients"] = {"office": {"tools": {"copy": {}}}}
+
+    refused = caller.post(f"{AGENTS}?strict=true", body)
+
+    assert refused.status_code == 400
+    assert refused.body["issues"][0]["field"] == "mcpClients.office.tools.copy"
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ([], "mcpClients"),
+        ({"office": []}, "mcpClients.office"),
+        ({"office": {"tools": []}}, "mcpClients.office.tools"),
+        ({"office": {"tools": {"add": True}}}, "mcpClients.office.tools.add"),
+        ({"office": {"tools": {"add": {"requireApproval": 1}}}}, "mcpClients.office.tools.add.requireApproval"),
+        ({"office": {"tools": {"add": {"hash": "x"}}}}, "mcpClients.office.tools.add.hash"),
+        ({"office": {"tools": {"add": {"description": 5}}}}, "mcpClients.office.tools.add.description"),
+        ({" ": {}}, "mcpClients. "),
+    ],
+)
+def test_invalid_values_are_refused_at_their_path(caller, value, path):
+    refused = caller.create(mcpClients=value)
+
+    assert refused.status_code == 400
+    assert refused.body["issues"][0]["field"] == path
+
+
+def test_null_and_an_export_keep_the_field(caller, office):
+    caller.create(mcpClients={"office": {}})
+    before = caller.get(AGENT).body["mcpClients"]
+
+    duplicate = caller.post(f"{AGENT}/duplicate", {"id": "copy"})
+    reset = caller.patch(AGENT, {"mcpClients": None})
+
+    assert duplicate.body["mcpClients"] == before
+    assert "mcpClients" not in reset.body
