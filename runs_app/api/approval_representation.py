@@ -45,7 +45,7 @@ def suspended_run_body(run: AgentRun, calls: Iterable[PendingCall]) -> ApprovalB
     """
     conversation: ApprovalBody = {}
     if run.thread is not None:
-        conversation = {"threadId": run.thread.key, "resourceId": run.thread.resource}
+        conversation = {"threadId": run.thread.key, "resourceId": run.thread.resource_key}
     return {
         "runId": run.pk,
         "status": run.status,

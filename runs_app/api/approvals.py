@@ -69,7 +69,7 @@ class SuspendedRunsView(JSONView):
         require_visible_agent(request.user, agent_id)
         filters = {
             "thread__key": thread,
-            "thread__resource": resource,
+            "thread__resource_key": resource,
             "suspended_at__gte": since,
             "suspended_at__lte": until,
         }
