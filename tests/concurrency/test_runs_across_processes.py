@@ -82,9 +82,9 @@ def events(lines: Iterator[str]) -> Iterator[tuple[int, dict]]:
             yield number, json.loads(line[6:])
 
 
-def start_run(client: httpx.Client, text: str = LONG) -> str:
+def start_run(client: httpx.Client, text: str = LONG, **options: object) -> str:
     """Start a run, close its stream and return its id. The run continues."""
-    with client.stream("POST", "/api/agents/slow/stream", json={"messages": text}) as answer:
+    with client.stream("POST", "/api/agents/slow/stream", json={"messages": text, **options}) as answer:
         assert answer.status_code == 200, answer.read()
         return answer.headers["X-Run-ID"]
 
@@ -153,7 +153,7 @@ def test_a_version_published_in_one_process_runs_next_in_another(one, other):
 
 def test_a_run_of_a_killed_process_fails_with_a_reason_and_stays_readable(copy, one):
     with another_web_process(copy) as (client, process):
-        run_id = start_run(client)
+        run_id = start_run(client, durable=False)
         with stream_of(one, run_id) as followed:
             next_events(followed, 4)
             kill(process)
@@ -176,17 +176,24 @@ def kill(process: subprocess.Popen) -> None:
 
 
 def test_a_stopping_process_ends_its_runs_and_its_streams(copy, one):
+    """A run of another process, such as a durable one of the worker, goes on."""
     with another_web_process(copy) as (client, process):
-        run_id, elsewhere = start_run(client), start_run(one)
-        with stream_of(client, run_id) as followed, stream_of(client, elsewhere) as other_run:
-            next_events(followed, 4), next_events(other_run, 4)
+        run_id, elsewhere, durable = start_run(client, durable=False), start_run(one, durable=False), start_run(client)
+        with (
+            stream_of(client, run_id) as followed,
+            stream_of(client, elsewhere) as other_run,
+            stream_of(client, durable) as durable_run,
+        ):
+            for events in (followed, other_run, durable_run):
+                next_events(events, 4)
             process.terminate()
             last = [data["type"] for _, data in followed][-1]
-            left = [data["type"] for _, data in other_run]
+            left = [data["type"] for events in (other_run, durable_run) for _, data in events]
         process.wait(10)
 
     run = one.get(f"/api/runs/{run_id}").json()
     assert (run["status"], last) == ("failed", "error")
     assert not {"finish", "error", "abort"} & set(left)
-    assert one.get(f"/api/runs/{elsewhere}").json()["status"] == "running"
-    one.post(f"/api/runs/{elsewhere}/cancel")
+    for going_on in (elsewhere, durable):
+        assert one.get(f"/api/runs/{going_on}").json()["status"] == "running"
+        one.post(f"/api/runs/{going_on}/cancel")
