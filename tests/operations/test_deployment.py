@@ -55,6 +55,31 @@ def test_a_missing_variable_is_named(missing):
     assert done.stderr == f"{missing} is not set. docs/operations.md lists the variables that production needs.\n"
 
 
+def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the start script with a program in place of Python that prints its arguments."""
+    variables = {"PATH": os.environ["PATH"], **NEEDED, "PYTHON": "echo", **environment}
+    return subprocess.run([START, *arguments], env=variables, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "queues"),
+    [([], "celery,runs"), (["runs"], "runs"), (["jobs"], "celery")],
+    ids=["all", "runs", "jobs"],
+)
+def test_a_worker_takes_the_queues_that_its_argument_names(arguments, queues):
+    done = start("worker", *arguments)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f" worker --queues {queues} --pool threads --concurrency 4 " in done.stdout
+
+
+def test_unknown_queues_of_a_worker_are_refused():
+    done = start("worker", "mail")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Usage: deploy/start worker [runs|jobs]\n"
+
+
 @pytest.mark.parametrize("name", ["PORT", "WEB_WORKERS", "WEB_THREADS", "RUN_STREAMS", "WORKER_THREADS"])
 def test_an_invalid_number_is_named(name):
     environment = {"PATH": os.environ["PATH"], **NEEDED, name: "many"}
