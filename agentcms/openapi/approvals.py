@@ -16,6 +16,7 @@ from agentcms.openapi.json_schema import (
     object_of,
     page_of,
 )
+from runs_app.approvals.decisions import Verdict
 from runs_app.models import PendingCall
 
 
@@ -23,9 +24,23 @@ def approval_schemas() -> dict[str, JSON]:
     return {
         "Approval": approval_schema(),
         "ApprovalPage": page_of("approvals", "Approval"),
+        "CallDecision": body_of({"runId": UUID_STRING}, toolCallId=STRING, reason=STRING, arguments=OBJECT),
+        "Resume": body_of({"runId": UUID_STRING, "resumeData": ANY}, toolCallId=STRING),
+        "ThreadDecision": body_of(
+            {"resourceId": STRING, "threadId": STRING, "toolCallId": STRING, "approved": BOOLEAN}, resumeData=ANY
+        ),
+        "ApprovalDecision": body_of(
+            {"decision": {"enum": Verdict.values}}, reason=STRING, arguments=OBJECT, resumeData=ANY, mark=STRING
+        ),
+        "AcceptedDecision": object_of(accepted=BOOLEAN, runId=UUID_STRING, toolCallId=STRING),
         "SuspendedRun": suspended_run_schema(),
         "SuspendedRunPage": page_of("runs", "SuspendedRun"),
     }
+
+
+def body_of(required: JSON, **optional: JSON) -> JSON:
+    """Return the schema of a body with required and optional members."""
+    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
 def approval_schema() -> JSON:

@@ -59,6 +59,19 @@ SUBJECTS = {
 MEDIA_TYPES = {"Lines": "application/x-ndjson", "Events": "text/event-stream"}
 
 
+REQUIRED_BODIES = {
+    "AgentCreate",
+    "ApprovalDecision",
+    "Call",
+    "CallDecision",
+    "Duplicate",
+    "Lines",
+    "Observe",
+    "Recover",
+    "Resume",
+    "ThreadDecision",
+}
+
 FLAG = {**BOOLEAN, "default": False}
 
 
@@ -113,10 +126,11 @@ ERROR_DESCRIPTIONS = {
     404: "Not found, or no access.",
     406: "Only application/json is available.",
     409: "The request conflicts with the current state.",
+    410: "Nobody decided in time.",
     412: "If-Match is stale; the response has the current ETag, and for an edit where the changes touch.",
     413: "Request body too large.",
     415: "Send application/json.",
-    422: "The Idempotency-Key was used for another request.",
+    422: "The Idempotency-Key was used for another request, or a decision does not fit its call.",
     424: "The run failed; the message has the reason.",
     429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too large files: delete some.",
     503: "A lock was not available in time; retry after the seconds in Retry-After.",
@@ -160,7 +174,7 @@ def operation_object(operation: Operation) -> JSON:
         result["responses"]["200"] = success_response(operation)
     if operation.body:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
-        is_required = operation.body in ("AgentCreate", "Duplicate", "Lines", "Call", "Observe", "Recover")
+        is_required = operation.body in REQUIRED_BODIES
         content: JSON = {"schema": ref(operation.body)}
         if example := LINES_EXAMPLE if operation.body == "Lines" else BODY_EXAMPLES.get(operation.id):
             content["example"] = example

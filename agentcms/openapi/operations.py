@@ -29,6 +29,15 @@ JOB = "/api/jobs/{jobId}"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 
+
+def decision(
+    route: str, operation_id: str, summary: str, response: str = "Events", body: str = "CallDecision"
+) -> Operation:
+    """Return the operation of a route that decides a waiting tool call of a run of an agent."""
+    errors = (409, 410, 422, 424) if response == "Generated" else (409, 410, 422)
+    return Operation("post", f"{RUNNABLE_AGENT}/{route}", operation_id, summary, response, body, errors=errors)
+
+
 OPERATIONS = (
     Operation(
         "get",
@@ -308,6 +317,44 @@ OPERATIONS = (
         "Events",
         "Recover",
     ),
+    decision("approve-tool-call", "approveToolCall", "Approve a tool call and stream what follows"),
+    decision("decline-tool-call", "declineToolCall", "Decline a tool call and stream what follows"),
+    decision(
+        "approve-tool-call-generate",
+        "approveToolCallGenerate",
+        "Approve a tool call and wait for the answer",
+        "Generated",
+    ),
+    decision(
+        "decline-tool-call-generate",
+        "declineToolCallGenerate",
+        "Decline a tool call and wait for the answer",
+        "Generated",
+    ),
+    decision(
+        "resume-stream", "resumeStream", "Send data to a tool that waits, and stream what follows", body="Resume"
+    ),
+    decision("resume-stream-until-idle", "resumeStreamUntilIdle", "The same as resume-stream", body="Resume"),
+    decision(
+        "send-tool-approval",
+        "sendToolApproval",
+        "Decide a tool call of a conversation",
+        "AcceptedDecision",
+        "ThreadDecision",
+    ),
+    Operation(
+        "post",
+        f"{RUNNABLE_AGENT}/network",
+        "network",
+        "Run an agent and stream the chunks of a network",
+        "Events",
+        "Call",
+        (*VERSION_PARAMETERS, "strict"),
+        errors=(409, 422),
+    ),
+    decision("approve-network-tool-call", "approveNetworkToolCall", "Approve the only waiting call of a network"),
+    decision("decline-network-tool-call", "declineNetworkToolCall", "Decline the only waiting call of a network"),
+    decision("resume-network", "resumeNetwork", "Send data to the only waiting call of a network", body="Resume"),
     Operation(
         "get",
         f"{RUNNABLE_AGENT}/suspended-runs",
@@ -325,6 +372,15 @@ OPERATIONS = (
         query=(*PAGING, "approvalState", "agentId", "strict"),
     ),
     Operation("get", APPROVAL, "getApproval", "Get a tool call that waits or was decided", "Approval"),
+    Operation(
+        "post",
+        APPROVAL,
+        "decideApproval",
+        "Decide a tool call",
+        "Approval",
+        "ApprovalDecision",
+        errors=(409, 410, 422),
+    ),
     Operation(
         "get",
         "/api/runs",

@@ -15,23 +15,23 @@ from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_NUMBER, QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
-from agentcms.errors import ApiError, BadRequest, Conflict, NotFound, Unavailable
+from agentcms.errors import BadRequest
 from agentcms.ids import parse_uuid
 from agents_app.api.idempotency import idempotency_key
 from agents_app.api.lookups import agent_not_found, version_not_found
 from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
-from runs_app.api.generate_response import generate_response
+from runs_app.api.generate_response import answer_response
 from runs_app.api.lookups import (
     EventStreamNegotiation,
     accepts_event_ids,
-    get_readable_run,
-    run_not_found,
+    get_run_of_agent,
     stream_response,
 )
 from runs_app.engine import reaper, start
 from runs_app.events import streams
+from runs_app.events.network import NetworkConverter
 from runs_app.models import AgentRun
 from runs_app.requests.body import parse_call
 from runs_app.resolution import ResolvedAgent, stored_agents
@@ -40,7 +40,6 @@ from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
-RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 
 
 class AgentsView(JSONView):
@@ -67,30 +66,30 @@ class GenerateView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
-            run_id = start_requested_run(request, agent_id).pk
-            try:
-                run = streams.wait_until_over(run_id)
-            except AgentRun.DoesNotExist:
-                raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
-        if run.status == AgentRun.Status.SUCCEEDED:
-            return json_response(generate_response(run))
-        raise run_failure(run)
+            return answer_response(start_requested_run(request, agent_id).pk, agent_id)
 
 
 class AnswerStreamView(JSONView):
     """Run of an agent, with a stream as the response. Closing the stream does not end the run."""
 
+    is_network = False  # whether the response has the chunks of a network
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:
-            return stream_response(
-                start_requested_run(request, agent_id).pk, 0, slot, numbered=accepts_event_ids(request)
-            )
+            run = start_requested_run(request, agent_id)
+            convert = NetworkConverter(run).convert if self.is_network else None
+            return stream_response(run.pk, 0, slot, numbered=accepts_event_ids(request), convert=convert)
         except BaseException:
             slot.release()
             raise
+
+
+class NetworkStreamView(AnswerStreamView):
+    """Run of an agent, with the chunks of a network as the response."""
+
+    is_network = True
 
 
 class ObserveBody(BaseModel):
@@ -132,14 +131,6 @@ class RecoverView(JSONView):
             raise RoleRequired(Role.EDITOR, run.owner_id)
         reaper.recover(run)
         return readable_stream(request, run, 0)
-
-
-def get_run_of_agent(request: Request, agent_id: str, run_id: str) -> AgentRun:
-    """Return a run of this agent that the user may read. Raise NotFound for any other."""
-    run = get_readable_run(request, run_id)
-    if run.agent_key != agent_id:
-        raise run_not_found(run_id)
-    return run
 
 
 def readable_stream(request: Request, run: AgentRun, after: int) -> StreamingHttpResponse:
@@ -185,13 +176,3 @@ def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:
         raise agent_not_found(agent_id) from None
     except AgentVersion.DoesNotExist:
         raise version_not_found(agent_id, text or str(number)) from None
-
-
-def run_failure(run: AgentRun) -> ApiError:
-    """Return the error response of a run without an answer."""
-    headers = {"X-Run-ID": str(run.pk)}
-    if not run.is_finished:
-        return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")
-    if run.status == AgentRun.Status.CANCELLED:
-        return Conflict("The run was stopped.", "run_cancelled", headers)
-    return ApiError(RUN_FAILED, run.error, "run_failed", headers=headers)

@@ -50,13 +50,6 @@ class ApprovalsView(JSONView):
         return json_response(body | warning_payloads(unknown))
 
 
-class ApprovalView(JSONView):
-    """One call that waits for a person, or that was decided."""
-
-    def get(self, request: Request, approval_id: str) -> HttpResponse:
-        return json_response(approval_body(get_readable_call(request, approval_id)))
-
-
 class SuspendedRunsView(JSONView):
     """List of the runs of an agent that wait for people, the latest first, with their waiting calls."""
 

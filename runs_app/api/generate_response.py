@@ -4,18 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
+from uuid import UUID
 
+from django.http import HttpResponse
+
+from agentcms.api.responses import json_response
+from agentcms.errors import ApiError, Conflict, NotFound, Unavailable
+from runs_app.approvals.lookup import waiting_calls_below
+from runs_app.events import streams
 from runs_app.events.chunks import Chunk
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 
 ResponseBody = dict[str, Any]
+
+RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 
 # The client expects these fields. This application has no such features.
 EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "object": None, "error": None}
 
 
+def answer_response(run_id: UUID, agent_id: str) -> HttpResponse:
+    """Wait until a run is over and return its answer, or what it waits for. Raise ApiError if it has no answer."""
+    try:
+        run = streams.wait_until_over(run_id)
+    except AgentRun.DoesNotExist:
+        raise NotFound(f"Run {run_id} was deleted with agent {agent_id} while it answered") from None
+    if run.status == AgentRun.Status.SUCCEEDED:
+        return json_response(generate_response(run))
+    if run.status == AgentRun.Status.SUSPENDED:
+        return json_response(suspended_response(run))
+    raise run_failure(run)
+
+
+def run_failure(run: AgentRun) -> ApiError:
+    """Return the error response of a run without an answer."""
+    headers = {"X-Run-ID": str(run.pk)}
+    if not run.is_finished:
+        return Unavailable(f"The server is about to stop. Read run {run.pk} shortly.")
+    if run.status == AgentRun.Status.CANCELLED:
+        return Conflict("The run was stopped.", "run_cancelled", headers)
+    return ApiError(RUN_FAILED, run.error, "run_failed", headers=headers)
+
+
+def suspended_response(run: AgentRun) -> ResponseBody:
+    """Return the response body of a run that waits for people, with the call that has waited longest."""
+    body = generate_response(run) | {"finishReason": AgentRun.Status.SUSPENDED.value}
+    if waiting := waiting_calls_below(run):
+        call = waiting[0].call
+        payload: ResponseBody = {"toolCallId": waiting[0].shown_id, "toolName": call.tool, "args": call.arguments}
+        if call.kind == PendingCall.Kind.SUSPEND:
+            payload |= {"suspendPayload": call.payload, "resumeSchema": call.resume_schema}
+        body["suspendPayload"] = payload
+    return body
+
+
 def generate_response(run: AgentRun) -> ResponseBody:
-    """Return the response body of a succeeded run."""
+    """Return the response body of a run that has succeeded, or that waits for people."""
     steps_chunks = list(split_steps(run.events.values_list("data", flat=True)))
     steps = [step_body(run, chunks) for chunks in steps_chunks]
     last = steps[-1] if steps else step_body(run, [])
@@ -40,7 +84,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
 
 def response_body(run: AgentRun, messages: list[ResponseBody]) -> ResponseBody:
     name = run.configuration["model"]["name"]
-    return {"id": run.pk, "timestamp": run.finished_at, "modelId": name, "messages": messages}
+    return {"id": run.pk, "timestamp": run.finished_at or run.suspended_at, "modelId": name, "messages": messages}
 
 
 def split_steps(events: Iterable[Chunk]) -> Iterator[list[Chunk]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
-from runs_app.events.streams import EventStream, StreamSlot
+from runs_app.events.chunks import Chunk
+from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 from runs_app.models import AgentRun
 
 EVENT_STREAM = "text/event-stream"
@@ -37,6 +39,14 @@ def get_readable_run(request: Request, run_id: str) -> AgentRun:
     return run
 
 
+def get_run_of_agent(request: Request, agent_id: str, run_id: str) -> AgentRun:
+    """Return a run of this agent that the user may read. Raise NotFound for any other."""
+    run = get_readable_run(request, run_id)
+    if run.agent_key != agent_id:
+        raise run_not_found(run_id)
+    return run
+
+
 def run_not_found(run_id: str) -> NotFound:
     return NotFound(f"Run with id {run_id} not found")
 
@@ -57,11 +67,21 @@ def last_event_id(request: Request, default: int = 0) -> int:
 
 
 def stream_response(
-    run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool, redacted: bool = False
+    run_id: UUID,
+    after: int,
+    slot: StreamSlot,
+    *,
+    numbered: bool,
+    redacted: bool = False,
+    first_chunks: Sequence[Chunk] = (),
+    convert: ChunkConverter | None = None,
 ) -> StreamingHttpResponse:
     """Return a response that streams the events of a run. The headers disable buffering in proxies."""
+    stream = EventStream(
+        run_id, after, slot, numbered=numbered, redacted=redacted, first_chunks=first_chunks, convert=convert
+    )
     return StreamingHttpResponse(
-        EventStream(run_id, after, slot, numbered=numbered, redacted=redacted),
+        stream,
         content_type=EVENT_STREAM,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
     )

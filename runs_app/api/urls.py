@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from runs_app.api import agents, approvals, providers, runs
+from runs_app.api import agents, approvals, decisions, providers, runs
 
 AGENT_PATH = "agents/<str:agent_id>"
 API_RUN_PATH = "runs/<str:run_id>"
@@ -17,8 +17,37 @@ urlpatterns = [
     path(f"{AGENT_PATH}/observe", agents.ObserveView.as_view(), name="api-observe"),
     path(f"{AGENT_PATH}/recover", agents.RecoverView.as_view(), name="api-recover"),
     path(f"{AGENT_PATH}/suspended-runs", approvals.SuspendedRunsView.as_view(), name="api-suspended-runs"),
+    path(f"{AGENT_PATH}/approve-tool-call", decisions.ApproveView.as_view(), name="api-approve-tool-call"),
+    path(f"{AGENT_PATH}/decline-tool-call", decisions.DeclineView.as_view(), name="api-decline-tool-call"),
+    path(
+        f"{AGENT_PATH}/approve-tool-call-generate",
+        decisions.ApproveGenerateView.as_view(),
+        name="api-approve-tool-call-generate",
+    ),
+    path(
+        f"{AGENT_PATH}/decline-tool-call-generate",
+        decisions.DeclineGenerateView.as_view(),
+        name="api-decline-tool-call-generate",
+    ),
+    path(f"{AGENT_PATH}/resume-stream", decisions.ResumeView.as_view(), name="api-resume-stream"),
+    path(
+        f"{AGENT_PATH}/resume-stream-until-idle", decisions.ResumeView.as_view(), name="api-resume-stream-until-idle"
+    ),
+    path(f"{AGENT_PATH}/send-tool-approval", decisions.SendToolApprovalView.as_view(), name="api-send-tool-approval"),
+    path(f"{AGENT_PATH}/network", agents.NetworkStreamView.as_view(), name="api-network"),
+    path(
+        f"{AGENT_PATH}/approve-network-tool-call",
+        decisions.ApproveNetworkView.as_view(),
+        name="api-approve-network-tool-call",
+    ),
+    path(
+        f"{AGENT_PATH}/decline-network-tool-call",
+        decisions.DeclineNetworkView.as_view(),
+        name="api-decline-network-tool-call",
+    ),
+    path(f"{AGENT_PATH}/resume-network", decisions.ResumeNetworkView.as_view(), name="api-resume-network"),
     path("approvals", approvals.ApprovalsView.as_view(), name="api-approvals"),
-    path("approvals/<str:approval_id>", approvals.ApprovalView.as_view(), name="api-approval"),
+    path("approvals/<str:approval_id>", decisions.ApprovalView.as_view(), name="api-approval"),
     path("runs", runs.RunsView.as_view(), name="api-runs"),
     path(API_RUN_PATH, runs.RunDetailView.as_view(), name="api-run"),
     path(f"{API_RUN_PATH}/events", runs.EventsView.as_view(), name="api-run-events"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentcms.errors import ApiError, Conflict
 from agents_app.configuration.schema import ConfigError
@@ -19,6 +19,15 @@ class AlreadyDecided(Conflict):
         time = f"{call.decided_at:%Y-%m-%d %H:%M} UTC" if call.decided_at else "an unknown time"
         decision = f"{call.get_state_display().lower()} by {call.decided_by_name or 'somebody'} at {time}"
         super().__init__(f"This call was already {decision}.", "already_decided")
+
+    @property
+    def body(self) -> dict[str, Any]:
+        decided = {
+            "state": self.call.state,
+            "decidedBy": self.call.decided_by_name or None,
+            "decidedAt": self.call.decided_at,
+        }
+        return {**super().body, **decided}
 
 
 class CallExpired(ApiError):
@@ -54,6 +63,10 @@ class SeveralCalls(Conflict):
             f"This run waits for several calls. Send one of their IDs as toolCallId: {', '.join(call_ids)}.",
             "several_calls",
         )
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {**super().body, "toolCallIds": self.call_ids}
 
 
 class InvalidDecision(ConfigError):

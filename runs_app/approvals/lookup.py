@@ -76,7 +76,7 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
         raise SeveralCalls([reachable.shown_id for reachable in matches])
     if matches:
         return matches[0].call
-    decided = find_decided_call(run, call_id) if call_id else None
+    decided = None if waiting and call_id is None else find_decided_call(run, call_id)
     if decided is None:
         raise NotSuspended(f"This run waits for no call with the ID {call_id}." if call_id and waiting else NO_CALL)
     return decided
@@ -85,9 +85,14 @@ def find_call(run: AgentRun, call_id: str | None) -> PendingCall:
 NO_CALL = "This run does not wait for a decision."
 
 
-def find_decided_call(run: AgentRun, call_id: str) -> PendingCall | None:
-    """Return the last decided call that an ID names, or None."""
+def find_decided_call(run: AgentRun, call_id: str | None) -> PendingCall | None:
+    """Return the last decided call that an ID names, or None. Without an ID, it must be alone in its suspension."""
     calls = PendingCall.objects.filter(root_id=run.root_id or run.pk)
-    matches = [call for call, _, aliases in CallTree(calls).reachable_from(run.pk) if call_id in aliases]
+    reachable = CallTree(calls).reachable_from(run.pk)
+    matches = [call for call, _, aliases in reachable if call_id is None or call_id in aliases]
     decided = [call for call in matches if not call.is_open]
-    return max(decided, key=lambda call: (call.segment, call.created_at), default=None)
+    last = max(decided, key=lambda call: (call.segment, call.created_at), default=None)
+    if last is None or call_id is not None:
+        return last
+    is_alone = [(call.run_id, call.segment) for call in matches].count((last.run_id, last.segment)) == 1
+    return last if is_alone else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from access_app.caller import Caller
 from agentcms.errors import ApiError, Unavailable
+from runs_app.approvals.lookup import waits_for_people
 from runs_app.engine import leases
 from runs_app.events.chunks import FINAL_TYPES, SUSPENDED_TYPE, Chunk, build_chunk, encode_chunk
 from runs_app.events.notifications import notifier
@@ -25,6 +26,7 @@ from runs_app.events.redaction import redact_chunk
 from runs_app.models import AgentRun, RunEvent
 
 Batch = list[tuple[int, Chunk]]
+ChunkConverter = Callable[[Chunk], Iterable[Chunk]]
 
 HEARTBEAT = 15.0  # seconds; proxies close idle connections, and a write detects a reader that has left
 EVENT_POLL_INTERVAL = 5.0  # seconds between reads without a notification; the executing process may have died
@@ -87,7 +89,7 @@ def check_over(run_id: UUID) -> bool:
     """Return whether a run is deleted or over. End the run if its lease has expired."""
     if notifier.executes(run_id):
         return False
-    run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until", "is_durable").first()
+    run = AgentRun.objects.filter(pk=run_id).only("status", "lease_until", "is_durable", "root_id").first()
     return run is None or is_over(run)
 
 
@@ -99,7 +101,7 @@ def is_over(run: AgentRun) -> bool:
     is_leased = run.lease_until is None or run.lease_until >= timezone.now()
     if not (is_leased or run.is_durable or run.is_finished):
         leases.end_lost_run(run.pk)
-    return run.is_finished or run.status == AgentRun.Status.SUSPENDED
+    return run.is_finished or waits_for_people(run)
 
 
 def wait_until_over(run_id: UUID) -> AgentRun:
@@ -176,14 +178,27 @@ class EventStream:
     """The events of a run as server-sent events. It occupies a slot until it is closed, even if never read.
 
     A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
-    that start with `data: ` and contain nothing else. `redacted` streams contain only the answer.
+    that start with `data: ` and contain nothing else. `redacted` streams contain only the answer. `first_chunks` come
+    first, without numbers. `convert` returns the chunks that are sent for a chunk.
     """
 
-    def __init__(self, run_id: UUID, after: int, slot: StreamSlot, *, numbered: bool, redacted: bool = False) -> None:
+    def __init__(
+        self,
+        run_id: UUID,
+        after: int,
+        slot: StreamSlot,
+        *,
+        numbered: bool,
+        redacted: bool = False,
+        first_chunks: Sequence[Chunk] = (),
+        convert: ChunkConverter | None = None,
+    ) -> None:
         self.slot = slot
         self.run_id = run_id
         self.numbered = numbered
         self.redacted = redacted
+        self.first_chunks = first_chunks
+        self.convert = convert
         self.batches = follow_events(run_id, after)
         self.blocks = self._blocks()
 
@@ -192,7 +207,8 @@ class EventStream:
 
     def _blocks(self) -> Generator[bytes, None, None]:
         try:
-            yield KEEP_ALIVE  # the response headers are sent with the first bytes
+            # The response headers are sent with the first bytes.
+            yield b"".join(self._block(None, chunk) for chunk in self.first_chunks) or KEEP_ALIVE
             for batch in self.batches:
                 yield b"".join(self._block(*event) for event in batch) or KEEP_ALIVE
             if not stopping.is_set():
@@ -200,14 +216,16 @@ class EventStream:
         finally:
             self.slot.release()
 
-    def _block(self, number: int, data: Chunk) -> bytes:
+    def _block(self, number: int | None, data: Chunk) -> bytes:
         if self.redacted:
             answer = redact_chunk(data)
             if answer is None:
                 return b""
             data = answer
-        event_id = b"id: %d\n" % number if self.numbered else b""
-        return b"%sdata: %s\n\n" % (event_id, encode_chunk(self.run_id, data))
+        event_id = b"id: %d\n" % number if self.numbered and number is not None else b""
+        if self.convert is None:
+            return b"%sdata: %s\n\n" % (event_id, encode_chunk(self.run_id, data))
+        return b"".join(b"data: %s\n\n" % encode_chunk(self.run_id, chunk) for chunk in self.convert(data))
 
     def close(self) -> None:
         with suppress(ValueError):  # another thread may be executing the generator

@@ -3,7 +3,7 @@
 from agentcms_client.calls import CALLS
 from agentcms_client.clients import AsyncClient, Client
 from agentcms_client.responses import ApiError, Stale
-from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Version
+from agentcms_client.schemas import Agent, Answer, Approval, Comparison, DeletedAgent, Job, Page, Run, Version
 from agentcms_client.streaming import StreamedRun
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "DeletedAgent",
     "Job",
     "Page",
+    "Run",
     "Stale",
     "StreamedRun",
     "Version",

@@ -162,6 +162,11 @@ class Calls:
     def get_approval(self, approval_id: str) -> Call:
         return Call("GET", f"/api/approvals/{approval_id}")
 
+    def decide(self, approval_id: str, decision: str, **body: Any) -> Call:
+        """Decide a tool call: "approve", "decline" or "resume". Members that are None are left out."""
+        members = {name: value for name, value in body.items() if value is not None}
+        return Call("POST", f"/api/approvals/{approval_id}", body={"decision": decision, **members})
+
     def get_job(self, job_id: str) -> Call:
         return Call("GET", f"/api/jobs/{job_id}")
 

@@ -11,13 +11,14 @@ from typing import Any, Self
 import httpx
 
 from agentcms_client.calls import CALLS, Call
-from agentcms_client.responses import Stale, parse_response, retry_delay
-from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Version
+from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
+from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
 from agentcms_client.streaming import Callback, Callbacks, StreamedRun, read_run, read_run_async
 
 Changes = Callable[[Agent], dict[str, Any]]
 
 MAX_EDIT_ATTEMPTS = 10
+UNFINISHED = ("queued", "running", "suspended")  # statuses of runs
 
 
 class Client:
@@ -154,6 +155,37 @@ class Client:
             page = self.send(CALLS.list_approvals(**{"perPage": 100, **query, "page": number}))
             yield from page["approvals"]
             number, has_more = number + 1, page["hasMore"]
+
+    def approve(
+        self, approval_id: str, arguments: dict[str, Any] | None = None, *, reason: str = "", mark: str = ""
+    ) -> Approval:
+        """Approve a tool call, also with other arguments. With a mark, raise ApiError if the call has changed."""
+        call = CALLS.decide(approval_id, "approve", arguments=arguments, reason=reason, mark=mark)
+        approval: Approval = self.send(call)
+        return approval
+
+    def decline(self, approval_id: str, reason: str = "", *, mark: str = "") -> Approval:
+        """Decline a tool call. The model reads the reason."""
+        approval: Approval = self.send(CALLS.decide(approval_id, "decline", reason=reason, mark=mark))
+        return approval
+
+    def resume(self, approval_id: str, data: Any, *, mark: str = "") -> Approval:
+        """Send the data for which a tool waits that has suspended itself."""
+        call = CALLS.decide(approval_id, "resume", mark=mark)
+        call.body["resumeData"] = data
+        approval: Approval = self.send(call)
+        return approval
+
+    def wait(self, run_id: str, seconds: float | None = None) -> Run:
+        """Wait until a run is finished, however many decisions that takes, and return it.
+
+        Raise TimeoutError after so many seconds. The run goes on.
+        """
+        pauses = WaitPauses(seconds)
+        while (run := self.send(CALLS.get_run(run_id)))["status"] in UNFINISHED:
+            time.sleep(pauses.next())
+        finished: Run = run
+        return finished
 
     def job(self, job_id: str) -> Job:
         job: Job = self.send(CALLS.get_job(job_id))
@@ -295,6 +327,37 @@ class AsyncClient:
             for approval in page["approvals"]:
                 yield approval
             number, has_more = number + 1, page["hasMore"]
+
+    async def approve(
+        self, approval_id: str, arguments: dict[str, Any] | None = None, *, reason: str = "", mark: str = ""
+    ) -> Approval:
+        """Approve a tool call, also with other arguments. With a mark, raise ApiError if the call has changed."""
+        call = CALLS.decide(approval_id, "approve", arguments=arguments, reason=reason, mark=mark)
+        approval: Approval = await self.send(call)
+        return approval
+
+    async def decline(self, approval_id: str, reason: str = "", *, mark: str = "") -> Approval:
+        """Decline a tool call. The model reads the reason."""
+        approval: Approval = await self.send(CALLS.decide(approval_id, "decline", reason=reason, mark=mark))
+        return approval
+
+    async def resume(self, approval_id: str, data: Any, *, mark: str = "") -> Approval:
+        """Send the data for which a tool waits that has suspended itself."""
+        call = CALLS.decide(approval_id, "resume", mark=mark)
+        call.body["resumeData"] = data
+        approval: Approval = await self.send(call)
+        return approval
+
+    async def wait(self, run_id: str, seconds: float | None = None) -> Run:
+        """Wait until a run is finished, however many decisions that takes, and return it.
+
+        Raise TimeoutError after so many seconds. The run goes on.
+        """
+        pauses = WaitPauses(seconds)
+        while (run := await self.send(CALLS.get_run(run_id)))["status"] in UNFINISHED:
+            await asyncio.sleep(pauses.next())
+        finished: Run = run
+        return finished
 
     async def job(self, job_id: str) -> Job:
         job: Job = await self.send(CALLS.get_job(job_id))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import httpx
 
 MAX_ATTEMPTS = 5
 MAX_RETRY_DELAY = 30.0  # seconds
+FIRST_WAIT_PAUSE = 0.2  # seconds
+MAX_WAIT_PAUSE = 5.0  # seconds
 TRANSIENT_STATUSES = {429, 502, 503, 504}
 
 
@@ -58,6 +61,21 @@ def retry_delay(response: httpx.Response | None, attempt: int) -> float | None:
     if retry_after.isdigit():
         return min(float(retry_after), MAX_RETRY_DELAY)
     return min(0.1 * 2**attempt, MAX_RETRY_DELAY) * random.uniform(0.5, 1)  # noqa: S311  not a secret
+
+
+class WaitPauses:
+    """Growing pauses between two looks at a run, until a time limit."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.pause = FIRST_WAIT_PAUSE
+
+    def next(self) -> float:
+        """Return the seconds to wait. Raise TimeoutError after the limit."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise TimeoutError("The run is not finished yet.")
+        pause, self.pause = self.pause, min(self.pause * 1.5, MAX_WAIT_PAUSE)
+        return pause
 
 
 def _is_in_progress(response: httpx.Response) -> bool:

@@ -109,6 +109,28 @@ class Answer(TypedDict):
     isDemo: bool
 
 
+class Run(TypedDict):
+    """A run with its answer so far."""
+
+    id: str
+    agentId: str
+    ownerId: str
+    parentId: str | None
+    versionId: str | None
+    versionNumber: int | None
+    status: str
+    finishReason: str | None
+    output: str
+    usage: dict[str, int]
+    cost: float | None
+    error: str | None
+    isDemo: bool
+    createdAt: str
+    startedAt: str | None
+    finishedAt: str | None
+    warnings: list[AgentWarning]
+
+
 class Approval(TypedDict):
     """A tool call that waits for a person, or that was decided."""
 

@@ -73,6 +73,22 @@ OTHERS = {
     "api-docs": "test_schema.py",
     "api-agent-schema": "test_schema.py",
     **dict.fromkeys(("api-approvals", "api-approval"), "../runs_app/api/test_approvals.py"),
+    **dict.fromkeys(
+        (
+            "api-approve-tool-call",
+            "api-decline-tool-call",
+            "api-approve-tool-call-generate",
+            "api-decline-tool-call-generate",
+            "api-resume-stream",
+            "api-resume-stream-until-idle",
+            "api-send-tool-approval",
+            "api-network",
+            "api-approve-network-tool-call",
+            "api-decline-network-tool-call",
+            "api-resume-network",
+        ),
+        "../runs_app/api/test_decisions.py",
+    ),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

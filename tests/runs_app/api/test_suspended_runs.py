@@ -40,7 +40,7 @@ def suspended(agent, user):
         since = timezone.now() - timedelta(hours=age)
         key, resource = thread
         conversation = (
-            Thread.objects.create(user=user, agent_key=agent.pk, key=key, resource=resource) if key else None
+            Thread.objects.create(user=user, agent_key=agent.pk, key=key, resource_key=resource) if key else None
         )
         options = {"agent": agent, "requested_by": user, "thread": conversation, "chunks": [], **fields}
         return RunFactory(suspended=True, suspended_at=since, **options)
@@ -146,6 +146,7 @@ def waiting_run(idle_engine, suspended):
     run = suspended()
     for number, kind in enumerate(("start", "tool-call-approval", "suspended"), 1):
         RunEvent.objects.create(run=run, number=number, type="chunk", data={"type": kind, "payload": {}})
+    PendingCallFactory(run=run)
     return run
 
 

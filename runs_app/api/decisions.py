@@ -1,0 +1,272 @@
+"""API views that decide about calls that wait for people, and answer with what the run does next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.http import HttpResponse, StreamingHttpResponse
+from pydantic import BaseModel
+from rest_framework.request import Request
+
+from agentcms.api.parsers import json_object_body
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError, NotFound
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, validate_fields
+from runs_app.api.approval_representation import approval_body
+from runs_app.api.approvals import get_readable_call
+from runs_app.api.generate_response import answer_response
+from runs_app.api.lookups import EventStreamNegotiation, accepts_event_ids, get_run_of_agent, stream_response
+from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.approvals.errors import InvalidDecision, NotSuspended
+from runs_app.approvals.lookup import find_call
+from runs_app.events import streams
+from runs_app.events.decided_calls import chunks_after_decision, suspension_number
+from runs_app.events.network import NetworkConverter
+from runs_app.models import AgentRun, PendingCall
+
+UNFIT_DECISION_STATUS = 422
+MAX_RUNS_OF_THREAD = 20  # the latest, in which `send-tool-approval` looks for a call
+
+
+class CallBody(BaseModel):
+    """The body that decides a call of a run: `toolCallId` may be left out if the run waits for one call only."""
+
+    model_config = WIRE_CONFIG
+
+    run_id: str
+    tool_call_id: str | None = None
+    reason: str | None = None
+    arguments: Any = None  # validated against the schema of the tool
+
+
+class ResumeBody(BaseModel):
+    """The body that sends data to a call of a run."""
+
+    model_config = WIRE_CONFIG
+
+    run_id: str
+    tool_call_id: str | None = None
+    resume_data: Any
+
+
+class ThreadDecisionBody(BaseModel):
+    """The body that approves or declines a call of a run in a conversation."""
+
+    model_config = WIRE_CONFIG
+
+    resource_id: str
+    thread_id: str
+    tool_call_id: str
+    approved: bool
+    resume_data: Any = None
+
+
+class DecisionBody(BaseModel):
+    """The body of a decision about one call."""
+
+    model_config = WIRE_CONFIG
+
+    decision: str
+    reason: str | None = None
+    arguments: Any = None
+    resume_data: Any = None
+    mark: str | None = None
+
+
+class Decided(NamedTuple):
+    """A decision that was stored. The run goes on after the event with the number `after`."""
+
+    run: AgentRun
+    call: PendingCall
+    after: int
+
+
+class DecisionView(JSONView):
+    """A decision about a call of a run, which the body names."""
+
+    verdict = Verdict.APPROVE
+
+    def decide(self, request: Request, agent_id: str) -> Decided:
+        body = validate_fields(CallBody, json_object_body(request))
+        decision = Decision(self.verdict, body.get("reason") or "", body.get("arguments"))
+        return decide_call_of_run(request, agent_id, body, lambda call: decision)
+
+
+class StreamedDecisionView(DecisionView):
+    """A decision whose response streams what the run does next."""
+
+    is_network = False  # whether the response has the chunks of a network
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        slot = streams.StreamSlot(request.user)  # acquired first, so that no decision lacks its response
+        try:
+            return decision_stream(request, self.decide(request, agent_id), slot, self.is_network)
+        except BaseException:
+            slot.release()
+            raise
+
+
+class GeneratedDecisionView(DecisionView):
+    """A decision whose response is the whole answer, as that of `generate`."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        with streams.StreamSlot(request.user):
+            return answer_response(self.decide(request, agent_id).run.pk, agent_id)
+
+
+class ApproveView(StreamedDecisionView):
+    """Approval of a call."""
+
+
+class DeclineView(StreamedDecisionView):
+    """Refusal of a call. The model reads the reason."""
+
+    verdict = Verdict.DECLINE
+
+
+class ResumeView(StreamedDecisionView):
+    """Data for a tool that has suspended itself, or `{"approved": true}` for a call that waits for approval."""
+
+    def decide(self, request: Request, agent_id: str) -> Decided:
+        body = validate_fields(ResumeBody, json_object_body(request))
+        return decide_call_of_run(request, agent_id, body, lambda call: decision_from_data(call, body["resume_data"]))
+
+
+class ApproveGenerateView(GeneratedDecisionView):
+    """Approval of a call."""
+
+
+class DeclineGenerateView(GeneratedDecisionView):
+    """Refusal of a call. The model reads the reason."""
+
+    verdict = Verdict.DECLINE
+
+
+class ApproveNetworkView(ApproveView):
+    """Approval of the only waiting call of a network."""
+
+    is_network = True
+
+
+class DeclineNetworkView(DeclineView):
+    """Refusal of the only waiting call of a network."""
+
+    is_network = True
+
+
+class ResumeNetworkView(ResumeView):
+    """Data for the only waiting call of a network."""
+
+    is_network = True
+
+
+class SendToolApprovalView(JSONView):
+    """A decision about a call by its conversation. The response does not wait for the run."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        body = validate_fields(ThreadDecisionBody, json_object_body(request))
+        call = find_call_in_thread(request, agent_id, body)
+        decide_for_caller(call, thread_decision(call, body), request)
+        return json_response({"accepted": True, "runId": call.root_id, "toolCallId": body["tool_call_id"]})
+
+
+class ApprovalView(JSONView):
+    """One call that waits for a person or was decided, and the decision about it."""
+
+    def get(self, request: Request, approval_id: str) -> HttpResponse:
+        return json_response(approval_body(get_readable_call(request, approval_id)))
+
+    def post(self, request: Request, approval_id: str) -> HttpResponse:
+        body = validate_fields(DecisionBody, json_object_body(request))
+        if body["decision"] not in Verdict.values:
+            raise ConfigError([Issue("decision", f"Send one of {', '.join(Verdict.values)}.")])
+        call = get_readable_call(request, approval_id)
+        decision = Decision(
+            Verdict(body["decision"]),
+            body.get("reason") or "",
+            body.get("arguments"),
+            body.get("resume_data"),
+            body.get("mark") or "",
+        )
+        return json_response(approval_body(decide_for_caller(call, decision, request)))
+
+
+def decide_call_of_run(
+    request: Request, agent_id: str, body: dict[str, Any], decision_for: Callable[[PendingCall], Decision]
+) -> Decided:
+    """Decide the call that a body names by `runId` and `toolCallId`."""
+    run = get_run_of_agent(request, agent_id, body["run_id"])
+    call = find_call(run, body.get("tool_call_id") or None)
+    after = suspension_number(run, call)
+    return Decided(run, decide_for_caller(call, decision_for(call), request), after)
+
+
+def decide_for_caller(call: PendingCall, decision: Decision, request: Request) -> PendingCall:
+    """Store a decision of the caller. Raise a 422 with the paths of what does not fit the call."""
+    try:
+        return decide(call, decision, request.user, PendingCall.Via.API)
+    except InvalidDecision as error:
+        message = "The decision does not fit the call."
+        raise ApiError(UNFIT_DECISION_STATUS, message, "invalid_decision", error.issues) from None
+
+
+def decision_from_data(call: PendingCall, data: Any) -> Decision:
+    """Return the decision that resume data mean. For a call that waits for approval, `approved` decides."""
+    if call.kind != PendingCall.Kind.APPROVAL:
+        return Decision(Verdict.RESUME, resume_data=data)
+    approved = data.get("approved") if isinstance(data, dict) else None
+    reason = data.get("reason") if isinstance(data, dict) else None
+    if not isinstance(approved, bool) or not isinstance(reason, str | None):
+        message = "This call waits for approval. Send true or false, and the reason as a text."
+        raise ApiError(
+            UNFIT_DECISION_STATUS,
+            "The decision does not fit the call.",
+            "invalid_decision",
+            [("resumeData.approved", message)],
+        )
+    return Decision(Verdict.APPROVE if approved else Verdict.DECLINE, reason or "")
+
+
+def thread_decision(call: PendingCall, body: dict[str, Any]) -> Decision:
+    """Return the decision of a body with `approved` and, for a tool that waits for data, `resumeData`."""
+    if not body["approved"]:
+        return Decision(Verdict.DECLINE)
+    if call.kind == PendingCall.Kind.SUSPEND:
+        return Decision(Verdict.RESUME, resume_data=body.get("resume_data"))
+    return Decision(Verdict.APPROVE)
+
+
+def find_call_in_thread(request: Request, agent_id: str, body: dict[str, Any]) -> PendingCall:
+    """Return the call that an ID names in the runs of a conversation, the waiting ones first. Raise NotFound."""
+    runs = AgentRun.objects.for_user(request.user).filter(
+        agent_key=agent_id, parent=None, thread__key=body["thread_id"], thread__resource_key=body["resource_id"]
+    )
+    latest = runs.without_large_columns().order_by("-created_at")[:MAX_RUNS_OF_THREAD]
+    waiting_first = sorted(latest, key=lambda run: run.status != AgentRun.Status.SUSPENDED)
+    if not waiting_first:
+        raise NotFound(f"Thread with id {body['thread_id']} not found for this resource.")
+    for run in waiting_first:
+        try:
+            return find_call(run, body["tool_call_id"])
+        except NotSuspended:
+            continue
+    raise NotSuspended
+
+
+def decision_stream(
+    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool
+) -> StreamingHttpResponse:
+    """Return a stream of what a run does after a decision."""
+    run = decided.run
+    return stream_response(
+        run.pk,
+        decided.after,
+        slot,
+        numbered=accepts_event_ids(request),
+        redacted=not run.details_visible_to(request.user),
+        first_chunks=chunks_after_decision(run, decided.call),
+        convert=NetworkConverter(run).convert if is_network else None,
+    )

@@ -1,0 +1,68 @@
+"""The chunks of waiting calls, and those with which a stream begins that answers a decision."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from runs_app.approvals.lookup import CallTree, child_run_id, waiting_calls_below
+from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk
+from runs_app.models import AgentRun, PendingCall, RunEvent
+
+# What `resumeStream` of the published client sends for a call that waits for approval.
+APPROVAL_RESUME_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
+def waiting_chunk(call: PendingCall, shown_id: str) -> Chunk:
+    """Return the chunk of a call that waits for a person. `shown_id` is its ID in the events of a run."""
+    payload = {"toolCallId": shown_id, "toolName": call.tool, "args": call.arguments}
+    if call.kind == PendingCall.Kind.APPROVAL:
+        return build_chunk("tool-call-approval", **payload, resumeSchema=json.dumps(APPROVAL_RESUME_SCHEMA))
+    schema = json.dumps(call.resume_schema or {})
+    return build_chunk("tool-call-suspended", **payload, resumeSchema=schema, suspendPayload=call.payload)
+
+
+def suspension_number(run: AgentRun, call: PendingCall) -> int:
+    """Return the number of the event with which a run began to wait for a call of it or of a sub-agent."""
+    events = RunEvent.objects.filter(run=run.pk, type=RunEvent.Type.SUSPENDED)
+    if not call.is_open and call.decided_at is not None:
+        events = events.filter(created_at__lte=call.decided_at)
+    return events.order_by("-number").values_list("number", flat=True).first() or 0
+
+
+def chunks_after_decision(run: AgentRun, call: PendingCall) -> list[Chunk]:
+    """Return the chunks with which a stream begins that answers the decision about a call.
+
+    Clients expect the chunk of a call before its result, so those of the decided calls are repeated. If the run waits
+    for other calls, these follow, and it stays suspended.
+    """
+    calls = [*PendingCall.objects.filter(root_id=run.root_id or run.pk)]
+    own = find_own_call(calls, run, call)
+    decided = [other for other in calls if other.pk == own.pk or is_decided_with(other, own)]
+    chunks = [
+        build_chunk("tool-call", toolCallId=other.call_id, toolName=other.tool, args=other.arguments)
+        for other in decided
+    ]
+    if waiting := waiting_calls_below(run):
+        chunks += [waiting_chunk(reachable.call, reachable.shown_id) for reachable in waiting]
+        chunks.append(build_chunk(SUSPENDED_TYPE))
+    return chunks
+
+
+def find_own_call(calls: list[PendingCall], run: AgentRun, call: PendingCall) -> PendingCall:
+    """Return the call of a run itself that leads to a call of a sub-agent, or that call if it is one of the run."""
+    tree = CallTree(calls)
+    for own in tree.calls_by_run[run.pk]:
+        child_id = child_run_id(own) if own.kind == PendingCall.Kind.CHILD else None
+        if child_id is not None and any(below.call.pk == call.pk for below in tree.reachable_from(child_id)):
+            return own
+    return call
+
+
+def is_decided_with(call: PendingCall, other: PendingCall) -> bool:
+    """Return whether a call is decided and made its run wait together with another call."""
+    return not call.is_open and (call.run_id, call.segment) == (other.run_id, other.segment)
