@@ -53,6 +53,12 @@ def read_choice(name: str, *choices: str) -> str:
     return value
 
 
+def read_choice_or_path(name: str, *choices: str) -> str:
+    """Return the variable if it is one of the choices, of which the first is the default, or the path of a class."""
+    value = read_text(name, choices[0])
+    return value if "." in value else read_choice(name, *choices)
+
+
 def read_url(name: str, *schemes: str) -> str:
     """Return the variable as a URL of one of these schemes, or "". Errors do not quote it: it may have a password."""
     value = read_text(name)

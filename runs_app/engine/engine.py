@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextvars import Context
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -95,6 +96,15 @@ class Engine:
     def offer(self, run_id: UUID) -> None:
         """Claim and execute a durable run if a place is free. Otherwise it stays queued."""
         self._call(self._take(run_id))
+
+    def perform(self, run_id: UUID) -> Future[None]:
+        """Claim and execute a durable run as in `offer`. The future ends when this process no longer executes it."""
+        return asyncio.run_coroutine_threadsafe(self._perform(run_id), self.loop)
+
+    async def _perform(self, run_id: UUID) -> None:
+        await self._take(run_id)
+        if (task := self.tasks.get(run_id)) is not None:
+            await asyncio.wait([task])
 
     def continue_run(self, run_id: UUID) -> None:
         """Claim and execute the next segment of a run that is not durable. Only this process knows of it."""

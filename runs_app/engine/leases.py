@@ -94,6 +94,11 @@ def claim(run_id: UUID, holder: str) -> AgentRun | None:
     return get_claimed(run_id, holder) if is_claimed else None
 
 
+def is_executed(run_id: UUID) -> bool:
+    """Return whether a process holds a run, or held it when it died."""
+    return AgentRun.objects.leased().filter(pk=run_id, status=Status.RUNNING).exists()
+
+
 def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
     """Return a run of this process with the number of its last event. Return None if it has been lost meanwhile.
 

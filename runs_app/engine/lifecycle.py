@@ -22,6 +22,7 @@ def start_worker(queues: set[str]) -> None:
     if "runs" in queues:
         engine.get_engine().takes_queued = True
         engine.preload()
+        get_runner().start_worker()
         get_runner().take_next()
         reaper.start(report_worker)
     else:

@@ -1,4 +1,7 @@
-"""A process that executes queued runs, as a process of the web server does with RUN_ENGINE=process."""
+"""A process that executes durable runs, without Celery.
+
+With RUN_ENGINE=process it takes queued runs, as a process of the web server does. With another engine it is a worker.
+"""
 
 import os
 import signal
@@ -6,6 +9,7 @@ import threading
 import time
 
 import django
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.durable.settings")
 django.setup()
@@ -18,10 +22,15 @@ def main() -> None:
     __import__(EXECUTE_MODULE)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    lifecycle.start_web_process()
+    takes_queued = settings.RUN_ENGINE == "process"
+    if takes_queued:
+        lifecycle.start_web_process()
+    else:
+        lifecycle.start_worker({"runs"})
     print("ready", flush=True)
     while not stopping.is_set():
-        get_engine().take_queued()
+        if takes_queued:
+            get_engine().take_queued()
         time.sleep(0.1)
     lifecycle.shut_down_runs()
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -21,11 +22,14 @@ from tests.broker import broker
 from tests.durable import agent_tools
 from tests.factories import AgentFactory, member
 from tests.runs import start_run, wait_for_end
-from tests.served import TEST_VARIABLES, wait_until
+from tests.served import TEST_VARIABLES, free_port, wait_until
 
 WORKER = "-m celery -A agentcms worker --pool threads --concurrency 2 -Q runs --loglevel INFO --without-gossip"
-COMMANDS = {"process": ["-m", "tests.durable.carrier"], "celery": [*WORKER.split(" "), "--without-mingle"]}
-READY = {"process": "ready", "celery": " ready."}
+CARRIER = ["-m", "tests.durable.carrier"]
+COMMANDS = dict.fromkeys(("process", "dbos", "temporal"), CARRIER)
+COMMANDS["celery"] = [*WORKER.split(" "), "--without-mingle"]
+READY = {"celery": " ready."}
+SERVICES = {"celery": "valkey", "temporal": "temporal_server"}  # fixtures that return an address
 
 
 class QuietRunner:
@@ -64,8 +68,9 @@ class Engine:
             "DURABLE_DATABASE": str(connection.settings_dict["NAME"]),
             "DURABLE_FOLDER": str(self.folder),
             "DATA_DIR": str(self.folder / "data"),
-            "REDIS_URL": self.address,
             "RUN_ENGINE": self.name,
+            "REDIS_URL": self.address if self.name == "celery" else "",
+            "TEMPORAL_ADDRESS": self.address if self.name == "temporal" else "",
         }
         if "DATABASE_URL" in os.environ:
             environment["DATABASE_URL"] = os.environ["DATABASE_URL"]
@@ -75,7 +80,7 @@ class Engine:
             )
         self.processes.append(process)
         wait_until(
-            lambda: process.poll() is not None or READY[self.name] in log.read_text(errors="replace"),
+            lambda: process.poll() is not None or READY.get(self.name, "ready") in log.read_text(errors="replace"),
             60,
             f"the process; see {log}",
         )
@@ -164,13 +169,15 @@ def planned(tmp_path, monkeypatch) -> Path:
 def running_engine(name, request, folder, settings, monkeypatch) -> Iterator[Engine]:
     """Let processes of this engine execute durable runs. The process of the tests only starts them."""
     settings.RUN_ENGINE = name
-    address = request.getfixturevalue("valkey") if name == "celery" else ""
+    address = request.getfixturevalue(SERVICES[name]) if name in SERVICES else ""
+    settings.TEMPORAL_ADDRESS = address
     get_runner.cache_clear()
     processes = Engine(name, folder, address)
     if name == "process":
         monkeypatch.setattr(start, "get_runner", QuietRunner)
     monkeypatch.setattr(workers, "is_any_alive", lambda: True)  # the process of the tests executes no run
-    with broker(address.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):
+    redis = address if name == "celery" else ""
+    with broker(redis.replace("unix://", "redis+socket://").replace("?db=0", "?virtual_host=0") or "memory://"):
         try:
             yield processes
         finally:
@@ -178,9 +185,34 @@ def running_engine(name, request, folder, settings, monkeypatch) -> Iterator[Eng
             get_runner.cache_clear()
 
 
-@pytest.fixture(params=["process", "celery"])
+@pytest.fixture(scope="session")
+def temporal_server(tmp_path_factory) -> Iterator[str]:
+    """Start a server of Temporal and return its address."""
+    folder = tmp_path_factory.mktemp("temporal")
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("temporal")), "server", "start-dev", "--headless"]
+    options = ["--port", str(port), "--log-level", "error", "--db-filename", str(folder / "temporal.sqlite3")]
+    with folder.joinpath("log").open("wb") as output:
+        process = subprocess.Popen([*command, *options], cwd=folder, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: accepts_connections(port), 60, f"Temporal; see {folder}/log")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def accepts_connections(port: int) -> bool:
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+ENGINES = ["process", "celery", *(pytest.param(name, marks=pytest.mark.drill) for name in ("dbos", "temporal"))]
+
+
+@pytest.fixture(params=ENGINES)
 def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
-    """Return each engine."""
+    """Return each engine. Those over other services pass all tests in `make drill`, and test_services.py always."""
     with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
         yield processes
 
@@ -188,6 +220,13 @@ def engine(request, planned, transactional_db, settings, monkeypatch) -> Iterato
 @pytest.fixture(params=["process", pytest.param("celery", marks=pytest.mark.drill)])
 def any_engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
     """Return an engine for what does not depend on it. `make drill` uses each of them: processes start slowly."""
+    with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
+        yield processes
+
+
+@pytest.fixture(params=["dbos", "temporal"])
+def service_engine(request, planned, transactional_db, settings, monkeypatch) -> Iterator[Engine]:
+    """Return each engine over another service."""
     with running_engine(request.param, request, planned, settings, monkeypatch) as processes:
         yield processes
 

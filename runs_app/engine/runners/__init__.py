@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 RUNNERS = {
     "process": "runs_app.engine.runners.process.ProcessRunner",
     "celery": "runs_app.engine.runners.celery.CeleryRunner",
+    "dbos": "runs_app.engine.runners.dbos.DbosRunner",
+    "temporal": "runs_app.engine.runners.temporal.TemporalRunner",
 }
 
 
@@ -34,6 +37,9 @@ class Runner(Protocol):
     def continue_here(self, run_id: UUID) -> None:
         """Execute the next segment of a run that is not durable in this process."""
 
+    def start_worker(self) -> None:
+        """Receive the messages of this runner, because this process is a worker that executes runs."""
+
     def take_next(self) -> None:
         """Look for queued runs, because this process has a free place."""
 
@@ -46,6 +52,11 @@ class Runner(Protocol):
 
 @cache
 def get_runner() -> Runner:
-    """Return the runner that RUN_ENGINE selects."""
-    runner: Runner = import_string(RUNNERS[settings.RUN_ENGINE])()
+    """Return the runner that RUN_ENGINE selects. Raise ImproperlyConfigured if its package is not installed."""
+    name = settings.RUN_ENGINE
+    try:
+        runner: Runner = import_string(RUNNERS.get(name, name))()
+    except ModuleNotFoundError as error:
+        message = f"RUN_ENGINE={name} needs the package {error.name}. Install it: scripts/environment {name}"
+        raise ImproperlyConfigured(message) from error
     return runner

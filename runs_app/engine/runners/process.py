@@ -24,6 +24,9 @@ class ProcessRunner:
     def continue_here(self, run_id: UUID) -> None:
         get_engine().continue_run(run_id)
 
+    def start_worker(self) -> None:
+        """Do nothing: workers of Celery receive its messages by themselves."""
+
     def take_next(self) -> None:
         get_engine().take_queued()
 

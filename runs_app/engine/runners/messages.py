@@ -1,0 +1,63 @@
+"""The common part of runners that wake a worker with a message of another service.
+
+A message carries only the ID of a run. It may be lost, or arrive twice: the row of the run is what counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from agentcms.backends.circuit_breaker import CircuitBreaker
+from agentcms.logs import describe_exception
+from runs_app.engine import workers
+from runs_app.engine.engine import Engine, find_engine, get_engine
+from runs_app.engine.runners.process import ProcessRunner
+
+log = logging.getLogger(__name__)
+
+
+class MessageRunner(ProcessRunner):
+    """A runner that executes runs in workers. Without a worker or the service, the process itself does."""
+
+    service: str  # its name in log lines
+    circuit: CircuitBreaker  # of the calls of the service
+
+    def send_message(self, run_id: UUID) -> None:
+        """Send the ID of a run. Raise any exception if the service does not respond."""
+        raise NotImplementedError
+
+    def find_local_engine(self) -> Engine | None:
+        """Return the engine of this process if no worker can take a new run."""
+        if workers.is_any_alive() and not self.circuit.is_open:
+            return None
+        return super().find_local_engine()
+
+    def dispatch(self, run_id: UUID) -> bool:
+        """Send the ID of a queued run to the workers."""
+        if workers.is_any_alive() and self.send(run_id):
+            return True
+        engine = get_engine()
+        if not engine.is_stopping:
+            log.warning("No worker can be reached, so this process executes run %s.", run_id)
+            engine.offer(run_id)
+        return False
+
+    def send(self, run_id: UUID) -> bool:
+        """Send the ID of a run. Return False if the service does not respond."""
+        if not self.circuit.allows_call():
+            return False
+        try:
+            self.send_message(run_id)
+        except Exception as error:  # each service has errors of its own
+            self.circuit.record_failure()
+            log.warning("%s is unavailable: %s", self.service, describe_exception(error))
+            return False
+        self.circuit.record_success()
+        return True
+
+    def drain(self) -> None:
+        """Queue the durable runs of this process again and wake other workers."""
+        if (engine := find_engine()) is not None:
+            for run_id in engine.stop():
+                self.send(run_id)

@@ -1,0 +1,84 @@
+"""The runner over Temporal: each message is a workflow of one activity, which a worker executes.
+
+The activity sends a heartbeat each second. Temporal's server starts it again in another worker if they stop.
+See https://docs.temporal.io/develop/python.
+
+Imports temporalio, an optional dependency. Only `get_runner` imports this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from agentcms.backends.circuit_breaker import CircuitBreaker
+from runs_app.engine.runners.messages import MessageRunner
+from runs_app.engine.runners.temporal_workflow import TEMPORAL_WORKFLOW, PerformRun, perform_activity
+
+TASK_QUEUE = "agentcms-runs"
+MESSAGE_TIMEOUT = 2.0  # seconds
+SERVER_TIMEOUT = 30.0  # seconds in which a worker finds the server
+TEMPORAL_PAUSE = 5.0  # seconds without messages after a failure
+
+CallResult = TypeVar("CallResult")
+
+
+class TemporalRunner(MessageRunner):
+    """A runner that starts a workflow of Temporal for each run."""
+
+    service = "The server of Temporal"
+
+    def __init__(self) -> None:
+        self.circuit = CircuitBreaker(TEMPORAL_PAUSE)
+        self.client: Client | None = None
+        self.worker: Any = None
+        # The client belongs to the event loop in which it connects.
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name="temporal", daemon=True).start()
+
+    def call(self, call: Coroutine[Any, Any, CallResult]) -> Future[CallResult]:
+        return asyncio.run_coroutine_threadsafe(call, self.loop)
+
+    async def connect(self) -> Client:
+        """Return the client. The first call connects it."""
+        if self.client is None:
+            address, namespace = settings.TEMPORAL_ADDRESS, settings.TEMPORAL_NAMESPACE
+            self.client = await Client.connect(address, namespace=namespace)
+        return self.client
+
+    def send_message(self, run_id: UUID) -> None:
+        self.call(asyncio.wait_for(self.start_workflow(run_id), MESSAGE_TIMEOUT)).result(MESSAGE_TIMEOUT + 1)
+
+    async def start_workflow(self, run_id: UUID) -> None:
+        client = await self.connect()
+        await client.start_workflow(
+            TEMPORAL_WORKFLOW, str(run_id), id=f"run-{run_id}-{uuid4().hex[:8]}", task_queue=TASK_QUEUE
+        )
+
+    def start_worker(self) -> None:
+        """Execute the activities of the task queue in this process."""
+        self.call(asyncio.wait_for(self.start_activities(), SERVER_TIMEOUT)).result()
+
+    async def start_activities(self) -> None:
+        self.worker = Worker(
+            await self.connect(),
+            task_queue=TASK_QUEUE,
+            workflows=[PerformRun],
+            activities=[perform_activity],
+            max_concurrent_activities=settings.RUNS_PER_WORKER,
+            workflow_runner=UnsandboxedWorkflowRunner(),  # the workflow has no code of its own that could differ
+        )
+        self.running = asyncio.ensure_future(self.worker.run())
+
+    def drain(self) -> None:
+        super().drain()
+        if self.worker is not None:
+            self.call(self.worker.shutdown()).result()

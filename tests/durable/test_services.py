@@ -1,0 +1,86 @@
+"""The engines over DBOS and Temporal: a crash, a deployment, more runs than places, and the service away."""
+
+import pytest
+
+from runs_app.engine import workers
+from runs_app.engine.runners import get_runner
+from tests.durable.conftest import event_numbers
+from tests.durable.test_crash import TEN_CALLS, assert_complete
+from tests.durable.test_leases import start_here
+from tests.runs import wait_for_end
+
+
+def test_a_killed_worker_is_replaced_and_no_finished_step_repeats(service_engine):
+    engine = service_engine
+    process = engine.start_process()
+    run = engine.start(TEN_CALLS)
+    engine.wait_for_note("tool 7 begins")
+
+    engine.start_process()
+    engine.kill(process)
+    engine.open("seven")
+
+    done = engine.finish(run)
+    assert (done.status, done.output, done.error) == ("succeeded", "Done.", "")
+    assert engine.notes("tool") == [
+        f"tool {number} {state}" for number in range(10) for state in (["begins"] * (1 + (number == 7)) + ["ends"])
+    ]
+    assert engine.notes("model") == [f"model {number}" for number in range(11)]
+    assert_complete(done)
+
+
+def test_a_worker_that_stops_hands_its_runs_over(service_engine):
+    engine = service_engine
+    first = engine.start_process()
+    runs = [engine.start([[["count", {"number": n, "gate": "later"}]], "Done."]) for n in range(3)]
+    for number in range(3):
+        engine.wait_for_note(f"tool {number} begins")
+
+    engine.start_process()
+    first.terminate()
+    engine.open("later")
+    first.wait(30)
+
+    for run in runs:
+        done = engine.finish(run)
+        assert (done.status, done.error) == ("succeeded", "")
+        assert event_numbers(done) == list(range(1, done.last_event_number + 1))
+
+
+def test_a_repeated_message_changes_nothing(service_engine):
+    engine = service_engine
+    engine.start_process()
+    run = engine.start([[["count", {"number": 0, "gate": "open"}]], "Done."])
+    engine.wait_for_note("tool 0 begins")
+
+    for _ in range(3):
+        assert get_runner().dispatch(run.pk)
+    engine.open("open")
+
+    assert engine.finish(run).fence == 1
+    assert engine.notes("tool") == ["tool 0 begins", "tool 0 ends"]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "service"),
+    [
+        ("dbos", {"DBOS_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}, "The database of DBOS is unavailable"),
+        ("temporal", {"TEMPORAL_ADDRESS": "127.0.0.1:1"}, "The server of Temporal is unavailable"),
+    ],
+)
+def test_without_the_service_the_process_that_starts_a_run_executes_it(
+    name, setting, service, planned, idle_engine, settings, caplog, monkeypatch
+):
+    monkeypatch.setattr(workers, "is_any_alive", lambda: True)
+    settings.RUN_ENGINE = name
+    for key, value in setting.items():
+        setattr(settings, key, value)
+    get_runner.cache_clear()
+    try:
+        done = wait_for_end(start_here(["Done."]))
+    finally:
+        get_runner.cache_clear()
+
+    assert (done.status, done.output) == ("succeeded", "Done.")
+    assert service in caplog.text
+    assert f"No worker can be reached, so this process executes run {done.pk}." in caplog.text
