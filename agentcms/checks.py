@@ -121,6 +121,34 @@ def check_mcp_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list
     ]
 
 
+@register("environment")
+def check_notices(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each setting without which notices about approvals cannot be sent or trusted."""
+    return list(notice_errors())
+
+
+def notice_errors() -> Iterator[CheckMessage]:
+    """Yield an error for each setting of notices that is missing or invalid."""
+    if settings.APPROVAL_WEBHOOK_URL and len(settings.APPROVAL_WEBHOOK_SECRET) < MIN_SECRET_LENGTH:
+        yield Error(
+            f"APPROVAL_WEBHOOK_SECRET needs at least {MIN_SECRET_LENGTH} characters.",
+            hint="The receiver checks the signature of each request with it. Set a random text in both places.",
+            id="agentcms.E011",
+        )
+    try:
+        if settings.APPROVAL_WEBHOOK_URL:
+            validate_url(settings.APPROVAL_WEBHOOK_URL)
+    except AddressRefused as error:
+        if error.code != "private_address":  # the job reports it; OUTBOUND_NETWORKS may follow
+            yield Error(f"APPROVAL_WEBHOOK_URL: {error.message}", id="agentcms.E012")
+    if settings.EMAIL_HOST and not settings.PUBLIC_URL:
+        yield Error(
+            "EMAIL_HOST is set, and PUBLIC_URL is not, so e-mail would have no links.",
+            hint="Set the address at which people open this copy: PUBLIC_URL=https://cms.example.org",
+            id="agentcms.E013",
+        )
+
+
 @register("environment", deploy=True)
 def check_production(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """Return an error for each setting with which anybody could read secrets or act as another user."""

@@ -9,7 +9,8 @@ from django.dispatch import receiver
 
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested
-from runs_app.models import AgentRun, ModelProvider
+from runs_app.models import AgentRun, ModelProvider, PendingCall
+from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
 
 __all__ = ["approval_decided", "approval_requested"]
@@ -19,6 +20,18 @@ __all__ = ["approval_decided", "approval_requested"]
 def invalidate_providers(**kwargs: Any) -> None:
     """Apply a change of providers in this process at once. Other processes apply it within a second."""
     table.invalidate()
+
+
+@receiver(approval_requested)
+def send_webhook_of_request(call: PendingCall, **kwargs: Any) -> None:
+    """Tell the webhook that a call waits for people."""
+    enqueue_webhook(REQUESTED_EVENT, call)
+
+
+@receiver(approval_decided)
+def send_webhook_of_decision(call: PendingCall, **kwargs: Any) -> None:
+    """Tell the webhook how a call was decided."""
+    enqueue_webhook(DECIDED_EVENT, call)
 
 
 @receiver(pre_delete, sender=Agent)

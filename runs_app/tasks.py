@@ -12,6 +12,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from runs_app import cleanup, scoring  # noqa: F401  registers their handlers
 from runs_app.engine import leases, lifecycle
 from runs_app.engine.engine import get_engine
+from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
 from runs_app.usage import rollup  # noqa: F401  registers its step of the clean-up
 
 
@@ -19,6 +20,12 @@ from runs_app.usage import rollup  # noqa: F401  registers its step of the clean
 def reap_runs() -> None:
     """End the runs that are not durable, whose process has died, and that nobody reads."""
     leases.end_lost_runs()
+
+
+@shared_task
+def mail_approvers() -> None:
+    """Tell people by e-mail about calls that wait for them."""
+    mail.send_mail_to_approvers()
 
 
 @shared_task

@@ -1,8 +1,8 @@
-"""URLs of the pages of runs and the playground."""
+"""URLs of the pages of runs, approvals and the playground."""
 
 from django.urls import path
 
-from runs_app.views import actions, approvals, playground, runs, saved_inputs
+from runs_app.views import actions, approvals, notices, playground, runs, saved_inputs
 from runs_app.views.usage import usage
 
 app_name = "runs"
@@ -24,6 +24,7 @@ urlpatterns = [
     path("approvals/count", approvals.approval_count, name="approval_count"),
     path(APPROVAL_PATH, approvals.approval, name="approval"),
     path(f"{APPROVAL_PATH}/decide", approvals.decide_call, name="decide"),
+    path("account/notices", notices.notices, name="notices"),
     path(PLAYGROUND_PATH, playground.playground, name="playground"),
     path(f"{PLAYGROUND_PATH}/columns", playground.arrange, name="arrange"),
     path(f"{PLAYGROUND_PATH}/run", playground.run, name="run"),

@@ -1,5 +1,6 @@
 """Models of runs, their events, steps and scores, saved inputs and model providers."""
 
+from runs_app.models.approval_notice import ApprovalNotice
 from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
@@ -12,6 +13,7 @@ from runs_app.models.score import Score, ScorerCount
 
 __all__ = [
     "AgentRun",
+    "ApprovalNotice",
     "DailyUsage",
     "ModelProvider",
     "PendingCall",

@@ -12,7 +12,7 @@ from tests.page_client import browser
 from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 POST_ONLY = {"stop", "arrange", "run", "save_input", "delete_input", "decide"}
-OPEN_TO_ALL = {"list", "approvals", "approval_count"}  # they show every user their own rows
+OPEN_TO_ALL = {"list", "approvals", "approval_count", "notices"}  # they show every user their own rows
 ALL_ROUTES = [pattern.name for pattern in urlpatterns]
 
 

@@ -1,0 +1,94 @@
+"""E-mail to the people who may decide waiting calls: at most one per hour and person, without arguments."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import timedelta
+from smtplib import SMTPException
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+from django.db.models import Q
+from django.utils import timezone
+
+from runs_app.display.transcript import ToolCallPart
+from runs_app.models import ApprovalNotice, PendingCall
+from runs_app.models.pending_call import PendingCallQuerySet
+from runs_app.notices.recipients import find_deciders
+
+log = logging.getLogger(__name__)
+
+NOTICE_INTERVAL = timedelta(hours=1)  # between two notices to one person
+MAX_LISTED = 10  # calls in one e-mail
+TEXT = """{summary}
+
+{calls}
+
+Decide here: {url}/approvals
+
+You get this e-mail at most once an hour. Switch it off here: {url}/account/notices
+"""
+
+
+def can_send_mail() -> bool:
+    """Return whether the settings for e-mail with links are there."""
+    return bool(settings.EMAIL_HOST and settings.PUBLIC_URL)
+
+
+def send_mail_to_approvers() -> int:
+    """Send e-mail about calls that nobody was told of, and return the number of people. Beat calls this.
+
+    The rows hold the state, so a message that could not be sent is sent later.
+    """
+    if not can_send_mail():
+        return 0
+    # Older calls were mailed already, even to people who got their last notice right before.
+    recent = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD)
+    recent = recent.filter(created_at__gt=timezone.now() - 2 * NOTICE_INTERVAL)
+    return sum(map(mail_user, find_deciders(recent)))
+
+
+def mail_user(user: User) -> bool:
+    """Send a user an e-mail about new calls, unless there was one within the last hour. Return whether it was sent."""
+    notice, _ = ApprovalNotice.objects.get_or_create(user=user)
+    waiting = PendingCall.objects.decidable_by(user)
+    new = waiting.filter(created_at__gt=notice.sent_at) if notice.sent_at else waiting
+    if not user.email or not new.exists() or not claim_notice(notice):
+        return False
+    try:
+        build_message(user, waiting).send()
+    except (SMTPException, OSError) as error:
+        log.warning("The notice about approvals could not be sent to user %s: %s", user.pk, error)
+        ApprovalNotice.objects.filter(pk=notice.pk).update(sent_at=notice.sent_at)
+        return False
+    return True
+
+
+def claim_notice(notice: ApprovalNotice) -> bool:
+    """Return whether this process may send the next notice. One UPDATE decides between several processes."""
+    now = timezone.now()
+    due = Q(sent_at=None) | Q(sent_at__lte=now - NOTICE_INTERVAL)
+    return bool(ApprovalNotice.objects.filter(due, pk=notice.pk, by_email=True).update(sent_at=now))
+
+
+def build_message(user: User, waiting: PendingCallQuerySet) -> EmailMessage:
+    """Return the e-mail. It names tools and agents, and has no arguments, which may be confidential."""
+    count = waiting.count()
+    summary = "A call waits for your decision." if count == 1 else f"{count} calls wait for your decision."
+    lines = list_calls(waiting.order_by("-created_at")[:MAX_LISTED])
+    if count > MAX_LISTED:
+        lines.append(f"- and {count - MAX_LISTED} more")
+    text = TEXT.format(summary=summary, calls="\n".join(lines), url=settings.PUBLIC_URL)
+    headers = {"List-Unsubscribe": f"<{settings.PUBLIC_URL}/account/notices>"}
+    return EmailMessage(summary.rstrip("."), text, to=[user.email], headers=headers)
+
+
+def list_calls(calls: Iterable[PendingCall]) -> list[str]:
+    """Return a line for each call: its tool, its agent, and who started the run."""
+    return [
+        f"- {ToolCallPart(call.call_id, call.tool).title}, agent {call.agent_key}, "
+        f"started by {call.requested_by_name or 'the system'}"
+        for call in calls
+    ]

@@ -1,0 +1,131 @@
+"""The webhook of approvals: its signature, its jobs and its retries."""
+
+import hashlib
+import hmac
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_network
+
+import pytest
+
+from agentcms.checks import check_notices
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.models import PendingCall
+from runs_app.signals import approval_decided, approval_requested
+from tests.runs_app.factories import RefundCallFactory
+
+pytestmark = pytest.mark.django_db
+SECRET = "a secret of more than thirty-two characters"
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """A receiver that keeps the requests and answers with the status of its server."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def receiver(settings):
+    server = HTTPServer(("127.0.0.1", 0), Receiver)
+    server.status, server.requests = 204, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
+    settings.APPROVAL_WEBHOOK_URL = f"http://127.0.0.1:{server.server_port}/hook"
+    settings.APPROVAL_WEBHOOK_SECRET = SECRET
+    settings.PUBLIC_URL = "https://cms.example.org"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def deliver(call, signal=approval_requested):
+    """Send the signal and run its job. Return the job."""
+    signal.send(PendingCall, call=call)
+    job = Job.objects.get(kind="approval_webhook", state="queued")
+    return runner.run_claimed(str(job.pk))
+
+
+def test_the_request_is_signed_and_has_no_arguments(receiver):
+    call = RefundCallFactory()
+
+    job = deliver(call)
+
+    ((path, headers, body),) = receiver.requests
+    timestamp = headers["Agentcms-Signature"].partition(",")[0].removeprefix("t=")
+    digest = hmac.new(SECRET.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
+    sent = json.loads(body)
+    assert (job.state, path) == ("done", "/hook")
+    assert headers["Agentcms-Signature"] == f"t={timestamp},v1={digest}"
+    assert headers["Agentcms-Delivery"] == sent["delivery"] == str(job.pk)
+    assert (sent["event"], sent["approval"]["id"]) == ("approval_requested", str(call.pk))
+    assert sent["approval"]["url"] == f"https://cms.example.org/approvals/{call.pk}"
+    assert b"A-17" not in body
+
+
+def test_a_decision_is_sent_with_who_made_it(receiver):
+    deliver(RefundCallFactory(state="declined", decided_by_name="maya", reason="No"), approval_decided)
+
+    sent = json.loads(receiver.requests[0][2])
+    assert (sent["event"], sent["approval"]["state"], sent["approval"]["decidedBy"]) == (
+        "approval_decided",
+        "declined",
+        "maya",
+    )
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_busy_receiver_gets_it_again(receiver, status):
+    receiver.status = status
+
+    job = deliver(RefundCallFactory())
+
+    assert job.state == "running"  # with the next lease another attempt follows
+    Job.objects.update(lease_until=job.started_at)
+    receiver.status = 200
+    assert runner.run_claimed(str(job.pk)).state == "done"
+
+
+@pytest.mark.parametrize(("status", "message"), [(302, "Redirects are not followed"), (401, "Check its URL")])
+def test_a_redirect_or_refusal_fails_the_job(receiver, status, message):
+    receiver.status = status
+
+    job = deliver(RefundCallFactory())
+
+    assert job.state == "failed"
+    assert message in job.error
+    assert len(receiver.requests) == 1
+
+
+def test_private_addresses_are_refused(receiver, settings):
+    settings.OUTBOUND_NETWORKS = []
+
+    job = deliver(RefundCallFactory())
+
+    assert job.state == "failed"
+    assert "is a private address" in job.error
+    assert receiver.requests == []
+
+
+def test_without_a_webhook_there_is_no_job(settings):
+    settings.APPROVAL_WEBHOOK_URL = ""
+
+    approval_requested.send(PendingCall, call=RefundCallFactory())
+
+    assert not Job.objects.exists()
+
+
+def test_incomplete_settings_are_reported(settings):
+    settings.APPROVAL_WEBHOOK_URL, settings.APPROVAL_WEBHOOK_SECRET = "https://user:x@example.org", "short"
+    settings.EMAIL_HOST, settings.PUBLIC_URL = "mail.example.org", ""
+
+    assert [error.id for error in check_notices(None)] == ["agentcms.E011", "agentcms.E012", "agentcms.E013"]
