@@ -30,8 +30,7 @@ READ = [
     "/new-agent",
     "/exchange",
     "/no-such-page",
-    "/api/docs",
-    "/api/docs#createAgent",
+    "/api/docs#createAgent",  # with one operation open; axe needs four seconds for this page, so it is visited once
 ]
 READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
 OF_AN_AGENT = ["", "/usage", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
@@ -60,7 +59,8 @@ def find_violations(page: Page, axe: str) -> list[str]:
 def find_violations_in(looks: Sequence[tuple[str, int]], page: Page, axe: str) -> list[str]:
     page.emulate_media(reduced_motion="reduce")  # colours change during animations
     page.wait_for_load_state()
-    page.evaluate(axe)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe)
     size = page.viewport_size or {"width": 1280, "height": 900}
     faults = []
     for theme, width in looks:
