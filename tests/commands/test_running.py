@@ -13,7 +13,6 @@ import pytest
 
 from agentcms.server.processes import PROJECT
 from tests.served import Served, serving, wait_until
-from tests.served_accounts import serving_with_accounts
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +115,7 @@ def test_a_dead_web_process_is_replaced(running):
     wait_until(running.responds, what="an answer")
 
 
-def test_two_copies_run_side_by_side(running, tmp_path):
-    with serving_with_accounts(tmp_path / "var", WEB_WORKERS="1") as other:
-        assert other.port != running.port
-        wait_until(other.responds, what="an answer of the second")
-        wait_until(running.responds, what="an answer of the first")
+def test_two_copies_run_side_by_side(running, served):
+    assert served.port != running.port
+    wait_until(served.responds, what="an answer of the second")
+    wait_until(running.responds, what="an answer of the first")

@@ -56,14 +56,17 @@ def test_killing_the_supervisor_ends_every_process(started_copy):
     wait_until(lambda: not sockets.exists(), what="socket folder removed")
 
 
-def test_it_starts_again_after_everything_was_killed(started_copy):
+def test_it_starts_again_with_the_same_passwords_after_everything_was_killed(started_copy):
     sockets = socket_folder(started_copy)
+    passwords = (started_copy.data_dir / "demo_passwords.json").read_text()
     started_copy.kill()
 
     started_copy.start()
 
     wait_until(started_copy.responds, what="an answer")
     assert not sockets.exists()
+    assert (started_copy.data_dir / "demo_passwords.json").read_text() == passwords
+    assert passwords.count("password") > 1
 
 
 def test_the_printed_logins_work(started_copy):
@@ -88,13 +91,3 @@ def test_the_python_examples_work_with_the_demo_data(started_copy, guide):
         exec(compile(example, guide, "exec"), {"address": started_copy.base_url, "key": key})
 
     assert examples != []
-
-
-def test_a_restart_keeps_the_passwords(started_copy):
-    before = (started_copy.data_dir / "demo_passwords.json").read_text()
-    started_copy.stop()
-
-    started_copy.start()
-
-    assert (started_copy.data_dir / "demo_passwords.json").read_text() == before
-    assert before.count("password") > 1
