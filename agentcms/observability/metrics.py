@@ -25,7 +25,9 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 from prometheus_client import Counter, Histogram  # noqa: E402  reads the variable when it is imported
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
+from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
+from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
@@ -50,6 +52,7 @@ TAKEN_OVER = Counter(
     "agentcms_runs_taken_over", "Durable runs that were queued again: their process was lost, or stopped.", ["reason"]
 )
 CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the response cache.", ["result"])
+APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people and were decided.", ["state", "via"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -79,13 +82,18 @@ def count_lookup(result: str, **kwargs: Any) -> None:
     CACHED_ANSWERS.labels(result).inc()
 
 
+def count_decision(call: PendingCall, **kwargs: Any) -> None:
+    APPROVALS.labels(call.state, call.via).inc()
+
+
 def connect_signals() -> None:
-    """Count versions, activations, runs and throttles without the cache from their signals."""
+    """Count versions, activations, runs, approvals and throttles without the cache from their signals."""
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
     run_ended.connect(count_run, dispatch_uid="count-runs")
+    approval_decided.connect(count_decision, dispatch_uid="count-decisions")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")
     answer_looked_up.connect(count_lookup, dispatch_uid="count-lookups")
 

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,6 +33,7 @@ class DatabaseCollector:
         yield self.oldest()
         yield self.runs()
         yield self.oldest_queued_run()
+        yield from self.approvals()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
         file_bytes = JobFile.objects.aggregate(size=Sum("size"))["size"] or 0
         yield gauge("agentcms_job_file_bytes", "Size of the files of exports and imports.", file_bytes)
@@ -70,6 +71,13 @@ class DatabaseCollector:
         since = AgentRun.objects.queued().aggregate(since=Min("created_at"))["since"]
         age = (timezone.now() - since).total_seconds() if since is not None else 0
         return gauge("agentcms_run_queued_oldest_seconds", "Age of the oldest run that waits for a process.", age)
+
+    def approvals(self) -> Iterator[Metric]:
+        waiting = PendingCall.objects.waiting().exclude(kind=PendingCall.Kind.CHILD).order_by()
+        figures = waiting.aggregate(count=Count("pk"), since=Min("created_at"))
+        yield gauge("agentcms_approvals_open", "Calls that wait for a person.", figures["count"])
+        age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
+        yield gauge("agentcms_approval_oldest_seconds", "Age of the oldest call that waits for a person.", age)
 
     def oldest(self) -> Metric:
         family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])

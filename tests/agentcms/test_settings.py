@@ -77,6 +77,8 @@ BAD = {
     "read_int": ["many", "-1", "9999999999"],
     "read_bool": ["maybe"],
     "read_choice": ["xml"],
+    "read_choice_or_path": ["xml"],
+    "read_json_file": ["/nowhere.json"],
     "read_url": ["nowhere"],
     "read_networks": ["10.0.0.300"],
     "read_rate": ["fast", "0/s"],

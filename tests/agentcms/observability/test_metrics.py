@@ -15,8 +15,9 @@ from agentcms.observability import metrics
 from agentcms.observability.middleware import RequestLogMiddleware
 from agentcms.rate import Rate
 from jobs_app.models import Heartbeat, Job, JobFile
+from runs_app.approvals.approval_signals import approval_decided
 from runs_app.engine.leases import run_requeued
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 from tests.factories import AgentFactory, UserFactory, api_key, member
 from versions_app.integrity.check import CHECK_HISTORY
 
@@ -166,6 +167,22 @@ def test_runs_are_counted_by_state_with_the_age_of_the_oldest_queued_one(staff):
     assert [read_metric(staff, "agentcms_runs_open", status=state) for state in states] == [1, 1, 1]
     assert 120 <= read_metric(staff, "agentcms_run_queued_oldest_seconds") < 3600
     assert 60 <= read_metric(staff, "agentcms_run_worker_age_seconds") < 3600
+
+
+def test_calls_that_wait_for_people_and_decisions_are_measured(staff):
+    run = AgentRun.objects.create(agent_key="porter", configuration={}, input={}, status="suspended")
+    row = {"run": run, "root_id": run.pk, "segment": 0, "agent_key": "porter", "tool": "refund", "kind": "approval"}
+    waiting = {"created_at": timezone.now() - timedelta(hours=2), "expires_at": timezone.now() + timedelta(days=1)}
+    call = PendingCall.objects.create(**row, **waiting, call_id="a")
+    PendingCall.objects.create(**row | {"kind": "child"}, **waiting, call_id="b")
+    before = read_metric(staff, "agentcms_approvals_decided_total", state="approved", via="page")
+
+    assert read_metric(staff, "agentcms_approvals_open") == 1
+    assert read_metric(staff, "agentcms_approval_oldest_seconds") >= 7200
+    call.state, call.via = "approved", "page"
+    approval_decided.send(PendingCall, call=call)
+
+    assert read_metric(staff, "agentcms_approvals_decided_total", state="approved", via="page") == before + 1
 
 
 @pytest.mark.parametrize("reason", ["lost", "stopped"])

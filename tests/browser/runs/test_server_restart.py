@@ -18,7 +18,7 @@ def test_the_page_reconnects_and_the_answer_is_completed(browser, own_served: Se
     expect(page.get_by_text("Reconnecting …")).to_be_visible()
     own_served.start()
 
-    answer = page.locator(".answer-text")
+    answer = page.locator("[data-parts] .answer-text")
     expect(answer.last).to_contain_text("you bring along.", timeout=60_000)
     expect(answer).to_have_count(1)
     assert answer.inner_text().count("I am the demo model") == 1  # the words from before are not repeated
