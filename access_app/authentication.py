@@ -15,7 +15,11 @@ from rest_framework.request import Request
 
 from access_app.models import ApiKey
 from access_app.throttling.api import network_of_request, wrong_keys
+from agentcms.errors import Forbidden
 
+# A key for one resource may be given to the browser of an end user, who must not edit agents.
+PATHS_OF_BOUND_KEYS = ("/api/agents", "/api/memory/", "/api/runs")
+BOUND_KEY_MESSAGE = "This API key only serves the resource {resource}. Use another key for this route."
 INVALID_KEY_MESSAGE = "Invalid or expired token"
 
 
@@ -37,6 +41,8 @@ class ApiKeyAuthentication(BaseAuthentication):
         key = ApiKey.objects.find(words[1] if len(words) == 2 else "")
         if key is None:
             self.reject(request)
+        if key.resource and not request.path.startswith(PATHS_OF_BOUND_KEYS):
+            raise Forbidden(BOUND_KEY_MESSAGE.format(resource=key.resource), "bound_key")
         key.touch()
         user: Any = key.user
         user.api_key = key

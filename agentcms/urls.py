@@ -26,6 +26,7 @@ api_urlpatterns: list[Any] = [
     path("stored/agent-schema", AgentSchemaView.as_view(), name="api-agent-schema"),
     path("", include("jobs_app.api.urls")),
     path("", include("runs_app.api.urls")),
+    path("", include("memory_app.api.urls")),
     re_path(r"", ApiNotFoundView.as_view()),
 ]
 

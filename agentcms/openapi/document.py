@@ -30,6 +30,15 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
+from agentcms.openapi.memory import (
+    MEMORY_DESCRIPTIONS,
+    MEMORY_EXAMPLES,
+    MEMORY_FIELDS,
+    MEMORY_OPERATIONS,
+    MEMORY_QUERY,
+    OWN_MEMORY_PARAMETERS,
+    memory_schemas,
+)
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
@@ -48,6 +57,7 @@ SUBJECTS = {
     "/agent-import": "Export and import",
     "/jobs": "Export and import",
     "schema": "Descriptions of the API",
+    "/api/memory": "Conversations",
     "/stored/agents": "Agents",
     "/api/agents": "Running agents",
     "/api/runs": "Runs",
@@ -141,7 +151,7 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *MEMORY_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
@@ -161,7 +171,7 @@ def operation_object(operation: Operation) -> JSON:
         "operationId": operation.id,
         "tags": [tag(operation.path)],
         "summary": operation.summary,
-        "description": OPERATION_DESCRIPTIONS.get(operation.id, ""),
+        "description": (OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS).get(operation.id, ""),
         "parameters": parameters(operation),
         "responses": {
             str(operation.status): success_response(operation),
@@ -176,10 +186,15 @@ def operation_object(operation: Operation) -> JSON:
         media_type = MEDIA_TYPES.get(operation.body, "application/json")
         is_required = operation.body in REQUIRED_BODIES
         content: JSON = {"schema": ref(operation.body)}
-        if example := LINES_EXAMPLE if operation.body == "Lines" else BODY_EXAMPLES.get(operation.id):
+        if example := body_example(operation):
             content["example"] = example
         result["requestBody"] = {"required": is_required, "content": {media_type: content}}
     return result
+
+
+def body_example(operation: Operation) -> str | JSON | None:
+    """Return the example of the body of an operation, or None."""
+    return LINES_EXAMPLE if operation.body == "Lines" else (BODY_EXAMPLES | MEMORY_EXAMPLES).get(operation.id)
 
 
 def tag(path: str) -> str:
@@ -191,16 +206,15 @@ def parameters(operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    in_query = [
-        {"name": name, "in": "query", "schema": STRING, **QUERY_PARAMETERS.get(name, {})} for name in operation.query
-    ]
+    known = QUERY_PARAMETERS | MEMORY_QUERY
+    in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
     return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
 
 
 def describe_parameter(operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
-    own = OWN_PARAMETERS.get(operation.id, {}).get(name, {})
+    own = (OWN_PARAMETERS | OWN_MEMORY_PARAMETERS).get(operation.id, {}).get(name, {})
     described = {
         **PARAMETER_DESCRIPTIONS.get(name, {}),
         **parameter,
@@ -229,7 +243,7 @@ def error_response(status: int) -> JSON:
 
 def component_schemas() -> dict[str, JSON]:
     """Return the schemas of request and response bodies by name."""
-    schemas = response_schemas() | page_schemas() | run_schemas() | approval_schemas()
+    schemas = response_schemas() | page_schemas() | run_schemas() | memory_schemas() | approval_schemas()
     add_model_schema(schemas, "CallOptions", CallOptions)
     add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
     add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
@@ -261,7 +275,8 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    text = FIELD_DESCRIPTIONS.get(f"{name}.{field}", FIELD_DESCRIPTIONS.get(field, ""))
+    texts = MEMORY_FIELDS | FIELD_DESCRIPTIONS
+    text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 
 

@@ -21,6 +21,7 @@ SUBJECT_ORDER = (
     "Running agents",
     "Runs",
     "Approvals",
+    "Conversations",
     "Trash",
     "Export and import",
 )

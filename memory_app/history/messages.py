@@ -140,7 +140,8 @@ def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:
 
 def rows_of(heads: QuerySet[Message]) -> QuerySet[Message]:
     """Return all rows of the messages that begin with these rows."""
-    return Message.objects.filter(thread__in=heads.values("thread"), head_number__in=heads.values("number"))
+    threads = {*heads.values_list("thread_id", flat=True)}
+    return Message.objects.filter(thread__in=threads, head_number__in=[*heads.values_list("number", flat=True)])
 
 
 def delete_messages(rows: Sequence[Message]) -> None:

@@ -7,7 +7,7 @@ from django.contrib.auth import authenticate, get_user_model
 from django.core.management import CommandError, call_command
 
 from access_app.models import ApiKey, Membership
-from tests.factories import PASSWORD, UserFactory
+from tests.factories import PASSWORD, UserFactory, member
 
 pytestmark = pytest.mark.django_db
 
@@ -75,3 +75,16 @@ def test_create_api_key_prints_only_the_key():
 def test_create_api_key_refuses_an_unknown_user():
     with pytest.raises(CommandError, match="no user nobody"):
         call_command("create_api_key", "nobody")
+
+
+def test_a_key_may_serve_the_end_users_of_a_team_or_one_of_them():
+    user = member("editor", "support")
+
+    call_command("create_api_key", user.username, realm_owner="support", resource="alice", context='{"plan": "pro"}')
+
+    key = ApiKey.objects.get(user=user)
+    assert (key.realm_owner, key.resource, key.context) == ("support", "alice", {"plan": "pro"})
+    for options in ({"realm_owner": "sales"}, {"context": "[]"}, {"context": "{"}, {"resource": "x" * 257}):
+        with pytest.raises(CommandError):
+            call_command("create_api_key", user.username, **options)
+    assert ApiKey.objects.count() == 1

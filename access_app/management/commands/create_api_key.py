@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access_app.models import ApiKey
-from access_app.role import Role
+from access_app.permissions import has_role
+from access_app.role import SHARED_LABEL, Role
+
+MAX_RESOURCE_LENGTH = 256
 
 
 class Command(BaseCommand):
@@ -21,6 +26,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--name", default="", help="a name for the key, such as 'Nightly export'")
 
+        parser.add_argument(
+            "--realm-owner", metavar="OWNER", help="the team whose end users the key serves; blank is Shared"
+        )
+        parser.add_argument("--resource", default="", metavar="ID", help="the only resource that the key reaches")
+        parser.add_argument("--context", default="", metavar="JSON", help="facts about the caller, as an object")
+
     def handle(self, *args: Any, user: str, role: str, name: str, **options: Any) -> None:
         users = get_user_model()
         try:
@@ -29,5 +40,21 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {user}.") from None
         if len(name) > 100:
             raise CommandError("The name of a key may have at most 100 characters.")
-        _, token = ApiKey.objects.issue(key_user, name=name, role=role)
+        _, token = ApiKey.objects.issue(key_user, name=name, role=role, **memory_columns(key_user, options))
         self.stdout.write(token)
+
+
+def memory_columns(user: User, options: dict[str, Any]) -> dict[str, Any]:
+    """Return whose conversations the key reaches. Raise CommandError for invalid options."""
+    owner, resource = options["realm_owner"], options["resource"]
+    if owner is not None and not has_role(user, Role.EDITOR, owner):
+        raise CommandError(f"{user} is no editor of {owner or SHARED_LABEL}. Make the user a member first.")
+    if len(resource) > MAX_RESOURCE_LENGTH or not resource.isprintable():
+        raise CommandError(f"A resource has at most {MAX_RESOURCE_LENGTH} printable characters.")
+    try:
+        context = json.loads(options["context"] or "null")
+    except ValueError:
+        context = options["context"]
+    if not isinstance(context, dict | None):
+        raise CommandError('The context must be a JSON object, such as {"plan": "pro"}.')
+    return {"realm_owner": owner, "resource": resource, "context": context}

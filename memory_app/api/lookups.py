@@ -1,0 +1,127 @@
+"""Parameters and lookups of the API of conversations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+
+from agentcms.api.query_params import QueryParams
+from agentcms.errors import BadRequest, NotFound
+from agents_app.configuration.schema import ConfigError, Issue
+from agents_app.models import Agent
+from memory_app.history.threads import KEY_MESSAGE, get_own_thread, get_thread, is_thread_key
+from memory_app.models import Thread
+from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller, memory_caller
+
+NOT_GIVEN = ("", "undefined", "null")  # as the published client writes a parameter that it does not have
+RESOURCE_MESSAGE = f"This must be a text of 1 to {MAX_KEY_LENGTH} printable characters."
+MAX_METADATA_KB = 16
+MAX_TITLE_LENGTH = 200
+
+
+def caller_of(request: Request) -> MemoryCaller:
+    """Return the realm and the resource that the credentials of a request give it."""
+    return memory_caller(request.user)
+
+
+def read_resource(query: QueryParams, name: str = "resourceId") -> str:
+    """Return the resource that a query names, or a blank text."""
+    value = query.text(name) or ""
+    if value in NOT_GIVEN:
+        return ""
+    if not is_resource_key(value):
+        query.add_fault(name, RESOURCE_MESSAGE)
+    return value
+
+
+def resource_of_query(request: Request) -> str:
+    with QueryParams(request) as query:
+        return read_resource(query)
+
+
+def is_resource_key(value: object) -> bool:
+    """Return True for a valid resource ID."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_KEY_LENGTH and value.isprintable() and bool(value.strip())
+
+
+def requested_thread(request: Request, key: str) -> Thread:
+    """Return a thread that the caller may read."""
+    return get_thread(caller_of(request), key, resource_of_query(request))
+
+
+def changed_thread(request: Request, key: str) -> Thread:
+    """Return a thread that the caller may change. A resource that the API key does not serve is refused."""
+    caller, resource = caller_of(request), resource_of_query(request)
+    if caller.is_bound:
+        caller.resource_to_write(resource)
+    return get_own_thread(caller, key, resource)
+
+
+def agent_of_query(request: Request) -> Agent | None:
+    """Return the agent of `agentId`, or None without one. Raise NotFound if the user may not see it."""
+    with QueryParams(request) as query:
+        agent_id = query.text("agentId") or query.text("networkId") or ""
+    if agent_id in NOT_GIVEN:
+        return None
+    agent = Agent.objects.for_user(request.user).filter(pk=agent_id).select_related("active_version").first()
+    if agent is None:
+        raise NotFound(f"Agent with id {agent_id} not found")
+    return agent
+
+
+class BodyFields:
+    """The members of a body, with the issues of invalid ones. Leaving the block raises BadRequest."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.body = body
+        self.issues: list[Issue] = []
+
+    def __enter__(self) -> BodyFields:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None and self.issues:
+            raise BadRequest("request body", [(issue.field, issue.message) for issue in self.issues])
+        if kind is not None and issubclass(kind, ConfigError):
+            error: Any = rest[0]
+            raise BadRequest("request body", [(issue.field, issue.message) for issue in error.issues]) from None
+
+    def resource(self, name: str = "resourceId", *, required: bool = False) -> str:
+        value = self.body.get(name)
+        if value is None and not required:
+            return ""
+        if not is_resource_key(value):
+            self.issues.append(Issue(name, RESOURCE_MESSAGE))
+            return ""
+        return str(value)
+
+    def thread_key(self, name: str, *, required: bool = False) -> str:
+        value = self.body.get(name)
+        if value is None and not required:
+            return ""
+        if not is_thread_key(value):
+            self.issues.append(Issue(name, KEY_MESSAGE))
+            return ""
+        return str(value)
+
+    def title(self) -> str | None:
+        value = self.body.get("title")
+        if value is None:
+            return None
+        if not isinstance(value, str) or len(value) > MAX_TITLE_LENGTH:
+            self.issues.append(Issue("title", f"This must be a text of at most {MAX_TITLE_LENGTH} characters."))
+            return None
+        return value
+
+    def metadata(self) -> dict[str, Any] | None:
+        value = self.body.get("metadata")
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.issues.append(Issue("metadata", "This must be an object."))
+        elif len(str(value).encode("utf-8", "surrogatepass")) > MAX_METADATA_KB * 1024:
+            self.issues.append(Issue("metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
+        else:
+            return value
+        return None

@@ -1,0 +1,56 @@
+"""The filter of the list of messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from agentcms.errors import BadRequest
+from agentcms.wire.timestamps import parse_timestamp
+from memory_app.models import Message, Thread
+
+ROLES = ("user", "assistant")
+LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
+
+Faults = list[tuple[str, str]]
+
+
+def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message]:
+    """Return the first rows of the messages that match a filter. Raise BadRequest if it is invalid."""
+    faults: Faults = []
+    heads = thread.messages.filter(head_number=F("number"), **read_times(criteria.get("dateRange"), faults))
+    roles, metadata = criteria.get("roles"), criteria.get("metadata") or {}
+    if roles is not None and not (isinstance(roles, list) and all(role in ROLES for role in roles)):
+        faults.append(("filter.roles", f"This must be a list of {' and '.join(ROLES)}."))
+    if not isinstance(metadata, dict):
+        faults.append(("filter.metadata", "This must be an object."))
+    if faults:
+        raise BadRequest("query parameters", faults)
+    if roles is not None:
+        heads = heads.filter(role__in=[*roles, Message.Role.TOOL] if "assistant" in roles else roles)
+    return matching_metadata(heads, metadata) if metadata else heads
+
+
+def read_times(value: Any, faults: Faults) -> dict[str, Any]:
+    """Return the lookups of a range of times. Add the faults of invalid ones."""
+    if not isinstance(value or {}, dict):
+        faults.append(("filter.dateRange", "This must be an object with start and end."))
+        return {}
+    times: dict[str, Any] = {}
+    for name, lookup in LOOKUPS.items():
+        text = (value or {}).get(name)
+        if text is None:
+            continue
+        try:
+            times[lookup] = parse_timestamp(text)
+        except (TypeError, ValueError, AttributeError):
+            faults.append((f"filter.dateRange.{name}", "Give an ISO 8601 time."))
+    return times
+
+
+def matching_metadata(heads: QuerySet[Message], metadata: dict[str, Any]) -> QuerySet[Message]:
+    """Filter to messages whose metadata has these values."""
+    rows = heads.exclude(attributes=None).values_list("pk", "attributes")
+    matching = [pk for pk, values in rows if metadata.items() <= ((values or {}).get("metadata") or {}).items()]
+    return heads.filter(pk__in=matching)

@@ -1,0 +1,191 @@
+"""API views of messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, Conflict, Forbidden, NotFound
+from agentcms.wire.json_parser import InvalidJSON, parse
+from agents_app.configuration.schema import Issue, collecting_issues
+from memory_app.api.lookups import caller_of, requested_thread
+from memory_app.api.message_filter import filtered_heads
+from memory_app.history.message_data import derive_fields
+from memory_app.history.messages import Author, NewMessage, append_messages, delete_messages
+from memory_app.history.threads import get_thread, is_thread_key
+from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
+from memory_app.models import Message, Thread
+from memory_app.realms import MemoryCaller
+
+MESSAGES_PER_PAGE = 40
+MAX_SAVED = 1000  # messages of a request
+MAX_INCLUDED = 100
+MAX_NEIGHBOURS = 100
+
+
+class MessagesView(JSONView):
+    """The messages of a thread. Without an order, the newest page, oldest first."""
+
+    def get(self, request: Request, thread_id: str) -> HttpResponse:
+        thread = requested_thread(request, thread_id)
+        with QueryParams(request) as query:
+            paging = query.paging(MESSAGES_PER_PAGE)
+            is_ordered = "orderBy" in query.values or any(name.startswith("orderBy[") for name in query.values)
+            order = query.order_by(["createdAt"], OrderBy("createdAt"))
+            criteria = query.json_object("filter") or {}
+            included = read_included(query)
+        heads = filtered_heads(thread, criteria)
+        ascending = is_ordered and order.direction == "ASC"
+        page = heads.order_by("number" if ascending else "-number")[paging.start : paging.stop]
+        numbers = [*page.values_list("number", flat=True)]
+        messages = messages_at(thread, numbers)
+        if is_ordered and not ascending:
+            messages.reverse()
+        messages = with_included(caller_of(request), thread, messages, included)
+        body = page_payload("messages", messages, heads.count(), paging.page, paging.per_page)
+        return json_response(body | {"uiMessages": ui_messages(messages)})
+
+
+def messages_at(thread: Thread, numbers: list[int]) -> list[WireMessage]:
+    """Return the messages that begin at these numbers, oldest first."""
+    rows = thread.messages.filter(head_number__in=numbers).order_by("number") if numbers else []
+    return wire_messages(thread, rows)
+
+
+def read_included(query: QueryParams) -> list[dict[str, Any]]:
+    """Return the messages that the parameter `include` asks for in addition to the page."""
+    text = query.text("include")
+    if text is None:
+        return []
+    try:
+        value = parse(text.encode())
+    except InvalidJSON:
+        value = None
+    if not isinstance(value, list) or len(value) > MAX_INCLUDED or not all(map(is_included, value)):
+        query.add_fault("include", f"Give a JSON list of at most {MAX_INCLUDED} objects with the id of a message.")
+        return []
+    return value
+
+
+def is_included(item: Any) -> bool:
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        return False
+    counts = [item.get(name, 0) for name in ("withPreviousMessages", "withNextMessages")]
+    return all(type(count) is int and 0 <= count <= MAX_NEIGHBOURS for count in counts)
+
+
+def with_included(
+    caller: MemoryCaller, thread: Thread, messages: list[WireMessage], included: list[dict[str, Any]]
+) -> list[WireMessage]:
+    """Return messages with further ones and their neighbours, of this thread or of others of the resource."""
+    for item in included:
+        source = thread
+        if item.get("threadId") not in (None, thread.key):
+            source = get_thread(caller, str(item["threadId"]), thread.resource_key)
+        heads = source.messages.filter(head_number=F("number"))
+        number = heads.filter(key=item["id"]).values_list("number", flat=True).first()
+        if number is None:
+            continue
+        before, after = item.get("withPreviousMessages", 0), item.get("withNextMessages", 0)
+        earlier, later = heads.filter(number__lte=number), heads.filter(number__gt=number)
+        numbers = [*earlier.order_by("-number").values_list("number", flat=True)[: before + 1]]
+        numbers += later.order_by("number").values_list("number", flat=True)[:after]
+        known = {message["id"] for message in messages}
+        messages += [message for message in messages_at(source, numbers) if message["id"] not in known]
+    return sorted(messages, key=lambda message: message["createdAt"]) if included else messages
+
+
+class SaveMessagesView(JSONView):
+    """Storage of messages that a client has."""
+
+    def post(self, request: Request) -> HttpResponse:
+        caller = caller_of(request)
+        caller.require_write()
+        items = json_object_body(request).get("messages")
+        if not isinstance(items, list) or not 0 < len(items) <= MAX_SAVED:
+            message = f"Send a list of 1 to {MAX_SAVED:,} messages."
+            raise BadRequest("request body", [("messages", message)])
+        parsed = parse_messages(items)
+        saved: list[WireMessage] = []
+        author = Author(request.user.pk, request.user.get_username())
+        with transaction.atomic():
+            for item, rows in zip(items, parsed, strict=True):
+                thread = writable_thread(caller, item)
+                saved += save_message(thread, rows, author)
+        return json_response({"messages": saved})
+
+
+def parse_messages(items: list[Any]) -> list[list[NewMessage]]:
+    """Return the rows of each message. Raise BadRequest with the issues of all."""
+    issues: list[Issue] = []
+    parsed: list[list[NewMessage]] = []
+    for index, item in enumerate(items):
+        path = f"messages[{index}]"
+        with collecting_issues(issues):
+            parsed.append(parse_wire_message(item, path))
+        if isinstance(item, dict) and not is_thread_key(item.get("threadId")):
+            issues.append(Issue(f"{path}.threadId", "Send the ID of an existing thread."))
+        if isinstance(item, dict) and not isinstance(item.get("resourceId", ""), str):
+            issues.append(Issue(f"{path}.resourceId", "This must be a text."))
+    if issues:
+        raise BadRequest("request body", [(issue.field, issue.message) for issue in issues])
+    return parsed
+
+
+def writable_thread(caller: MemoryCaller, item: dict[str, Any]) -> Thread:
+    """Return the thread of a message, which must exist. Participants may write too."""
+    resource = item.get("resourceId") or ""
+    if caller.is_bound:
+        caller.resource_to_write(resource)
+    thread = get_thread(caller, item["threadId"], resource)
+    return Thread.objects.select_for_update(of=("self",)).get(pk=thread.pk)
+
+
+def save_message(thread: Thread, rows: list[NewMessage], author: Author) -> list[WireMessage]:
+    """Append a message to a locked thread. The same message again is returned as it is stored."""
+    stored = thread.messages.filter(key=rows[0].key).first() if rows[0].key else None
+    if stored is None:
+        return wire_messages(thread, append_messages(thread, rows, author=author))
+    messages = messages_at(thread, [stored.head_number or stored.number])
+    expected = [derive_fields(row.data).text for row in rows]
+    actual = [*thread.messages.filter(head_number=stored.head_number).values_list("text", flat=True)]
+    if expected != actual:
+        message = f"Message {stored.key} has another text. Send the new message under a new id."
+        raise Conflict(message, "message_exists")
+    return messages
+
+
+class DeleteMessagesView(JSONView):
+    """Deletion of messages: all or none."""
+
+    def post(self, request: Request) -> HttpResponse:
+        caller = caller_of(request)
+        caller.require_write()
+        keys = read_message_ids(json_object_body(request).get("messageIds"))
+        threads = Thread.objects.for_caller(caller).filter(realm=caller.realm)
+        rows = [*Message.objects.filter(key__in=keys, thread__in=threads)]
+        if missing := sorted({*keys} - {row.key for row in rows}):
+            if caller.is_bound and Message.objects.filter(key__in=missing, thread__realm=caller.realm).exists():
+                raise Forbidden("A message belongs to another resource. No message was deleted.", "other_resource")
+            raise NotFound(f"Message with id {missing[0]} not found. No message was deleted.")
+        delete_messages(rows)
+        count = "1 message" if len(keys) == 1 else f"{len(keys)} messages"
+        return json_response({"success": True, "message": f"{count} deleted successfully"})
+
+
+def read_message_ids(value: Any) -> list[str]:
+    """Return the IDs of a body: an ID, an object with one, or a list of both. Raise BadRequest."""
+    items = value if isinstance(value, list) else [value]
+    keys: list[Any] = [item.get("id") if isinstance(item, dict) else item for item in items]
+    if not 0 < len(keys) <= MAX_SAVED or not all(isinstance(key, str) and key for key in keys):
+        raise BadRequest("request body", [("messageIds", f"Send 1 to {MAX_SAVED:,} message IDs.")])
+    return [*dict.fromkeys(keys)]

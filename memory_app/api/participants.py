@@ -1,0 +1,71 @@
+"""API views of the participants of a thread."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.models import Membership
+from agentcms.api.parsers import json_object_body
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, NotFound
+from memory_app.api.lookups import changed_thread, requested_thread
+from memory_app.api.representation import participant_body
+from memory_app.models import Participant, Thread
+
+MEMBER_MESSAGE = "Name an active member of the team of the thread's agent."
+MAX_LENGTHS = {"name": 150, "functionalRole": 100}
+
+
+class ParticipantsView(JSONView):
+    """The members who take part in a thread of somebody else."""
+
+    def get(self, request: Request, thread_id: str) -> HttpResponse:
+        participants = requested_thread(request, thread_id).participants.select_related("user")
+        return json_response({"participants": [participant_body(participant) for participant in participants]})
+
+    def post(self, request: Request, thread_id: str) -> HttpResponse:
+        thread = changed_thread(request, thread_id)
+        user, texts = read_participant(thread, json_object_body(request))
+        participant, is_new = Participant.objects.get_or_create(
+            thread=thread,
+            user=user,
+            defaults={"name": texts["name"] or user.get_username(), "functional_role": texts["functionalRole"]},
+        )
+        return json_response(participant_body(participant), 201 if is_new else 200)
+
+
+def read_participant(thread: Thread, body: dict[str, Any]) -> tuple[User, dict[str, str]]:
+    """Return the member that a body names, with name and role in the thread. Raise BadRequest."""
+    texts = {name: body.get(name) or "" for name in MAX_LENGTHS}
+    faults = [
+        (name, f"This must be a text of at most {MAX_LENGTHS[name]} characters.")
+        for name, text in texts.items()
+        if not isinstance(text, str) or len(text) > MAX_LENGTHS[name]
+    ]
+    username = body.get("username")
+    user = User.objects.filter(username=username, is_active=True).first() if isinstance(username, str) else None
+    owner_id = thread.agent.owner_id if thread.agent else None
+    is_member = owner_id is not None and Membership.objects.filter(user=user, owner_id=owner_id).exists()
+    if user is None or not is_member:
+        faults.append(("username", MEMBER_MESSAGE))
+    if faults or user is None:
+        raise BadRequest("request body", faults)
+    return user, texts
+
+
+class ParticipantView(JSONView):
+    """One participant of a thread."""
+
+    def delete(self, request: Request, thread_id: str, user_id: str) -> HttpResponse:
+        thread = changed_thread(request, thread_id)
+        is_number = re.fullmatch(r"[0-9]{1,18}", user_id) is not None
+        count, _ = thread.participants.filter(user=int(user_id)).delete() if is_number else (0, {})
+        if not count:
+            raise NotFound(f"User {user_id} takes no part in thread {thread_id}")
+        return json_response({"success": True, "message": "Participant removed"})

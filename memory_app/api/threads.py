@@ -1,0 +1,173 @@
+"""API views of threads, as the published client calls them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from agentcms.api.pagination import page_payload
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, Forbidden
+from agentcms.ids import uuid7
+from agentcms.wire.timestamps import parse_timestamp
+from memory_app.api.lookups import (
+    BodyFields,
+    agent_of_query,
+    caller_of,
+    changed_thread,
+    read_resource,
+    requested_thread,
+)
+from memory_app.api.representation import thread_body
+from memory_app.history.copies import CopiedMessages, copy_thread
+from memory_app.history.threads import create_named_thread, transfer_thread
+from memory_app.history.wire_messages import wire_messages
+from memory_app.models import Thread
+from memory_app.realms import MemoryCaller
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun
+
+THREADS_PER_PAGE = 100
+COLUMN_BY_FIELD = {"createdAt": "created_at", "updatedAt": "updated_at"}
+MAX_COPIED = 100_000
+
+
+class ThreadsView(JSONView):
+    """List and creation of threads."""
+
+    def get(self, request: Request) -> HttpResponse:
+        caller = caller_of(request)
+        with QueryParams(request) as query:
+            paging = query.paging(THREADS_PER_PAGE)
+            order = query.order_by([*COLUMN_BY_FIELD], OrderBy("createdAt"))
+            resource = caller.resource_to_read(read_resource(query))
+            metadata = query.json_object("metadata") or {}
+        threads = with_metadata(listed_threads(caller, resource), metadata)
+        sign = "" if order.direction == "ASC" else "-"
+        rows = threads.order_by(f"{sign}{COLUMN_BY_FIELD[order.field]}", f"{sign}pk")[paging.start : paging.stop]
+        bodies = [thread_body(thread) for thread in rows]
+        return json_response(page_payload("threads", bodies, threads.count(), paging.page, paging.per_page))
+
+    def post(self, request: Request) -> HttpResponse:
+        caller = caller_of(request)
+        caller.require_write()
+        agent = agent_of_query(request)
+        with BodyFields(json_object_body(request)) as body:
+            resource, key = body.resource(), body.thread_key("threadId")
+            title, metadata = body.title(), body.metadata()
+        columns = {"title": title or "", "metadata": metadata, "agent": agent, "agent_key": agent.pk if agent else ""}
+        resource = caller.resource_to_write(resource)
+        thread = create_named_thread(caller, key or str(uuid7()), resource, **columns)
+        return json_response(thread_body(thread), 201)
+
+
+def listed_threads(caller: MemoryCaller, resource: str) -> QuerySet[Thread]:
+    """Return the threads of a resource of the caller's realm, or of the whole realm without one."""
+    threads = Thread.objects.for_caller(caller).filter(realm=caller.realm, parent=None)
+    return threads.filter(resource_key=resource) if resource else threads
+
+
+def with_metadata(threads: QuerySet[Thread], metadata: dict[str, Any]) -> QuerySet[Thread]:
+    """Filter to threads whose metadata has the same JSON value at each path of the given one."""
+    if not metadata:
+        return threads
+    if connection.vendor == "postgresql":
+        return threads.filter(metadata__contains=metadata)
+    condition = "json_holds(coalesce(runs_app_thread.metadata, '{}'), %s)"
+    return threads.extra(where=[condition], params=[json.dumps(metadata)])  # noqa: S610  the value is a parameter
+
+
+class ThreadView(JSONView):
+    """One thread."""
+
+    def get(self, request: Request, thread_id: str) -> HttpResponse:
+        return json_response(thread_body(requested_thread(request, thread_id)))
+
+    def patch(self, request: Request, thread_id: str) -> HttpResponse:
+        thread = changed_thread(request, thread_id)
+        with BodyFields(json_object_body(request)) as body:
+            title, metadata, resource = body.title(), body.metadata(), body.resource()
+        if resource and resource != thread.resource_key:
+            message = f"Thread {thread_id} belongs to another resource. Move it with the route transfer."
+            raise Forbidden(message, "other_resource")
+        changes = {"title": title, "metadata": metadata}
+        columns = {name: value for name, value in changes.items() if value is not None}
+        Thread.objects.filter(pk=thread.pk).update(**columns, updated_at=timezone.now())
+        thread.refresh_from_db()
+        return json_response(thread_body(thread))
+
+    def delete(self, request: Request, thread_id: str) -> HttpResponse:
+        thread = changed_thread(request, thread_id)
+        for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
+            cancel_run(run)
+        thread.delete()
+        return json_response({"result": "Thread deleted"})
+
+
+class CloneView(JSONView):
+    """Copy of a thread with its messages."""
+
+    def post(self, request: Request, thread_id: str) -> HttpResponse:
+        thread, caller = changed_thread(request, thread_id), caller_of(request)
+        with BodyFields(json_object_body(request)) as body:
+            key, resource = body.thread_key("newThreadId"), body.resource()
+            title, metadata = body.title(), body.metadata()
+            chosen = read_copied_messages(body)
+        resource = caller.resource_to_write(resource or thread.resource_key)
+        columns = {
+            "title": title if title is not None else (f"Clone of {thread.title}"[:200] if thread.title else ""),
+            "metadata": metadata if metadata is not None else thread.metadata,
+        }
+        copy = copy_thread(caller, thread, key, resource, chosen, **columns)
+        messages = wire_messages(copy, copy.messages.order_by("number"))
+        return json_response({"thread": thread_body(copy), "clonedMessages": messages})
+
+
+def read_copied_messages(body: BodyFields) -> CopiedMessages:
+    """Return the messages that the options of a body choose. Raise BadRequest for invalid options."""
+    options = body.body.get("options") or {}
+    criteria = options.get("messageFilter") or {} if isinstance(options, dict) else None
+    if not isinstance(options, dict) or not isinstance(criteria, dict):
+        raise BadRequest("request body", [("options", "This and its messageFilter must be objects.")])
+    limit, keys = options.get("messageLimit"), criteria.get("messageIds")
+    faults = []
+    if limit is not None and not (type(limit) is int and 0 <= limit <= MAX_COPIED):
+        faults.append(("options.messageLimit", f"Give a whole number from 0 to {MAX_COPIED}."))
+    if keys is not None and not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+        faults.append(("options.messageFilter.messageIds", "This must be a list of message IDs."))
+    start, end = (read_time(criteria, name, faults) for name in ("startDate", "endDate"))
+    if faults:
+        raise BadRequest("request body", faults)
+    return CopiedMessages(limit, start, end, keys)
+
+
+def read_time(criteria: dict[str, Any], name: str, faults: list[tuple[str, str]]) -> datetime | None:
+    """Return a time of a filter, or None. Add the fault of an invalid one."""
+    try:
+        return parse_timestamp(criteria[name]) if criteria.get(name) is not None else None
+    except (TypeError, ValueError, AttributeError):
+        faults.append((f"options.messageFilter.{name}", "Give an ISO 8601 time."))
+        return None
+
+
+class TransferView(JSONView):
+    """Transfer of a thread to another resource of the realm."""
+
+    def post(self, request: Request, thread_id: str) -> HttpResponse:
+        caller = caller_of(request)
+        if caller.is_bound:
+            raise Forbidden("An API key for one resource cannot transfer threads. Use a key without a resource.")
+        thread = changed_thread(request, thread_id)
+        with BodyFields(json_object_body(request)) as body:
+            resource = body.resource(required=True)
+        return json_response(thread_body(transfer_thread(caller, thread, resource)))

@@ -1,0 +1,234 @@
+"""Messages in the form of the published client, and their conversion into rows and back.
+
+A message of the client has texts and tool invocations as parts. Rows have the JSON of pydantic-ai.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from django.utils import timezone
+
+from agentcms.wire.timestamps import format_timestamp, parse_timestamp
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from memory_app.history.message_data import RESULT_KINDS
+from memory_app.history.messages import NewMessage
+from memory_app.models import Message, Thread
+
+MAX_MESSAGE_KB = 512
+MAX_ID_LENGTH = 256
+MARKER_TYPES = ("step-start",)  # parts without content
+UNSUPPORTED_PART_MESSAGE = "Only text and tool-invocation parts are supported. Leave out files and other parts."
+ROLE_MESSAGE = "This must be user or assistant. Instructions belong to the agent, and tool results to its messages."
+
+WireMessage = dict[str, Any]
+
+
+# --- From rows
+
+
+def wire_messages(thread: Thread, rows: Iterable[Message]) -> list[WireMessage]:
+    """Return the messages of rows, which are sorted by number. Rows with one head are one message."""
+    groups = groupby(rows, key=lambda row: row.head_number or row.number)
+    return [_wire_message(thread, [*group]) for _, group in groups]
+
+
+def _wire_message(thread: Thread, rows: Sequence[Message]) -> WireMessage:
+    head = rows[0]
+    parts = [*_wire_parts(rows)]
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    metadata = (head.attributes or {}).get("metadata")
+    author = {"author": {"id": head.author_id, "name": head.author_name}} if head.author_name else {}
+    return {
+        "id": head.key,
+        "threadId": thread.key,
+        "resourceId": thread.resource_key,
+        "role": "user" if head.role == Message.Role.USER else "assistant",
+        "createdAt": format_timestamp(head.created_at),
+        "type": "v2",
+        "content": {
+            "format": 2,
+            "parts": parts,
+            **({"content": "\n".join(texts)} if texts else {}),
+            **({"metadata": metadata} if metadata is not None else {}),
+        },
+        **author,
+    }
+
+
+def _wire_parts(rows: Sequence[Message]) -> Iterator[dict[str, Any]]:
+    results = {part.get("tool_call_id"): part for row in rows for part in _parts(row, RESULT_KINDS)}
+    for row in rows:
+        for part in _parts(row, ("text", "user-prompt", "tool-call")):
+            if part["part_kind"] == "tool-call":
+                yield {"type": "tool-invocation", "toolInvocation": _invocation(part, results)}
+            else:
+                yield {"type": "text", "text": part["content"] if isinstance(part["content"], str) else row.text}
+
+
+def _parts(row: Message, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
+    return (part for part in row.data.get("parts") or () if part.get("part_kind") in kinds)
+
+
+def _invocation(call: Mapping[str, Any], results: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+    result = results.get(call.get("tool_call_id"))
+    return {
+        "state": "result" if result else "call",
+        "toolCallId": call.get("tool_call_id"),
+        "toolName": call.get("tool_name"),
+        "args": _arguments(call.get("args")),
+        **({"result": result.get("content")} if result else {}),
+    }
+
+
+def _arguments(value: Any) -> Any:
+    if not isinstance(value, str):
+        return {} if value is None else value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def ui_messages(messages: Iterable[WireMessage]) -> list[WireMessage]:
+    """Return messages in the form that user interfaces show."""
+    return [
+        {
+            "id": message["id"],
+            "role": message["role"],
+            "createdAt": message["createdAt"],
+            "content": message["content"].get("content", ""),
+            "parts": message["content"]["parts"],
+        }
+        for message in messages
+    ]
+
+
+# --- To rows
+
+
+def parse_wire_message(value: Any, path: str) -> list[NewMessage]:
+    """Return a message of the client as rows. Raise ConfigError with wire paths for what cannot be stored."""
+    if not isinstance(value, dict):
+        raise ConfigError([Issue(path, "A message must be an object.")])
+    if len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_MESSAGE_KB * 1024:
+        raise ConfigError([Issue(path, f"A message must not exceed {MAX_MESSAGE_KB} KB. Send a shorter one.")])
+    issues: list[Issue] = []
+    role = value.get("role")
+    if role not in ("user", "assistant"):
+        issues.append(Issue(f"{path}.role", ROLE_MESSAGE))
+    key = value.get("id") or ""
+    if not isinstance(key, str) or len(key) > MAX_ID_LENGTH:
+        issues.append(Issue(f"{path}.id", f"This must be a text of at most {MAX_ID_LENGTH} characters."))
+    created_at, parts = timezone.now(), []
+    with collecting_issues(issues):
+        created_at = _parse_time(value.get("createdAt"), f"{path}.createdAt")
+    with collecting_issues(issues):
+        parts = [*_parse_content(value.get("content"), f"{path}.content", str(role))]
+    if issues:
+        raise ConfigError(issues)
+    rows = _user_rows(parts, created_at) if role == "user" else _assistant_rows(parts, created_at)
+    attributes = _attributes(value.get("content"))
+    return [
+        NewMessage(data, key if not index else "", attributes if not index else None, created_at, bool(index))
+        for index, data in enumerate(rows)
+    ]
+
+
+def _attributes(content: Any) -> dict[str, Any] | None:
+    metadata = content.get("metadata") if isinstance(content, dict) else None
+    return {"metadata": metadata} if isinstance(metadata, dict) else None
+
+
+def _parse_time(value: Any, path: str) -> datetime:
+    if value is None:
+        return timezone.now()
+    try:
+        return parse_timestamp(value)
+    except (TypeError, ValueError, AttributeError):
+        raise ConfigError([Issue(path, "Give an ISO 8601 time.")]) from None
+
+
+def _parse_content(content: Any, path: str, role: str) -> Iterator[dict[str, Any]]:
+    if isinstance(content, str):
+        content, path = {"parts": [{"type": "text", "text": content}]}, path
+    if isinstance(content, list):
+        content = {"parts": content}
+    elif isinstance(content, dict):
+        path = f"{path}.parts"
+    parts = content.get("parts") if isinstance(content, dict) else None
+    if not isinstance(parts, list):
+        raise ConfigError([Issue(path, "The content must be a text or have a list of parts.")])
+    issues: list[Issue] = []
+    for index, part in enumerate(parts):
+        with collecting_issues(issues):
+            if (parsed := _parse_part(part, f"{path}[{index}]", role)) is not None:
+                yield parsed
+    if issues:
+        raise ConfigError(issues)
+    if not parts:
+        raise ConfigError([Issue(path, "The message is empty. Send a text.")])
+
+
+def _parse_part(part: Any, path: str, role: str) -> dict[str, Any] | None:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in MARKER_TYPES:
+        return None
+    if kind == "text" and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    invocation = part.get("toolInvocation") if kind == "tool-invocation" else None
+    if not isinstance(invocation, dict) or role == "user":
+        raise ConfigError([Issue(path, UNSUPPORTED_PART_MESSAGE)])
+    for name in ("toolCallId", "toolName"):
+        if not isinstance(invocation.get(name), str) or not invocation[name]:
+            raise ConfigError([Issue(f"{path}.toolInvocation.{name}", "This must be a text.")])
+    if not isinstance(invocation.get("args", {}), dict):
+        raise ConfigError([Issue(f"{path}.toolInvocation.args", "This must be an object.")])
+    return {"type": "tool-invocation", **invocation}
+
+
+def _user_rows(parts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    stamp = at.isoformat()
+    prompts = [{"part_kind": "user-prompt", "content": part["text"], "timestamp": stamp} for part in parts]
+    return [{"kind": "request", "parts": prompts}]
+
+
+def _assistant_rows(parts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    """Return responses, each followed by a request with the results of its calls."""
+    rows: list[dict[str, Any]] = []
+    answer: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+
+    def close() -> None:
+        if answer:
+            rows.append({"kind": "response", "parts": [*answer], "timestamp": at.isoformat()})
+        if results:
+            rows.append({"kind": "request", "parts": [*results]})
+        answer.clear()
+        results.clear()
+
+    for part in parts:
+        if part["type"] == "text":
+            if results:
+                close()
+            answer.append({"part_kind": "text", "content": part["text"]})
+        else:
+            answer.append(_call_part(part))
+            if part.get("state") == "result":
+                results.append(_result_part(part, at))
+    close()
+    return rows
+
+
+def _call_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    identity = {"tool_name": part["toolName"], "tool_call_id": part["toolCallId"]}
+    return {"part_kind": "tool-call", "args": part.get("args") or {}, **identity}
+
+
+def _result_part(part: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+    identity = {"tool_name": part["toolName"], "tool_call_id": part["toolCallId"]}
+    return {"part_kind": "tool-return", "content": part.get("result"), "timestamp": at.isoformat(), **identity}

@@ -1,0 +1,62 @@
+// Uses threads and messages through the published client, against a running server.
+//   node drive_memory.mjs <client-oldest|client-newest> <address> <key> <agent ID>
+import assert from "node:assert/strict";
+
+const [module, baseUrl, key, agentId] = process.argv.slice(2);
+const { MastraClient } = await import(module);
+const newest = module === "client-newest";
+const client = new MastraClient({ baseUrl, headers: { Authorization: `Bearer ${key}` }, retries: 0 });
+await client.createStoredAgent({
+  id: agentId,
+  name: agentId,
+  instructions: "Answer.",
+  model: { provider: "demo", name: "echo", delay: 0 },
+  memory: "last-messages",
+});
+const resourceId = `ann-${agentId}`;
+const threadId = `t-${agentId}`;
+
+// --- Threads
+
+const created = await client.createMemoryThread({ agentId, resourceId, threadId, title: "Trip", metadata: { a: 1 } });
+assert.deepEqual(
+  [created.id, created.resourceId, created.title, created.metadata],
+  [threadId, resourceId, "Trip", { a: 1 }],
+);
+const listed = await client.listMemoryThreads({ agentId, resourceId, page: 0, perPage: 10 });
+assert.deepEqual(listed.threads.map((thread) => thread.id), [threadId]);
+assert.equal(listed.hasMore, false);
+const thread = client.getMemoryThread({ threadId, agentId });
+assert.equal((await thread.get()).title, "Trip");
+assert.equal((await thread.update({ title: "Journey", metadata: {}, resourceId })).title, "Journey");
+
+// --- Messages
+
+const message = (content, role) => ({ role, content, threadId, resourceId, id: `${role}-${agentId}`, type: "text" });
+const { messages: saved } = await client.saveMessageToMemory({
+  agentId,
+  messages: [message("My colour is turquoise.", "user"), message("Noted.", "assistant")],
+});
+assert.equal(saved[0].content.parts[0].text, "My colour is turquoise.");
+const page = await thread.listMessages({ perPage: 1, orderBy: { field: "createdAt", direction: "ASC" } });
+assert.deepEqual([page.messages[0].id, page.total, page.hasMore], [`user-${agentId}`, 2, true]);
+assert.equal((await client.listThreadMessages(threadId, { agentId })).messages.length, 2);
+const answer = await client.getAgent(agentId).generate("Which is it?", {
+  memory: { thread: threadId, resource: resourceId },
+});
+assert.match(answer.text, /turquoise/);
+const found = await client.searchMemory({ agentId, resourceId, searchQuery: "turquoise colour" });
+assert.equal(found.results[0].threadId, threadId);
+assert.equal((await client.getMemoryConfig({ agentId })).memoryType ?? "local", "local");
+assert.equal((await client.getMemoryStatus(agentId)).result, true);
+
+const copy = await thread.clone({ newThreadId: `c-${agentId}` });
+assert.equal(copy.clonedMessages.length, 4);
+const removed = await thread.deleteMessages([`user-${agentId}`, { id: `assistant-${agentId}` }]);
+assert.deepEqual(removed, { success: true, message: "2 messages deleted successfully" });
+if (newest) assert.equal((await thread.transfer({ resourceId: `bob-${agentId}` })).resourceId, `bob-${agentId}`);
+assert.deepEqual(await thread.delete(), { result: "Thread deleted" });
+await client.getMemoryThread({ threadId: `c-${agentId}`, agentId }).delete();
+await assert.rejects(thread.get(), /404/);
+await client.getStoredAgent(agentId).delete();
+console.log("done");

@@ -1,0 +1,147 @@
+"""Routes of messages."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from memory_app.models import Message
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/memory/threads/t/messages"
+SAVE = "/api/memory/save-messages"
+CALL = {"state": "result", "toolCallId": "c1", "toolName": "add", "args": {"a": 1}, "result": 3}
+
+
+def message(text="Hello", role="user", **fields):
+    return {"threadId": "t", "resourceId": "alice", "role": role, "content": text, **fields}
+
+
+def texts(answer):
+    return [item["content"]["content"] for item in answer.body["messages"]]
+
+
+@pytest.fixture
+def thread(editor, agent):
+    return add_thread(editor, texts=[("user", f"Message {number}") for number in range(5)])
+
+
+def test_pages_are_the_newest_with_the_oldest_first(caller, thread):
+    ascending = quote(json.dumps({"field": "createdAt", "direction": "ASC"}))
+
+    page = caller.get(f"{PATH}?perPage=2")
+
+    assert texts(page) == ["Message 3", "Message 4"]
+    assert (page.body["total"], page.body["hasMore"]) == (5, True)
+    assert [item["content"] for item in page.body["uiMessages"]] == ["Message 3", "Message 4"]
+    assert texts(caller.get(f"{PATH}?perPage=2&page=2")) == ["Message 0"]
+    assert texts(caller.get(f"{PATH}?perPage=2&orderBy={ascending}")) == ["Message 0", "Message 1"]
+    assert texts(caller.get(f"{PATH}?perPage=2&orderBy=createdAt")) == ["Message 4", "Message 3"]
+
+
+def test_a_message_with_tool_calls_is_one_message(caller, thread):
+    parts = [{"type": "text", "text": "Let me see."}, {"type": "tool-invocation", "toolInvocation": CALL}]
+    sent = message({"format": 2, "parts": [*parts, {"type": "text", "text": "It is 3."}], "metadata": {"a": 1}})
+    sent |= {"role": "assistant", "id": "m1", "createdAt": "2026-01-02T03:04:05.678Z"}
+
+    saved = caller.post(SAVE, {"messages": [sent]})
+
+    (stored,) = saved.body["messages"]
+    assert stored == {
+        "id": "m1",
+        "threadId": "t",
+        "resourceId": "alice",
+        "role": "assistant",
+        "createdAt": "2026-01-02T03:04:05.678Z",
+        "type": "v2",
+        "content": {
+            "format": 2,
+            "parts": sent["content"]["parts"],
+            "content": "Let me see.\nIt is 3.",
+            "metadata": {"a": 1},
+        },
+    }
+    assert caller.get(f"{PATH}?perPage=1").body["messages"] == [stored]
+    assert caller.get(PATH).body["total"] == 6
+    assert Message.objects.filter(head_number=6).count() == 3
+
+
+def test_messages_are_filtered_and_others_included(caller, thread):
+    caller.post(SAVE, {"messages": [message("Answer", "assistant"), message("Tagged", id="m")]})
+    first = caller.get(f"{PATH}?orderBy=createdAt&sortDirection=ASC").body["messages"][1]
+
+    def chosen(**criteria):
+        return texts(caller.get(f"{PATH}?filter={quote(json.dumps(criteria))}"))
+
+    assert chosen(roles=["assistant"]) == ["Answer"]
+    assert chosen(dateRange={"end": "2020-01-01T00:00:00Z"}) == []
+    assert len(chosen(dateRange={"start": "2020-01-01T00:00:00Z"})) == 7
+    include = quote(json.dumps([{"id": first["id"], "withPreviousMessages": 1}]))
+    assert texts(caller.get(f"{PATH}?perPage=1&include={include}")) == ["Message 0", "Message 1", "Tagged"]
+    for invalid in ("filter={", 'filter={"roles":["system"]}', 'filter={"dateRange":{"start":1}}', "include=7"):
+        assert caller.get(f"{PATH}?{quote(invalid, safe='=')}").status_code == 400
+
+
+def test_the_same_message_is_stored_once(caller, thread):
+    first = caller.post(SAVE, {"messages": [message(id="m")]})
+    again = caller.post(SAVE, {"messages": [message(id="m")]})
+    other = caller.post(SAVE, {"messages": [message("Another", id="m")]})
+
+    assert first.body == again.body
+    assert (other.status_code, other.body["code"]) == (409, "message_exists")
+    assert caller.get(PATH).body["total"] == 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"content": [{"type": "file", "data": "x", "mimeType": "image/png"}]}, "messages[0].content[0]"),
+        ({"content": {"parts": [{"type": "image"}]}}, "messages[0].content.parts[0]"),
+        ({"content": 7}, "messages[0].content"),
+        ({"role": "system"}, "messages[0].role"),
+        ({"threadId": None}, "messages[0].threadId"),
+        ({"createdAt": "yesterday"}, "messages[0].createdAt"),
+        ({"content": "x" * 513 * 1024}, "messages[0]"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_its_path(caller, thread, fields, field):
+    answer = caller.post(SAVE, {"messages": [message() | fields]})
+
+    assert answer.status_code == 400
+    assert [issue["field"] for issue in answer.body["issues"]] == [field]
+    assert Message.objects.count() == 5
+
+
+def test_messages_are_deleted_together_or_not_at_all(caller, thread):
+    ids = [item["id"] for item in caller.get(PATH).body["messages"]]
+    path = "/api/memory/messages/delete"
+
+    missing = caller.post(path, {"messageIds": [ids[0], "nothing"]})
+    one = caller.post(path, {"messageIds": {"id": ids[0]}})
+    two = caller.post(path, {"messageIds": ids[1:3]})
+
+    assert missing.status_code == 404
+    assert one.body == {"success": True, "message": "1 message deleted successfully"}
+    assert two.body["message"] == "2 messages deleted successfully"
+    assert caller.get(PATH).body["total"] == 2
+
+
+def test_a_search_finds_messages_with_all_words(caller, editor, thread):
+    add_thread(editor, "other", texts=[("user", "My colour is blue")], title="Colours")
+
+    results = caller.get("/api/memory/search?searchQuery=colour+BLUE&resourceId=alice&agentId=concierge").body
+    near = caller.get('/api/memory/search?searchQuery=%222%22&threadId=t&memoryConfig={"messageRange":1}').body
+
+    assert (results["count"], results["searchScope"], results["searchType"]) == (1, "resource", "text")
+    assert (results["results"][0]["threadId"], results["results"][0]["threadTitle"]) == ("other", "Colours")
+    context = near["results"][0]["context"]
+    assert [item["content"] for item in (*context["before"], *context["after"])] == ["Message 1", "Message 3"]
+
+
+def test_the_memory_of_an_agent_is_described(caller):
+    assert caller.get("/api/memory/config?agentId=concierge").body["memoryType"] == "local"
+    status = caller.get("/api/memory/status?agentId=concierge").body
+    assert (status["result"], status["observationalMemory"]["enabled"]) == (True, False)
+    assert caller.get("/api/memory/config?agentId=nothing").status_code == 404

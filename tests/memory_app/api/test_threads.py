@@ -1,0 +1,112 @@
+"""Routes of threads."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from memory_app.models import Thread
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+THREADS = "/api/memory/threads"
+
+
+def create(caller, key, resource="alice", **fields):
+    return caller.post(f"{THREADS}?agentId=concierge", {"threadId": key, "resourceId": resource, **fields})
+
+
+def keys(answer):
+    return [thread["id"] for thread in answer.body["threads"]]
+
+
+def test_a_thread_is_created_read_changed_and_deleted(caller, editor):
+    created = create(caller, "t", title="Trip", metadata={"a": {"b": 1}})
+    assert created.status_code == 201
+    assert {*created.body} == {"id", "resourceId", "title", "metadata", "createdAt", "updatedAt"}
+    assert create(caller, "t", title="Other").body == created.body
+    assert create(caller, "t", resource="bob").status_code == 409
+
+    assert caller.get(f"{THREADS}/t").body == created.body
+    changed = caller.patch(f"{THREADS}/t", {"title": "Journey"})
+    assert (changed.body["title"], changed.body["metadata"]) == ("Journey", {"a": {"b": 1}})
+    assert caller.patch(f"{THREADS}/t", {"resourceId": "bob"}).status_code == 403
+
+    assert caller.delete(f"{THREADS}/t?resourceId=undefined").body == {"result": "Thread deleted"}
+    assert caller.get(f"{THREADS}/t").status_code == 404
+
+
+def test_threads_are_listed_by_resource_order_and_metadata(caller, editor):
+    for key in ("a", "b", "c"):
+        create(caller, key, metadata={"tag": key, "same": True, "nested": {"n": 1}})
+    create(caller, "d", resource="bob")
+    own = create(caller, "e", resource=None)
+    assert own.body["resourceId"] == f"u{editor.pk}"
+
+    page = caller.get(f"{THREADS}?resourceId=alice&perPage=2")
+    assert (keys(page), page.body["total"], page.body["hasMore"]) == (["c", "b"], 3, True)
+    for order in (
+        "orderBy[field]=createdAt&orderBy[direction]=ASC",
+        "orderBy=createdAt&sortDirection=ASC",
+        "orderBy=" + quote(json.dumps({"field": "createdAt", "direction": "ASC"})),
+    ):
+        assert keys(caller.get(f"{THREADS}?resourceId=alice&{order}")) == ["a", "b", "c"]
+    for criteria, expected in (
+        ({"tag": "b"}, ["b"]),
+        ({"same": True, "nested": {"n": 1}}, ["c", "b", "a"]),
+        ({"same": "true"}, []),
+        ({"nested": {"n": 2}}, []),
+    ):
+        assert keys(caller.get(f"{THREADS}?resourceId=alice&metadata={quote(json.dumps(criteria))}")) == expected
+    assert keys(caller.get(f"{THREADS}?resourceId=undefined")) == ["e"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"threadId": "a/b"}, "threadId"),
+        ({"threadId": "a\nb"}, "threadId"),
+        ({"threadId": "x" * 257}, "threadId"),
+        ({"threadId": 7}, "threadId"),
+        ({"resourceId": ""}, "resourceId"),
+        ({"title": "x" * 201}, "title"),
+        ({"metadata": []}, "metadata"),
+        ({"metadata": {"a": "x" * 17_000}}, "metadata"),
+    ],
+)
+def test_invalid_threads_are_refused_with_the_field(caller, body, field):
+    answer = caller.post(THREADS, {"resourceId": "alice", **body})
+
+    assert answer.status_code == 400
+    assert [issue["field"] for issue in answer.body["issues"]] == [field]
+    assert not Thread.objects.exists()
+
+
+def test_a_thread_is_copied_with_some_of_its_messages(caller, editor):
+    add_thread(editor, texts=[("user", "One"), ("assistant", "Two"), ("user", "Three")], title="Trip")
+
+    copied = caller.post(f"{THREADS}/t/clone", {"newThreadId": "c", "options": {"messageLimit": 2}})
+    first = caller.get(f"{THREADS}/t/messages").body["messages"][0]
+    one = caller.post(f"{THREADS}/t/clone", {"options": {"messageFilter": {"messageIds": [first["id"]]}}})
+    taken = caller.post(f"{THREADS}/t/clone", {"newThreadId": "c"})
+    invalid = caller.post(f"{THREADS}/t/clone", {"options": {"messageLimit": -1, "messageFilter": {"endDate": 7}}})
+
+    assert copied.body["thread"]["title"] == "Clone of Trip"
+    texts = [message["content"]["content"] for message in copied.body["clonedMessages"]]
+    assert texts == ["Two", "Three"]
+    assert copied.body["clonedMessages"][1]["author"]["name"] == editor.username
+    assert [message["content"]["content"] for message in one.body["clonedMessages"]] == ["One"]
+    assert one.body["clonedMessages"][0]["id"] != first["id"]
+    assert taken.status_code == 409
+    assert len(invalid.body["issues"]) == 2
+
+
+def test_a_thread_moves_to_another_resource(caller, editor):
+    add_thread(editor)
+
+    moved = caller.post(f"{THREADS}/t/transfer", {"resourceId": "bob"})
+
+    assert moved.body["resourceId"] == "bob"
+    assert caller.get(f"{THREADS}/t?resourceId=alice").status_code == 403
+    assert caller.get(f"{THREADS}/t/messages?resourceId=bob").body["total"] == 2

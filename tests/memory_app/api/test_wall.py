@@ -1,0 +1,187 @@
+"""The wall between realms: which callers reach the text of a conversation, by every route."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from access_app.models import ApiKey, Membership
+from agentcms.urls import api_urlpatterns
+from memory_app.api import urls
+from memory_app.history.threads import get_or_create_resource
+from memory_app.models import Message, Participant, Thread
+from memory_app.realms import memory_caller
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.memory_app.conftest import add_thread
+from tests.runs_app.factories import RunFactory
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "turquoise"
+OWNER = "support"
+
+
+def bodies(thread, secret_id):
+    """Return a request of each route that could reach a thread, by its URL name: method, path and body."""
+    at = f"/api/memory/threads/{thread}"
+    save = {"messages": [{"threadId": thread, "resourceId": "alice", "role": "user", "content": "x", "id": secret_id}]}
+    return {
+        "api-threads": ("GET", "/api/memory/threads?resourceId=alice", None),
+        "api-thread": ("GET", at, None),
+        "api-thread-messages": ("GET", f"{at}/messages?resourceId=alice", None),
+        "api-thread-clone": ("POST", f"{at}/clone", {"resourceId": "mine"}),
+        "api-thread-transfer": ("POST", f"{at}/transfer", {"resourceId": "mine"}),
+        "api-thread-participants": ("GET", f"{at}/participants", None),
+        "api-thread-participant": ("DELETE", f"{at}/participants/1", None),
+        "api-save-messages": ("POST", "/api/memory/save-messages", save),
+        "api-delete-messages": ("POST", "/api/memory/messages/delete", {"messageIds": [secret_id]}),
+        "api-memory-config": ("GET", "/api/memory/config?agentId=concierge", None),
+        "api-memory-status": ("GET", "/api/memory/status?agentId=concierge&resourceId=alice", None),
+        "api-memory-search": ("GET", f"/api/memory/search?searchQuery={SECRET}&resourceId=alice", None),
+        "api-network-threads": ("GET", "/api/memory/network/threads?resourceId=alice", None),
+        "api-network-thread": ("GET", f"/api/memory/network/threads/{thread}", None),
+        "api-network-thread-messages": ("GET", f"/api/memory/network/threads/{thread}/messages", None),
+        "api-network-save-messages": ("POST", "/api/memory/network/save-messages", save),
+        "api-network-delete-messages": ("POST", "/api/memory/network/messages/delete", {"messageIds": [secret_id]}),
+    }
+
+
+WITHOUT_THREADS = {"api-threads", "api-network-threads", "api-memory-search", "api-memory-config", "api-memory-status"}
+
+
+def key_of(kind, owner):
+    """Return a token of a caller who must not reach the conversation of the owner's end user alice."""
+    if kind == "other realm":
+        return api_key(member("manager", OWNER))
+    if kind == "publisher":
+        return api_key(member("publisher", OWNER))
+    if kind == "other resource":
+        return api_key(owner, realm_owner=OWNER, resource="bob")
+    if kind == "own realm of the user":
+        return api_key(owner)
+    if kind == "realm of another team":
+        Membership.objects.create(user=owner, owner_id="sales", role="editor")
+        return api_key(owner, realm_owner="sales")
+    if kind == "removed editor":
+        user = member("editor", OWNER)
+        Membership.objects.filter(user=user).delete()
+        return api_key(user, realm_owner=OWNER)
+    if kind == "cut key":
+        return api_key(owner, "viewer", realm_owner=OWNER)
+    assert kind == "removed participant"
+    user = UserFactory()
+    Participant.objects.create(thread=Thread.objects.get(), user=user, name="Former")
+    return api_key(user)
+
+
+STRANGERS = [
+    "other realm",
+    "publisher",
+    "other resource",
+    "own realm of the user",
+    "realm of another team",
+    "removed editor",
+    "cut key",
+    "removed participant",
+]
+
+
+@pytest.fixture
+def owner():
+    return member("editor", OWNER)
+
+
+@pytest.fixture
+def service(owner):
+    """Return a caller for all end users of a team, after alice has told a secret."""
+    agent = AgentFactory(id="concierge", owner_id=OWNER, memory="last-messages")
+    key, token = ApiKey.objects.issue(owner, realm_owner=OWNER)
+    owner.api_key = key
+    texts = [("user", f"My colour is {SECRET}")]
+    add_thread(owner, "t", "alice", texts, agent=agent, agent_key=agent.pk, title=SECRET, metadata={"a": SECRET})
+    del owner.api_key
+    return Caller(token)
+
+
+def test_every_route_has_a_case():
+    names = {pattern.name for pattern in urls.urlpatterns}
+
+    assert names == {*bodies("t", "m")}
+    assert any(pattern.url_patterns is urls.urlpatterns for pattern in api_urlpatterns if not pattern.callback)
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_strangers_see_nothing_of_a_conversation(service, owner, kind):
+    secret = Message.objects.get()
+    stranger = Caller(key_of(kind, owner))
+
+    for name, (method, path, body) in bodies("t", secret.key).items():
+        for suffix in ("", "mastra__resourceId=alice"):
+            body_with = body and {**body, "requestContext": {"mastra__resourceId": "alice"}}
+            joined = f"{path}{'&' if '?' in path else '?'}{suffix}" if suffix else path
+            answer = stranger.call(method, joined, body_with)
+
+            text = json.dumps(answer.body).replace(f'"query": "{SECRET}"', "")
+            assert SECRET not in text, name
+            assert answer.status_code in ({200, 400, 403, 404} if name in WITHOUT_THREADS else {403, 404}), name
+            counts = {answer.body.get(member) for member in ("total", "count")}
+            assert counts <= {None, 0}, name
+
+    thread = Thread.objects.get(realm=f"o{OWNER}")
+    assert (thread.resource_key, [*thread.messages.all()]) == ("alice", [secret])
+
+
+def test_a_key_for_one_resource_is_refused_on_writes_and_ignores_other_names_on_reads(service, owner):
+    alice = Caller(api_key(owner, realm_owner=OWNER, resource="alice"))
+
+    assert alice.get("/api/memory/threads?resourceId=bob").body["total"] == 1
+    assert alice.get("/api/memory/threads/t?resourceId=bob").body["resourceId"] == "alice"
+    assert alice.post("/api/memory/threads", {"resourceId": "bob"}).status_code == 403
+    assert alice.patch("/api/memory/threads/t?resourceId=bob", {"title": "x"}).status_code == 403
+    assert alice.post("/api/memory/threads/t/transfer", {"resourceId": "alice"}).status_code == 403
+    assert alice.post("/api/memory/threads", {}).body["resourceId"] == "alice"
+    assert alice.get("/api/stored/agents/concierge").body["code"] == "bound_key"
+
+
+def test_a_key_for_one_resource_reads_the_runs_of_that_resource(service, owner):
+    alice, bob = (ApiKey.objects.issue(owner, realm_owner=OWNER, resource=name) for name in ("alice", "bob"))
+    owner.api_key = bob[0]
+    run = RunFactory(requested_by=owner, resource=get_or_create_resource(memory_caller(owner), "bob"))
+
+    assert Caller(alice[1]).get(f"/api/runs/{run.pk}").status_code == 404
+    assert Caller(alice[1]).get("/api/runs").body["total"] == 0
+    assert Caller(bob[1]).get("/api/runs").body["total"] == 1
+
+
+def test_a_service_names_the_resource_or_lists_all_of_its_realm(service):
+    assert service.get("/api/memory/threads").body["total"] == 1
+    assert service.get("/api/memory/threads?resourceId=bob").body["total"] == 0
+    assert service.post("/api/memory/threads", {}).body["code"] == "resource_required"
+    assert service.get(f"/api/memory/search?searchQuery={SECRET}").body["code"] == "resource_required"
+    context = quote("eyJtYXN0cmFfX3Jlc291cmNlSWQiOiJhbGljZSJ9")  # {"mastra__resourceId": "alice"}
+    assert service.get(f"/api/memory/threads?resourceId=bob&requestContext={context}").body["total"] == 0
+    assert service.get("/api/memory/threads/t?resourceId=bob").status_code == 403
+
+
+def test_a_participant_reads_and_writes_but_does_not_change_the_thread(service):
+    user = member("viewer", OWNER)
+    added = service.post("/api/memory/threads/t/participants", {"username": user.username, "functionalRole": "editor"})
+    stranger = service.post("/api/memory/threads/t/participants", {"username": UserFactory().username})
+    participant = Caller(api_key(user))
+
+    assert (added.status_code, stranger.status_code) == (201, 400)
+    assert SECRET in str(participant.get("/api/memory/threads/t/messages").body)
+    text = {"threadId": "t", "role": "user", "content": "I am here too."}
+    saved = participant.post("/api/memory/save-messages", {"messages": [text]})
+    assert saved.body["messages"][0]["author"] == {"id": user.pk, "name": user.username}
+    for method, path, body in (
+        ("PATCH", "", {"title": "Mine"}),
+        ("DELETE", "", None),
+        ("POST", "/clone", {}),
+        ("POST", "/transfer", {"resourceId": "x"}),
+        ("POST", "/participants", {"username": user.username}),
+    ):
+        assert participant.call(method, f"/api/memory/threads/t{path}", body).status_code == 403
+    service.delete(f"/api/memory/threads/t/participants/{user.pk}")
+    assert participant.get("/api/memory/threads/t").status_code == 404
