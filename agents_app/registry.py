@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
+from access_app.role import Role
+from agentcms.wire.json_schema import reject_invalid_schema
 from agents_app.configuration.schema import validate_config
 
 Target = TypeVar("Target", bound=Callable[..., Any])
@@ -36,6 +39,10 @@ class Kind(StrEnum):
     AGENT = "agent"
 
 
+# Decides whether a person must approve a call: (arguments, `runs_app.calling.ToolCall`) → bool, or an awaitable of it.
+ApprovalPredicate = Callable[[Mapping[str, Any], Any], Any]
+
+
 @dataclass(frozen=True)
 class Entry:
     """A registered object that agents refer to by key or ID.
@@ -53,6 +60,10 @@ class Entry:
     key and entry. Only agents of its owner may use it, or all if the owner is blank. An agent uses it while its
     `definition_hash` is the accepted one, or the one that the agent was saved with.
 
+    With `requires_approval`, a person decides each tool call, or each for which the predicate returns True. The person
+    has at least the role `approver`, and with `four_eyes` did not ask for the run. Nobody decides after `expires`.
+    `resume_schema` is the JSON Schema of the data for which a tool asks that suspends itself.
+
     With `processes_tool_results`, an input processor gets the results of tools too, not only the words of people.
     """
 
@@ -62,7 +73,11 @@ class Entry:
     description: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
     names: tuple[str, ...] = ()
-    requires_approval: bool = False
+    requires_approval: bool | ApprovalPredicate = False
+    approver: str = Role.EDITOR
+    four_eyes: bool = False
+    resume_schema: Mapping[str, Any] | None = None
+    expires: timedelta | None = None  # None for APPROVAL_DAYS
     at_most_once: bool = False
     processes_tool_results: bool = False
     target: Any = None
@@ -154,22 +169,72 @@ class Registry:
 registry = Registry()
 
 
+class ApprovalRules(TypedDict, total=False):
+    """The rules of the calls of a tool for which a person is asked."""
+
+    requires_approval: bool | ApprovalPredicate
+    approver: str
+    four_eyes: bool
+    resume_schema: Mapping[str, Any] | type[BaseModel] | None
+    expires: timedelta | float | None
+
+
 def tool(
     key: str = "",
     *,
     title: str = "",
     description: str = "",
-    requires_approval: bool = False,
     at_most_once: bool = False,
     id: str = "",
+    **approval: Unpack[ApprovalRules],
 ) -> Callable[[Target], Target]:
     """Register a function as a tool. The JSON Schema of its arguments comes from its signature.
 
     A durable run repeats the call that its process was executing when it stopped, unless the tool is `at_most_once`.
+
+    A person approves each call if `requires_approval` is True. A predicate gets the arguments and the call, as
+    `runs_app.calling.current()` returns it; it may be async, and a person is asked if it raises an error. The person
+    is an editor, or has the higher role `approver`; with `four_eyes`, it is not who asked for the run. A call on which
+    nobody decides expires after `expires`, a duration or seconds. `resume_schema`, a JSON Schema or a pydantic model,
+    describes the data that the tool asks for by `current().suspend()`. Raise ImproperlyConfigured for other values.
     """
-    return _callable_registrar(
-        Kind.TOOL, key, title, description, id, requires_approval=requires_approval, at_most_once=at_most_once
+    flags = EntryFlags(
+        requires_approval=approval.get("requires_approval", False),
+        approver=_approver_role(approval.get("approver", Role.EDITOR)),
+        four_eyes=approval.get("four_eyes", False),
+        resume_schema=_resume_schema(approval.get("resume_schema")),
+        expires=_approval_duration(approval.get("expires")),
+        at_most_once=at_most_once,
     )
+    return _callable_registrar(Kind.TOOL, key, title, description, id, **flags)
+
+
+def _approver_role(approver: str) -> str:
+    if approver not in Role.at_least(Role.EDITOR):
+        roles = ", ".join(f"'{role}'" for role in Role.at_least(Role.EDITOR))
+        raise ImproperlyConfigured(f"The approver of a tool is one of {roles}, not '{approver}'.")
+    return Role(approver)
+
+
+def _resume_schema(schema: Mapping[str, Any] | type[BaseModel] | None) -> Mapping[str, Any] | None:
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return schema.model_json_schema()
+    if schema is None:
+        return None
+    if isinstance(schema, Mapping):
+        try:
+            reject_invalid_schema(schema)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"The resume_schema of a tool is not a JSON Schema: {error}.") from None
+        return schema
+    raise ImproperlyConfigured("The resume_schema of a tool is a JSON Schema or a pydantic model.")
+
+
+def _approval_duration(expires: timedelta | float | None) -> timedelta | None:
+    duration = timedelta(seconds=expires) if isinstance(expires, int | float) else expires
+    if duration is not None and duration <= timedelta(0):
+        raise ImproperlyConfigured("The calls of a tool expire after more than 0 seconds.")
+    return duration
 
 
 def workflow(key: str = "", *, title: str = "", description: str = "", id: str = "") -> Callable[[Target], Target]:
@@ -206,7 +271,11 @@ def is_task(target: Any) -> bool:
 class EntryFlags(TypedDict, total=False):
     """The flags of an entry that is a function."""
 
-    requires_approval: bool
+    requires_approval: bool | ApprovalPredicate
+    approver: str
+    four_eyes: bool
+    resume_schema: Mapping[str, Any] | None
+    expires: timedelta | None
     at_most_once: bool
     processes_tool_results: bool
 

@@ -5,6 +5,14 @@ from runs_app.calling import current
 @tool()
 def refund(order: str, amount: float) -> str:
     return payments.refund(order, amount, idempotency_key=current().idempotency_key)
+
+A tool that needs to ask a person suspends itself. The code after it does not run. It is called again with the answer:
+
+@tool(resume_schema={"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]})
+def order_shirt(colour: str) -> str:
+    if current().resume_data is None:
+        return current().suspend({"question": "Which size?"})
+    return shop.order(colour, current().resume_data["size"])
 """
 
 from __future__ import annotations
@@ -13,7 +21,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any, NoReturn
 from uuid import UUID
+
+
+class CallSuspended(Exception):
+    """The tool waits for a person, who reads the payload."""
+
+    def __init__(self, payload: Any) -> None:
+        super().__init__("The tool waits for a person.")
+        self.payload = payload
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,14 @@ class ToolCall:
     tool_call_id: str
     attempt: int  # above 1 after the process of a durable run stopped during the call
     idempotency_key: str  # the same in each attempt; other services can recognize a repeated call by it
+    resume_data: Any = None  # what a person sent for the last `suspend()` of this call
+
+    def suspend(self, payload: Any = None) -> NoReturn:
+        """Let the call wait for data from a person, who reads the payload. The run holds no process meanwhile.
+
+        Raise CallSuspended, which the tool must let through.
+        """
+        raise CallSuspended(payload)
 
 
 _current_call: ContextVar[ToolCall | None] = ContextVar("current_tool_call", default=None)

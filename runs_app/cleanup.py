@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from jobs_app.cleanup import expired_rows
-from runs_app.models import AgentRun, RunStep
+from jobs_app.cleanup import cleanup_step, expired_rows
+from runs_app.models import AgentRun, PendingCall, RunStep
 
 
 @expired_rows("runs")
@@ -23,3 +23,17 @@ def expired_runs() -> QuerySet[Any]:
 def expired_steps() -> QuerySet[Any]:
     """Return the steps of durable runs that ended more than RUN_STEP_DAYS ago. Nobody continues these runs."""
     return RunStep.objects.filter(run__finished_at__lt=timezone.now() - timedelta(days=settings.RUN_STEP_DAYS))
+
+
+@expired_rows("approvals")
+def expired_approvals() -> QuerySet[Any]:
+    """Return decided calls that began to wait more than APPROVAL_LOG_DAYS ago. Their runs are deleted earlier."""
+    decided = PendingCall.objects.exclude(state=PendingCall.State.OPEN)
+    return decided.filter(created_at__lt=timezone.now() - timedelta(days=settings.APPROVAL_LOG_DAYS))
+
+
+@cleanup_step
+def clear_conversations() -> None:
+    """Clear what the segments of runs needed that ended more than RUN_STEP_DAYS ago."""
+    ended = AgentRun.objects.filter(finished_at__lt=timezone.now() - timedelta(days=settings.RUN_STEP_DAYS))
+    ended.filter(conversation__isnull=False).update(conversation=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.core.exceptions import ValidationError
 
 from agentcms.outbound.addresses import AddressRefused
@@ -24,6 +26,14 @@ def find_run_error(error: BaseException | None) -> RunError | AddressRefused | N
 
 class JournalError(Exception):
     """A durable run that cannot continue from its steps. The message names the step, and readers of the run see it."""
+
+
+class ChildSuspended(Exception):
+    """The child run of a tool call waits for a person, so the run that made the call waits too."""
+
+    def __init__(self, child_id: UUID) -> None:
+        super().__init__(child_id)
+        self.child_id = child_id
 
 
 class LeaseLost(Exception):

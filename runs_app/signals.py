@@ -9,6 +9,7 @@ from django.dispatch import receiver
 
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested
+from runs_app.approvals.resuming import release_deleted_runs
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
@@ -36,5 +37,9 @@ def send_webhook_of_decision(call: PendingCall, **kwargs: Any) -> None:
 
 @receiver(pre_delete, sender=Agent)
 def lock_unfinished_runs(instance: Agent, **kwargs: Any) -> None:
-    """Lock the unfinished runs of an agent, so that no process adds events while they are deleted with it."""
-    list(AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update().values_list("pk"))
+    """Lock the unfinished runs of an agent, so that no process adds events while they are deleted with it.
+
+    Nobody can decide their calls any more, and runs that wait for them continue.
+    """
+    unfinished = AgentRun.objects.filter(agent=instance).unfinished().order_by("pk").select_for_update()
+    release_deleted_runs(unfinished.values_list("pk", "parent_id"))

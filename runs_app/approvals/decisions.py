@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 MAX_DECISION_REASON_LENGTH = 2000  # characters
 MAX_EXPIRED_RUNS = 50  # in one look of the reaper
 
-Kind, State = PendingCall.Kind, PendingCall.State
-
 
 class Verdict(models.TextChoices):
     """The three ways to decide a call."""
@@ -45,9 +43,9 @@ class Verdict(models.TextChoices):
 
 
 STATES = {
-    Verdict.APPROVE: State.APPROVED,
-    Verdict.DECLINE: State.DECLINED,
-    Verdict.RESUME: State.RESUMED,
+    Verdict.APPROVE: PendingCall.State.APPROVED,
+    Verdict.DECLINE: PendingCall.State.DECLINED,
+    Verdict.RESUME: PendingCall.State.RESUMED,
 }
 
 
@@ -99,9 +97,9 @@ def reject_unauthorized(call: PendingCall, user: Caller) -> None:
 
 def repeated_decision(call: PendingCall, decision: Decision, user: User) -> PendingCall:
     """Return a decided call if this user decided it in the same way. Raise the error that says why not otherwise."""
-    if call.state == State.EXPIRED:
+    if call.state == PendingCall.State.EXPIRED:
         raise CallExpired(call)
-    if call.state == State.CANCELLED:
+    if call.state == PendingCall.State.CANCELLED:
         raise NotSuspended("This call waits no longer, because its run has ended.")
     is_same = (
         call.state == STATES[decision.verdict]
@@ -123,7 +121,7 @@ def edited_arguments(call: PendingCall, decision: Decision) -> dict[str, Any] | 
 
 def reject_unfit(call: PendingCall, decision: Decision) -> None:
     """Raise the error of a decision that does not fit an open call."""
-    if call.kind == Kind.CHILD:
+    if call.kind == PendingCall.Kind.CHILD:
         raise NotSuspended("This call waits for a sub-agent. Decide the call of the sub-agent.")
     if call.expires_at is not None and call.expires_at <= timezone.now():
         raise CallExpired(call)
@@ -138,7 +136,9 @@ def decision_issues(call: PendingCall, decision: Decision) -> list[Issue]:
     issues = [Issue(fault.field, fault.message) for fault in find_faults(decision.reason, "reason")]
     if len(decision.reason) > MAX_DECISION_REASON_LENGTH:
         issues.append(Issue("reason", f"A reason has at most {MAX_DECISION_REASON_LENGTH} characters."))
-    expected = {Kind.APPROVAL: Verdict.APPROVE, Kind.SUSPEND: Verdict.RESUME}[Kind(call.kind)]
+    expected = {PendingCall.Kind.APPROVAL: Verdict.APPROVE, PendingCall.Kind.SUSPEND: Verdict.RESUME}[
+        PendingCall.Kind(call.kind)
+    ]
     if decision.verdict not in {expected, Verdict.DECLINE}:
         issues.append(Issue("decision", f"Send {expected} or decline. This call does not wait for another decision."))
         return issues
@@ -179,7 +179,7 @@ def store_decision(call: PendingCall, decision: Decision, user: User, via: Pendi
     call.refresh_from_db()
     if not is_stored:
         raise AlreadyDecided(call)
-    transaction.on_commit(partial(approval_decided.send, PendingCall, call=call))
+    transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
 
 
 # --- Expiry
@@ -203,10 +203,15 @@ def expire_calls_of(run_id: UUID) -> int:
         calls = [*PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, expires_at__lte=now)]
         for call in calls:
             reason = expiry_reason(call)
-            columns = {"state": State.EXPIRED, "decided_at": now, "via": PendingCall.Via.EXPIRY, "reason": reason}
+            columns = {
+                "state": PendingCall.State.EXPIRED,
+                "decided_at": now,
+                "via": PendingCall.Via.EXPIRY,
+                "reason": reason,
+            }
             PendingCall.objects.waiting().filter(pk=call.pk).update(**columns)
             call.refresh_from_db()
-            transaction.on_commit(partial(approval_decided.send, PendingCall, call=call))
+            transaction.on_commit(partial(approval_decided.send, PendingCall, call=call), robust=True)
         continue_if_decided(run)
     return len(calls)
 

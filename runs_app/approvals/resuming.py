@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.db import transaction
 from django.db.models import F, Min
 from django.utils import timezone
 
+from runs_app.approvals.lookup import CHILD_RUN_ID
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.run import LEASE_DURATION
@@ -36,8 +38,46 @@ def continue_if_decided(run: AgentRun) -> bool:
         attempts=0,
         lease_until=lease_until,
     )
-    transaction.on_commit(partial(dispatch_segment, run.pk, run.is_durable))
+    transaction.on_commit(partial(dispatch_segment, run.pk, run.is_durable), robust=True)
     return True
+
+
+def settle_parent_call(child_id: UUID, parent_id: UUID) -> None:
+    """Continue the parent of a child run that has ended, if the parent waits for it and for nothing else.
+
+    The caller has locked the row of the child and saved its end.
+    """
+    parent = AgentRun.objects.select_for_update(of=("self",)).filter(pk=parent_id).without_large_columns().first()
+    if parent is None or parent.status != AgentRun.Status.SUSPENDED:
+        return
+    calls = PendingCall.objects.waiting().filter(run=parent_id, segment=parent.segment, kind=PendingCall.Kind.CHILD)
+    own = calls.filter(**{f"payload__{CHILD_RUN_ID}": str(child_id)})
+    if own.update(state=PendingCall.State.RESUMED, decided_at=timezone.now()):
+        continue_if_decided(parent)
+
+
+def cancel_calls(run_ids: Iterable[UUID]) -> None:
+    """Cancel the waiting calls of runs that have ended, or that are about to be deleted."""
+    calls = PendingCall.objects.waiting().filter(run__in=list(run_ids))
+    calls.update(state=PendingCall.State.CANCELLED, decided_at=timezone.now())
+
+
+def release_deleted_runs(runs: Iterable[tuple[UUID, UUID | None]]) -> None:
+    """Cancel the waiting calls of runs that are about to be deleted, and of the runs below them.
+
+    `runs` are their IDs with those of their parents. A parent that waits for one of them and is not deleted continues.
+    """
+    parents = dict(runs)
+    level = [*parents]
+    while level:
+        below = AgentRun.objects.unfinished().filter(parent__in=level).exclude(pk__in=[*parents])
+        children = dict(below.values_list("pk", "parent_id"))
+        parents |= children
+        level = [*children]
+    cancel_calls(parents)
+    for run_id, parent_id in parents.items():
+        if parent_id is not None and parent_id not in parents:
+            settle_parent_call(run_id, parent_id)
 
 
 def dispatch_segment(run_id: UUID, is_durable: bool) -> None:

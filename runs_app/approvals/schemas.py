@@ -44,13 +44,3 @@ def _find_issues(errors: Iterable[ValidationError], field: str) -> Iterator[tupl
             yield from ((join_path(path, name), "This is required.") for name in missing)
         else:
             yield path, f"{error.message[:MAX_MESSAGE_LENGTH]}."
-
-
-def reject_invalid_schema(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError if this is not a JSON Schema."""
-    from jsonschema import Draft202012Validator, SchemaError  # loads slowly
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(error.message) from None

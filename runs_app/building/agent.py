@@ -15,6 +15,7 @@ from django.conf import settings
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
@@ -62,6 +63,7 @@ class BuiltAgent:
     model_name: str  # provider/name
     # What the events of calls say of tools from outside, by the name of the tool.
     tool_origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tools: Mapping[str, AgentTool] = field(default_factory=dict)  # by name
 
 
 def build(
@@ -104,6 +106,7 @@ class AgentBuilder:
             deps_type=RunDeps,
             model_settings=self.model_settings(choice),
             toolsets=[FunctionToolset(tools, id=TOOLSET_ID)],
+            output_type=[str, DeferredToolRequests],
             capabilities=[*self.capabilities()],
             # The limit of steps also limits how often a model may send invalid arguments.
             retries={"tools": settings.RUN_MAX_STEPS, "output": 1},
@@ -111,7 +114,8 @@ class AgentBuilder:
         self.check_scorers()
         is_demo = get_provider(choice).dialect == DEMO_DIALECT
         origins = {tool.name: tool.metadata["origin"] for tool in tools if tool.metadata and "origin" in tool.metadata}
-        return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice), origins)
+        tools_by_name = {tool.name: tool for tool in tools}
+        return BuiltAgent(agent, options, tuple(self.warnings), is_demo, model_name(choice), origins, tools_by_name)
 
     def instructions(self) -> str | Callable[[RunContext[RunDeps]], str] | None:
         """Return the instructions, or a function if they have variables: the agent is cached, their values are not."""

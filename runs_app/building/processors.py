@@ -95,7 +95,7 @@ class InputProcessors(AbstractCapability[RunDeps]):
     ) -> ModelRequestContext:
         # This hook comes after those that may add messages to the request.
         processed = ctx.deps.processed_parts
-        if ctx.run_step == 1:
+        if ctx.deps.steps_before + ctx.run_step == 1:
             remembered = ctx.messages[: ctx.deps.remembered_count]
             processed.update((id(part), (part, part)) for message in remembered for part in message.parts)
         for message in (*ctx.messages, *request_context.messages):

@@ -6,7 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent is b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import ModelResponse, ModelSettings, RunContext
@@ -35,7 +35,8 @@ class StepPolicy(AbstractCapability[RunDeps]):
 
     async def prepare_tools(self, ctx: RunContext[RunDeps], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         active = ctx.deps.options.get("activeTools")
-        return tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
+        tools = tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
+        return [replace(tool, kind="unapproved") if needs_approval(tool, ctx.deps) else tool for tool in tools]
 
     async def after_model_request(
         self, ctx: RunContext[RunDeps], *, request_context: ModelRequestContext, response: ModelResponse
@@ -53,14 +54,27 @@ def tool_choice_settings(ctx: RunContext[RunDeps]) -> ModelSettings:
     """
     options = ctx.deps.options
     choice: Any = options.get("toolChoice")
-    last_step = max_steps(options)
-    if choice == "none" or (ctx.run_step >= last_step > 1):
+    step, last_step = ctx.deps.steps_before + ctx.run_step, max_steps(options)
+    if choice == "none" or (step >= last_step > 1):
         return ModelSettings(tool_choice="none")
-    if ctx.run_step > 1 or choice in (None, "auto"):
+    if step > 1 or choice in (None, "auto"):
         return ModelSettings()
     if choice == "required":
         return ModelSettings(tool_choice="required")
     return ModelSettings(tool_choice=[tool_name(choice["toolName"])])
+
+
+def needs_approval(tool: ToolDefinition, deps: RunDeps) -> bool:
+    """Return whether a person must approve every call of a tool in this run.
+
+    The predicate of a tool is asked when it is called.
+    """
+    if tool.kind != "function":
+        return False  # the API client executes it
+    required = deps.options.get("requireToolApproval")
+    if required is True or (isinstance(required, list) and tool_aliases(tool) & {*required}):
+        return True
+    return (tool.metadata or {}).get("requires_approval") is True
 
 
 def tool_aliases(tool: ToolDefinition) -> set[str]:

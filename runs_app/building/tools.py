@@ -14,10 +14,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from pydantic_ai import CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
+from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry, RunContext, Tool, ToolFailed
 
 from agents_app.registry import Entry, Kind
 from runs_app import calling
+from runs_app.approvals.lookup import CHILD_RUN_ID
 from runs_app.building.tool_messages import (
     UNREADABLE_RESULT_MESSAGE,
     UNREADABLE_VALUE,
@@ -29,7 +30,7 @@ from runs_app.building.workflows import run_workflow
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_blocking
 from runs_app.events.chunks import to_storable_json
-from runs_app.exceptions import LeaseLost, RunInterrupted
+from runs_app.exceptions import ChildSuspended, LeaseLost, RunInterrupted
 
 log = logging.getLogger(__name__)
 
@@ -37,16 +38,11 @@ AgentTool = Tool[RunDeps]
 ToolHandler = Callable[[RunContext[RunDeps], Mapping[str, Any]], Awaitable[Any]]
 
 MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
-APPROVAL_MESSAGE = "This tool requires approval, which is not supported yet. It was not executed. Tell the user so."
 
 
 def registered_tool(key: str, entry: Entry) -> AgentTool:
     """Build a tool that code registers."""
-    if entry.requires_approval:
-        return build_tool(Kind.TOOL, key, key, entry.description, entry.target, reject_unapproved)
-    return build_tool(
-        Kind.TOOL, key, key, entry.description, entry.target, timed=True, at_most_once=entry.at_most_once
-    )
+    return build_tool(Kind.TOOL, key, key, entry.description, entry.target, timed=True, entry=entry)
 
 
 def integration_tool(key: str, entry: Entry) -> AgentTool:
@@ -62,8 +58,6 @@ def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, orig
     Its failures are told to the model, its results are limited, and it has a timeout. `origin` is what the event of a
     call says of it: strings under wire names.
     """
-    if entry.requires_approval:
-        handler = reject_unapproved
     tool = Tool.from_schema(
         with_arguments(report_failures_to_model(entry.tool_name, handler)),
         name=tool_name(entry.tool_name),
@@ -71,7 +65,8 @@ def outside_tool(entry: Entry, handler: ToolHandler, *, at_most_once: bool, orig
         json_schema=dict(entry.schema),
         takes_ctx=True,
     )
-    tool.metadata = {"kind": entry.kind.value, "key": entry.key, "at_most_once": at_most_once, "origin": dict(origin)}
+    rules = {**call_rules(entry), "at_most_once": at_most_once}
+    tool.metadata = {"kind": entry.kind.value, "key": entry.key, **rules, "origin": dict(origin)}
     tool.timeout = settings.RUN_TOOL_TIMEOUT
     return tool
 
@@ -120,23 +115,66 @@ def build_tool(
     handler: ToolHandler | None = None,
     *,
     timed: bool = False,
-    at_most_once: bool = False,
+    entry: Entry | None = None,
 ) -> AgentTool:
-    """Build a tool with the parameters of a function. It calls the handler, or by default the function."""
+    """Build a tool with the parameters of a function. It calls the handler, or by default the function.
+
+    `entry` has the rules of its calls, such as those of their approval.
+    """
+    handler = handler or function_handler(function, entry)
+    return Tool(
+        with_run_context(function, report_failures_to_model(name, handler)),
+        takes_ctx=True,
+        name=tool_name(name),
+        description=description,
+        metadata={"kind": kind.value, "key": key, **call_rules(entry)},
+        timeout=settings.RUN_TOOL_TIMEOUT if timed else None,
+    )
+
+
+def function_handler(function: Any, entry: Entry | None) -> ToolHandler:
+    """Return a handler that calls a function, unless a person must approve the call first."""
 
     async def call_function(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
+        await ask_person(entry, context, arguments)
         if inspect.iscoroutinefunction(function):
             return await function(**arguments)
         return await run_blocking(function, **arguments)
 
-    return Tool(
-        with_run_context(function, report_failures_to_model(name, handler or call_function)),
-        takes_ctx=True,
-        name=tool_name(name),
-        description=description,
-        metadata={"kind": kind.value, "key": key, "at_most_once": at_most_once},
-        timeout=settings.RUN_TOOL_TIMEOUT if timed else None,
+    return call_function
+
+
+def call_rules(entry: Entry | None) -> dict[str, Any]:
+    """Return the rules of the calls of a tool, for its metadata."""
+    return (
+        {}
+        if entry is None
+        else {
+            "at_most_once": entry.at_most_once,
+            "requires_approval": entry.requires_approval is True,
+            "approver": entry.approver,
+            "four_eyes": entry.four_eyes,
+            "resume_schema": entry.resume_schema,
+            "expires": entry.expires,
+        }
     )
+
+
+async def ask_person(entry: Entry | None, context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> None:
+    """Raise ApprovalRequired if the predicate of a tool wants a person to approve this call, or raises an error."""
+    predicate = entry.requires_approval if entry is not None else False
+    if isinstance(predicate, bool) or context.tool_call_approved:
+        return  # `StepPolicy` asks for tools whose calls all need approval
+    try:
+        if inspect.iscoroutinefunction(predicate):
+            needs_approval = await predicate(arguments, calling.current())
+        else:
+            needs_approval = await run_blocking(predicate, arguments, calling.current())
+    except Exception:
+        log.exception("The predicate that decides about the approval of a call failed, so a person is asked.")
+        needs_approval = True
+    if needs_approval:
+        raise ApprovalRequired
 
 
 def with_run_context(function: Any, handler: ToolHandler) -> Any:
@@ -162,8 +200,13 @@ def report_failures_to_model(name: str, handler: ToolHandler) -> ToolHandler:
         try:
             with calling.tool_call(current_call(context)):
                 return await run_blocking(to_tool_result, await handler(context, arguments))
-        except (ToolFailed, ModelRetry, CallDeferred, RunInterrupted, LeaseLost):
+        except (ToolFailed, ModelRetry, CallDeferred, ApprovalRequired, RunInterrupted, LeaseLost):
             raise
+        except calling.CallSuspended as suspension:
+            payload = await run_blocking(to_tool_result, suspension.payload)
+            raise ApprovalRequired({"kind": "suspend", "payload": payload}) from None
+        except ChildSuspended as suspension:
+            raise CallDeferred({CHILD_RUN_ID: str(suspension.child_id)}) from None
         except ValidationError as error:
             raise ToolFailed(" ".join(error.messages)) from None
         except (Exception, SystemExit) as error:  # SystemExit would end the event loop with all its runs
@@ -178,7 +221,8 @@ def current_call(context: RunContext[RunDeps]) -> calling.ToolCall:
     deps, call_id = context.deps, context.tool_call_id or ""
     attempt = deps.tool_attempts.get(call_id)
     number, key = (attempt.number, attempt.idempotency_key) if attempt else (1, f"{deps.run_id}:{call_id}")
-    return calling.ToolCall(deps.run_id, deps.root_id or deps.run_id, call_id, number, key)
+    resume_data = (context.tool_call_metadata or {}).get("resumeData")
+    return calling.ToolCall(deps.run_id, deps.root_id or deps.run_id, call_id, number, key, resume_data)
 
 
 def to_tool_result(value: Any) -> Any:
@@ -197,7 +241,3 @@ def to_tool_result(value: Any) -> Any:
     if len(json.dumps(plain)) > MAX_RESULT_LENGTH:
         raise ToolFailed(f"The result is larger than {MAX_RESULT_LENGTH // 1024} kB. Ask for less data.")
     return plain
-
-
-async def reject_unapproved(context: RunContext[RunDeps], arguments: Mapping[str, Any]) -> Any:
-    raise ToolFailed(APPROVAL_MESSAGE)

@@ -35,6 +35,7 @@ class RunDeps:
     user_name: str = ""
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
+    steps_before: int = 0  # requests to the model in earlier segments of the run
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
     # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are
     # stored because an id is only unique while its object exists.

@@ -11,16 +11,27 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 from pydantic_ai import Agent
 from pydantic_ai.run import AgentRun as ModelRun
-from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
 from runs_app import scoring
+from runs_app.approvals.deferred_requests import waits_for_calls
+from runs_app.approvals.segments import (
+    Segment,
+    deferred_results,
+    dump_conversation,
+    load_segment,
+    pending_calls,
+    processed_parts,
+)
+from runs_app.approvals.suspending import SUSPENDED, suspension_chunks
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
@@ -46,6 +57,13 @@ log = logging.getLogger(__name__)
 MAX_LOST_PROCESSES = 3  # in one step of a durable run, which may be what stops them
 
 
+class PreparedRun(NamedTuple):
+    """The agent of a run and its dependencies."""
+
+    built: BuiltAgent
+    deps: RunDeps
+
+
 @dataclass
 class RunExecution:
     """State of a run while it executes. `columns` are the values that its end writes to the row."""
@@ -56,6 +74,8 @@ class RunExecution:
     model: str = "The model"
     model_run: ModelRun[RunDeps, Any] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
+    segment: Segment = field(default_factory=Segment)
+    prepared: PreparedRun | None = None
     journal: Journal | None = None  # of a durable run
     parent_journal: Journal | None = None
     started: float = field(default_factory=time.monotonic)
@@ -110,26 +130,28 @@ async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None
     elif run.parent_id is not None:
         execution.parent_journal = engine.journals.get(run.parent_id)
     try:
-        await run_within_timeout(execution, run, tree or RunTree.root(run))
+        await run_within_timeout(execution, run, tree)
     except asyncio.CancelledError:
         record_cancelled(execution)
         raise
     except Exception as error:
         record_failure(execution, error)
     else:
-        await record_success(execution, run)
+        await record_output(execution, run)
     columns = execution.columns
     return RunResult(columns.get("status", ""), columns.get("output", ""), columns.get("error", ""))
 
 
-async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTree) -> None:
+async def run_within_timeout(execution: RunExecution, run: AgentRun, tree: RunTree | None) -> None:
     # At least a second: a run that other processes have worked on for long still ends with an answer or a reason.
     seconds = max(settings.RUN_TIMEOUT - run.worked_ms / 1000, 1.0)
     try:
         async with asyncio.timeout(seconds) as clock:
+            execution.segment = await run_db(load_segment, run) if run.segment else Segment()
             if run.is_durable:
                 await open_journal(execution, run)
-            await run_agent(execution, run, tree)
+            position = tree if tree is not None else await run_db(RunTree.load, run)
+            await run_agent(execution, run, position)
     except TimeoutError:
         if clock.expired():
             raise RunError(f"The run took longer than {settings.RUN_TIMEOUT} seconds and was stopped.") from None
@@ -145,6 +167,7 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
     if run.last_event_number:
         written = await run_db(load_written_events, run.pk, run.last_event_number)
     journal = execution.start_journal(run.segment, written)
+    journal.uses.update(execution.segment.call_uses)
     if run.fence > 1:
         journal.steps = await run_db(load_steps, run.pk, run.segment)
     current_journal.set(journal)
@@ -159,6 +182,43 @@ async def open_journal(execution: RunExecution, run: AgentRun) -> None:
 
 
 # --- Ends of a run
+
+
+async def record_output(execution: RunExecution, run: AgentRun) -> None:
+    """Record the end of the run, or its suspension until people decide calls of tools."""
+    result = execution.model_run.result if execution.model_run else None
+    if execution.prepared is not None and result is not None and waits_for_calls(result.output):
+        try:
+            await record_suspension(execution, execution.prepared, run, result)
+        except Exception as error:
+            record_failure(execution, error)
+    else:
+        await record_success(execution, run)
+
+
+async def record_suspension(
+    execution: RunExecution, prepared: PreparedRun, run: AgentRun, result: AgentRunResult[Any]
+) -> None:
+    """Write the calls for which the run waits, with all that the next segment needs. No process executes it then."""
+    calls = pending_calls(run, result.output, execution.segment, prepared.built.tools)
+    for chunk in await run_db(suspension_chunks, calls):
+        execution.recorder.add(chunk)
+    conversation = dump_conversation(
+        result.all_messages(),
+        result.usage,
+        steps=execution.recorder.steps,
+        remembered_count=prepared.deps.remembered_count,
+        call_uses=execution.journal.uses_without(calls) if execution.journal is not None else {},
+    )
+    await execution.close(
+        build_chunk(SUSPENDED),
+        status=AgentRun.Status.SUSPENDED,
+        calls=calls,
+        conversation=conversation,
+        expires_at=min((call.expires_at for call in calls if call.expires_at is not None), default=None),
+        worked_ms=execution.worked_ms,
+        output="",
+    )
 
 
 async def record_success(execution: RunExecution, run: AgentRun) -> None:
@@ -222,15 +282,16 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
     execution.recorder.tool_origins = built.tool_origins
     warnings = [*run.warnings, *(warning._asdict() for warning in built.warnings)]
     execution.columns = {"warnings": warnings, "is_demo": built.is_demo}
-    execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
+    record_beginning(execution, run, warnings)
     client_tools = client_tool_definitions(run.input.get("clientTools") or [])
     if client_tools:
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
-    deps, limits = run_deps(execution.engine, run, tree, options), run_limits(options)
+    deps, limits = run_deps(execution, run, tree, options), run_limits(options)
+    execution.prepared = PreparedRun(built, deps)
     if execution.journal is not None:
         execution.journal.limits = limits
-    async with model_run_context(run, built, deps, limits, client_tools) as model_run:
+    async with model_run_context(run, execution.prepared, execution.segment, limits, client_tools) as model_run:
         execution.model_run = model_run
         if isinstance(execution.recorder, DurableRecorder):
             await follow_steps(model_run, execution.recorder)
@@ -240,13 +301,22 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
         execution.columns["output"] = to_storable_json(model_run.result.output)
 
 
-def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:
+def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]) -> None:
+    """Record the start of the run, unless this segment continues it."""
+    if run.segment == 0:
+        execution.recorder.add(build_chunk("start", id=run.agent_key, messageId=str(run.pk), warnings=warnings))
+    else:
+        execution.recorder.begin_segment(execution.segment.steps, execution.segment.calls)
+
+
+def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:
+    segment = execution.segment
     return RunDeps(
         run_id=run.pk,
         agent_key=run.agent_key,
         owner_id=run.owner_id,
         user_id=run.requested_by_id,
-        call_sub_agent=tree.sub_agent_caller(engine, run, execute_run),
+        call_sub_agent=tree.sub_agent_caller(execution.engine, run, options, execute_run),
         thread_id=run.thread_id,
         resource_id=run.resource_id,
         user_name=run.requested_by_name,
@@ -257,33 +327,30 @@ def run_deps(engine: Engine, run: AgentRun, tree: RunTree, options: Options) -> 
         root_id=run.root_id,
         request_context=run.request_context,
         is_resumed=run.segment > 0,
+        steps_before=segment.steps,
+        remembered_count=segment.remembered_count,
+        processed_parts=processed_parts(segment.messages),
     )
 
 
 def model_run_context(
-    run: AgentRun, built: BuiltAgent, deps: RunDeps, limits: RunLimits, client_tools: list[ToolDefinition]
+    run: AgentRun, prepared: PreparedRun, segment: Segment, limits: RunLimits, client_tools: list[ToolDefinition]
 ) -> Any:
-    """Return the run of pydantic-ai as an async context manager."""
-    prompt, history = prompt_and_history(run.input["messages"])
+    """Return the run of pydantic-ai as an async context manager. It continues the messages of earlier segments."""
+    built, deps = prepared
+    prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(run.input["messages"])
     return built.agent.iter(
         prompt,
         message_history=history or None,
+        deferred_tool_results=deferred_results(segment),
         deps=deps,
         model_settings=model_settings(deps.options),
+        usage=segment.usage,
         usage_limits=limits,
         infer_name=False,
-        **client_tool_options(client_tools),
+        # A call of a tool of the API client ends the run.
+        toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
     )
-
-
-def client_tool_options(tools: list[ToolDefinition]) -> dict[str, Any]:
-    """Return the arguments that let the model call tools of the API client. Such a call ends the run."""
-    if not tools:
-        return {}
-    return {
-        "toolsets": [ExternalToolset(tools, id="client-tools")],
-        "output_type": [str, DeferredToolRequests],
-    }
 
 
 async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
@@ -293,8 +360,15 @@ async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, li
             recorder.begin_step()
             await record_answer(node, model_run, recorder, limits)
         elif Agent.is_call_tools_node(node):
+            recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
-            recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))
+            end_step(node, recorder)
+
+
+def end_step(node: Any, recorder: Recorder) -> None:
+    """Record the end of a step, unless it waits for people. Then the next segment ends it."""
+    if not recorder.is_waiting:
+        recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))
 
 
 async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:
@@ -324,4 +398,4 @@ async def follow_steps(model_run: ModelRun[RunDeps, Any], recorder: DurableRecor
         elif Agent.is_call_tools_node(node):
             recorder.set_answer(node.model_response)
             await record_tool_calls(node, model_run, recorder)
-            recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))
+            end_step(node, recorder)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ from runs_app.events.chunks import to_storable_json
 from runs_app.events.durable_recorder import DurableRecorder
 from runs_app.events.writer import EventWriter
 from runs_app.exceptions import JournalError, LeaseLost, RunInterrupted
-from runs_app.models import RunStep
+from runs_app.models import PendingCall, RunStep
 
 OperationParams = TypeVar("OperationParams")
 WireValue = TypeVar("WireValue")
@@ -160,6 +160,15 @@ class Journal:
         if not await written:
             self.is_lost = True
             raise LeaseLost
+
+    def uses_without(self, calls: Iterable[PendingCall]) -> dict[str, int]:
+        """Return how often each ID of a tool call was used, without the last use by these calls.
+
+        The next segment executes them again. They then have the same idempotency keys.
+        """
+        uses = Counter({key: count for key, count in self.uses.items() if key.startswith("t/")})
+        uses.subtract(key for call in calls if uses[key := f"t/{call.call_id}"] > 0)
+        return dict(uses)
 
     def unfinished_steps(self) -> list[RunStep]:
         """Return the steps that earlier processes have begun and not finished."""

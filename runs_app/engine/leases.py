@@ -22,6 +22,8 @@ from django.db.models.functions import Coalesce, Now
 from django.dispatch import Signal
 from django.utils import timezone
 
+from runs_app.approvals.resuming import cancel_calls, settle_parent_call
+from runs_app.engine.runners import get_runner
 from runs_app.events.chunks import build_chunk, event_type
 from runs_app.events.notifications import notifier
 from runs_app.models import AgentRun, RunClaim, RunEvent
@@ -105,18 +107,23 @@ def get_claimed(run_id: UUID, holder: str) -> AgentRun | None:
     The time line of the run shows the processes that continued it.
     """
     run = AgentRun.objects.filter(pk=run_id, holder=holder, status=Status.RUNNING).first()
-    if run is not None and run.fence > 1:
-        # The column is only written with the end.
+    if run is not None and (run.fence > 1 or run.segment):
+        # The column is only written with the end of the run or of a segment.
         run.last_event_number = run.events.aggregate(last=Max("number"))["last"] or 0
         RunClaim.objects.create(run=run, segment=run.segment, holder=holder)
     return run
+
+
+def is_unattended() -> Q:
+    """Return the condition of runs that no parent executes: first runs, and child runs that waited for people."""
+    return Q(parent=None) | Q(segment__gt=0)
 
 
 def claim_oldest(holder: str) -> AgentRun | None:
     """Give the oldest queued run to this process, or return None if none is queued."""
     while True:
         with transaction.atomic():
-            oldest = AgentRun.objects.queued().filter(parent=None).order_by("created_at")
+            oldest = AgentRun.objects.queued().filter(is_unattended()).order_by("created_at")
             run_id = oldest.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True).first()
             run = claim(run_id, holder) if run_id is not None else None
         if run is not None or run_id is None:
@@ -189,6 +196,39 @@ def cancel_queued(run_id: UUID) -> bool:
     return True
 
 
+def cancel_suspended(run_id: UUID) -> bool:
+    """End a run that waits for people, with its waiting calls. Return False if it does not wait."""
+    with transaction.atomic():
+        suspended = AgentRun.objects.filter(pk=run_id, status=Status.SUSPENDED)
+        run = suspended.select_for_update(of=("self",)).first()
+        if run is None:
+            return False
+        end_suspended(run)
+    notifier.notify({run_id: True})
+    return True
+
+
+def end_suspended(run: AgentRun) -> None:
+    """Save the end of a cancelled run that waits for people. The caller has locked the row."""
+    cancel_calls([run.pk])
+    record_end(run, status=Status.CANCELLED, error="")
+
+
+def cancel(run_id: UUID) -> None:
+    """Cancel a run that waits, or ask its process to cancel it. A finished run stays unchanged."""
+    leased = AgentRun.objects.leased().filter(pk=run_id)
+    leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
+    if not (cancel_queued(run_id) or cancel_suspended(run_id)):
+        get_runner().stop(run_id)
+
+
+def cancel_children(run_id: UUID) -> None:
+    """Cancel the unfinished child runs of a run that has failed or was cancelled."""
+    children = AgentRun.objects.unfinished().filter(parent=run_id)
+    for child_id in list(children.values_list("pk", flat=True)):
+        cancel(child_id)
+
+
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:
     """Queue a durable run of this process, whose row the caller has locked."""
     transaction.on_commit(partial(run_requeued.send, AgentRun, reason="stopped"))
@@ -214,11 +254,19 @@ def record_end(run: AgentRun, *, status: str, error: str) -> None:
         data = build_chunk("error", error={"name": "Error", "message": error})
     number = (run.events.aggregate(last=Max("number"))["last"] or 0) + 1
     RunEvent.objects.create(run=run, number=number, type=event_type(data["type"]), data=data)
-    save_end_columns(run.pk, last_event_number=number, status=status, error=error)
+    save_end_columns(run.pk, run.parent_id, last_event_number=number, status=status, error=error)
 
 
-def save_end_columns(run_id: UUID, *, status: str, **values: Any) -> None:
-    """Save the columns of a finished run and send `run_ended` after the commit."""
+def save_end_columns(run_id: UUID, parent_id: UUID | None, *, status: str, **values: Any) -> None:
+    """Save the columns of a finished run and send `run_ended` after the commit.
+
+    A parent that waits for it continues. Its own unfinished child runs are cancelled unless it has succeeded.
+    """
     transaction.on_commit(partial(run_ended.send, AgentRun, status=status))
+    if status != Status.SUCCEEDED:
+        transaction.on_commit(partial(cancel_children, run_id), robust=True)
     columns = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}
-    AgentRun.objects.filter(pk=run_id).update(**columns, **values)
+    not_waiting = {"suspended_at": None, "expires_at": None}
+    AgentRun.objects.filter(pk=run_id).update(**columns, **not_waiting, **values)
+    if parent_id is not None:
+        settle_parent_call(run_id, parent_id)

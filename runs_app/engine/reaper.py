@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models.functions import Now
 
+from runs_app.approvals.decisions import expire_calls
 from runs_app.engine import leases
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
@@ -51,13 +52,17 @@ def look_forever(before_each_look: Callable[[], None] | None) -> None:
 
 
 def look_once() -> None:
-    """Queue the durable runs whose processes have died, and dispatch those that no process has taken."""
+    """Queue the durable runs whose processes have died, and dispatch those that no process has taken.
+
+    Decline the calls that nobody decided in time.
+    """
     for run in lost_runs():
-        if leases.requeue_lost_run(run.pk, run.fence) and run.parent_id is None:
+        if leases.requeue_lost_run(run.pk, run.fence) and (run.parent_id is None or run.segment):
             get_runner().dispatch(run.pk)
     for child_id in orphan_ids():
         leases.cancel_queued(child_id)
-    overdue = AgentRun.objects.queued().filter(parent=None, created_at__lt=Now() - QUEUE_PATIENCE)
+    expire_calls()
+    overdue = AgentRun.objects.queued().filter(leases.is_unattended(), created_at__lt=Now() - QUEUE_PATIENCE)
     for run_id in overdue.order_by("created_at").values_list("pk", flat=True)[:MAX_DISPATCHED]:
         get_runner().dispatch(run_id)
 
@@ -80,7 +85,7 @@ def lost_runs(run_id: UUID | None = None) -> list[AgentRun]:
     running = AgentRun.objects.leased().filter(status=AgentRun.Status.RUNNING, is_durable=True).order_by("pk")
     if run_id is not None:
         running = running.filter(pk=run_id)
-    runs = running.only("fence", "holder", "parent_id")
+    runs = running.only("fence", "holder", "parent_id", "segment")
     expired = list(runs.filter(lease_until__lt=Now()))
     of_this_machine = runs.filter(holder__startswith=f"{leases.host_name()}:", lease_until__gte=Now())
     return [*expired, *(run for run in of_this_machine if not is_alive(run.holder))]

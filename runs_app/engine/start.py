@@ -11,7 +11,6 @@ from uuid import UUID, uuid5
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Q
-from django.utils import timezone
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -132,21 +131,33 @@ def create_run(
         return insert_run(agent, user, run_input, **memory, **columns)
 
 
-def start_child(agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str) -> AgentRun:
+def start_child(
+    agent: ResolvedAgent, *, parent: AgentRun, prompt: str, call_id: str, options: Mapping[str, Any]
+) -> AgentRun:
     """Create a child run. The process that executes the parent executes it."""
     columns = leases.start_columns(get_engine().holder)
-    return save_child(agent, parent, prompt, parent_call_id=call_id[:128], **columns)
+    return save_child(agent, parent, prompt, options, parent_call_id=call_id[:128], **columns)
 
 
 def start_durable_child(
-    agent: ResolvedAgent, child_id: UUID, holder: str, *, parent: AgentRun, prompt: str, call_id: str
+    agent: ResolvedAgent,
+    child_id: UUID,
+    holder: str,
+    *,
+    parent: AgentRun,
+    prompt: str,
+    call_id: str,
+    options: Mapping[str, Any],
 ) -> AgentRun:
     """Create a child run of a durable run, which belongs to the process of its parent."""
-    return save_child(agent, parent, prompt, pk=child_id, parent_call_id=call_id[:128], **leases.claim_columns(holder))
+    columns = {"pk": child_id, "parent_call_id": call_id[:128], **leases.claim_columns(holder)}
+    return save_child(agent, parent, prompt, options, **columns)
 
 
-def save_child(agent: ResolvedAgent, parent: AgentRun, prompt: str, **columns: Any) -> AgentRun:
-    run_input, warnings = fill_input(agent, build_input(prompt, {}, [], parent.request_context), [])
+def save_child(
+    agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
+) -> AgentRun:
+    run_input, warnings = fill_input(agent, build_input(prompt, options, [], parent.request_context), [])
     tree = {"parent": parent, "root_id": parent.root_id or parent.pk}
     return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **tree, **columns)
 
@@ -207,6 +218,8 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
     of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
     leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None)
     counts = leased.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
+    if user is not None:
+        reject_many_suspended(user)
     if user is not None and counts["of_user"] >= settings.RUNS_PER_USER:
         raise TooManyRuns(
             f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
@@ -214,6 +227,16 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
     if counts["of_agent"] >= settings.RUNS_PER_AGENT:
         raise TooManyRuns(
             f"This agent has reached its limit of {settings.RUNS_PER_AGENT} unfinished runs. Try again shortly."
+        )
+
+
+def reject_many_suspended(user: User) -> None:
+    """Raise TooManyRuns if too many runs of a user wait for people."""
+    suspended = AgentRun.objects.filter(requested_by=user, parent=None, suspended_at__isnull=False).order_by()
+    limit = settings.RUNS_SUSPENDED_PER_USER
+    if suspended[limit - 1 : limit].exists():
+        raise TooManyRuns(
+            f"You have {limit} runs that wait for approval. Decide the calls that they wait for, or stop some of them."
         )
 
 
@@ -299,8 +322,5 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
 
 
 def cancel_run(run: AgentRun) -> None:
-    """Cancel a run that waits for a process, or ask its process to cancel it. A finished run stays unchanged."""
-    leased = AgentRun.objects.leased().filter(pk=run.pk)
-    leased.filter(cancel_requested_at__isnull=True).update(cancel_requested_at=timezone.now())
-    if not leases.cancel_queued(run.pk):
-        get_runner().stop(run.pk)
+    """Cancel a run that waits, or ask its process to cancel it. A finished run stays unchanged."""
+    leases.cancel(run.pk)

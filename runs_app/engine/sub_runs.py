@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 from agents_app.configuration.references import missing_message
 from agents_app.configuration.schema import ConfigError
@@ -18,13 +18,15 @@ from runs_app.engine import leases
 from runs_app.engine.context import CallSubAgent
 from runs_app.engine.start import start_child, start_durable_child
 from runs_app.engine.threads import run_db
-from runs_app.exceptions import RunInterrupted
+from runs_app.exceptions import ChildSuspended, RunInterrupted
 from runs_app.models import AgentRun
+from runs_app.requests.options import Options
 from runs_app.resolution import stored_agents
 
 if TYPE_CHECKING:
     from runs_app.engine.engine import Engine
 
+INHERITED_OPTIONS = ("requireToolApproval",)  # of a call, by the child runs
 MAX_SUB_RUNS = 50  # in one tree of runs, at all depths together
 CHILD_POLL_INTERVAL = 0.25  # seconds between reads of a child run that another process executes
 
@@ -52,8 +54,16 @@ class RunTree:
     counter: SubRunCounter = field(default_factory=SubRunCounter)
 
     @classmethod
-    def root(cls, run: AgentRun) -> RunTree:
-        return cls((run.agent_key,))
+    def load(cls, run: AgentRun) -> RunTree:
+        """Return the position of a run whose parents this process does not execute."""
+        path: tuple[str, ...] = (run.agent_key,)
+        parent_id = run.parent_id
+        while parent_id is not None:
+            parent = AgentRun.objects.only("agent_key", "parent_id").get(pk=parent_id)
+            path, parent_id = (parent.agent_key, *path), parent.parent_id
+        is_new = run.parent_id is None and run.segment == 0
+        count = 0 if is_new else AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count()
+        return cls(path, SubRunCounter(count))
 
     def child(self, key: str) -> RunTree:
         return RunTree((*self.agent_path, key), self.counter)
@@ -64,21 +74,24 @@ class RunTree:
             raise SubAgentError(f"The agent '{key}' cannot be called from here: it would call itself.")
         reject_full_tree(key, self.counter.count)
 
-    def sub_agent_caller(self, engine: Engine, run: AgentRun, execute_run: ExecuteRun) -> CallSubAgent:
+    def sub_agent_caller(
+        self, engine: Engine, run: AgentRun, options: Options, execute_run: ExecuteRun
+    ) -> CallSubAgent:
         """Return the function with which `run` calls its sub-agents. `execute_run` executes the child runs."""
+        child_options = {name: options[name] for name in INHERITED_OPTIONS if name in options}
 
         async def call_durable(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             # Some servers repeat the IDs of tool calls, but the journal numbers them.
             unique_id = engine.journals[run.pk].call_ids[call_id]
-            creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id)
+            creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id, child_options)
             child = await await_creation(creation, lambda: not engine.is_interrupted(run.pk))
             return await await_durable_child(engine, child, lambda child: execute_run(engine, child, self.child(key)))
 
         async def call(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             self.counter.count += 1
-            child = await await_creation(run_db(create_child, run, key, prompt, call_id))
+            child = await await_creation(run_db(create_child, run, key, prompt, call_id, child_options))
             return await await_child(engine, child, execute_run(engine, child, self.child(key)))
 
         return call_durable if run.is_durable else call
@@ -119,11 +132,11 @@ async def cancel_when_created(creation: asyncio.Future[AgentRun]) -> None:
         await run_db(leases.cancel_unstarted, await creation)
 
 
-def create_child(run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
+def create_child(run: AgentRun, key: str, prompt: str, call_id: str, options: Options) -> AgentRun:
     """Create a child run of the agent that `key` names at this time. Raise SubAgentError if there is none."""
     with sub_agent_errors(key):
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
-        return start_child(agent, parent=run, prompt=prompt, call_id=call_id)
+        return start_child(agent, parent=run, prompt=prompt, call_id=call_id, options=options)
 
 
 @contextmanager
@@ -150,6 +163,8 @@ async def await_child(engine: Engine, child: AgentRun, execution: Execution) -> 
         if current is not None and current.cancelling():
             raise
         raise SubAgentError(f"The agent '{child.agent_key}' was stopped.") from None
+    if result.status == AgentRun.Status.SUSPENDED:
+        raise ChildSuspended(child.pk)
     return child_output(child.agent_key, result)
 
 
@@ -171,7 +186,9 @@ def reject_full_tree(key: str, count: int) -> None:
 # --- Child runs of durable runs
 
 
-def find_or_create_child(holder: str, run: AgentRun, key: str, prompt: str, call_id: str) -> AgentRun:
+def find_or_create_child(
+    holder: str, run: AgentRun, key: str, prompt: str, call_id: str, options: Options
+) -> AgentRun:
     """Return the child run of a call, which an earlier process may have created. Raise SubAgentError if there is none.
 
     The new run belongs to this process.
@@ -184,13 +201,16 @@ def find_or_create_child(holder: str, run: AgentRun, key: str, prompt: str, call
     reject_full_tree(key, AgentRun.objects.filter(root_id=run.root_id).exclude(parent=None).count())
     with sub_agent_errors(key):
         agent = stored_agents.sub_agent(key, run.agent_owner_id or "")
-        return start_durable_child(agent, child_id, holder, parent=run, prompt=prompt, call_id=call_id)
+        return start_durable_child(
+            agent, child_id, holder, parent=run, prompt=prompt, call_id=call_id, options=options
+        )
 
 
 async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable[[AgentRun], Execution]) -> str:
     """Return the output of a child run, which this process executes unless another one does.
 
-    Raise RunInterrupted if this process stops meanwhile: then another one continues both runs.
+    Raise RunInterrupted if this process stops meanwhile: then another one continues both runs. Raise ChildSuspended
+    if the child run waits for a person.
     """
     claimed_at = time.monotonic()
     claimed: AgentRun | None = child if child.holder == engine.holder and child.fence == 1 else None
@@ -201,11 +221,17 @@ async def await_durable_child(engine: Engine, child: AgentRun, execute: Callable
             await asyncio.sleep(CHILD_POLL_INTERVAL)
         if engine.is_stopping:
             raise RunInterrupted
+        if await run_db(is_suspended, child.pk):
+            raise ChildSuspended(child.pk)
         claimed_at = time.monotonic()
         claimed = await run_db(leases.claim, child.pk, engine.holder)
         if claimed is None:
             await run_db(child.refresh_from_db, fields=["status", "output", "error"])
     return child_output(child.agent_key, RunResult(child.status, child.output, child.error))
+
+
+def is_suspended(run_id: UUID) -> bool:
+    return AgentRun.objects.filter(pk=run_id, status=AgentRun.Status.SUSPENDED).exists()
 
 
 async def wait_or_cancel(task: asyncio.Task[RunResult]) -> None:

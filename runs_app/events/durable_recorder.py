@@ -6,13 +6,12 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Min
-from pydantic_ai.messages import ModelResponse, TextPart
+from django.db.models import Max, Min
 
 from runs_app.events.chunks import Chunk, build_chunk, truncate_value
 from runs_app.events.recorder import Recorder
@@ -35,12 +34,14 @@ class WrittenEvents:
 
 
 def load_written_events(run_id: UUID, last_number: int) -> WrittenEvents:
-    """Return the written events of a run whose last event has this number."""
+    """Return the written events of the segment of a run whose last event has this number."""
     written = WrittenEvents()
     if last_number == 0:
         return written
     written.counts["start", ""] = 1
     events = RunEvent.objects.filter(run=run_id)
+    suspension = events.filter(type=RunEvent.Type.SUSPENDED).aggregate(last=Max("number"))["last"] or 0
+    events = events.filter(number__gt=suspension)
     last_step = 0
     rows = events.filter(type__in=(*STEP_TYPES, *CALL_TYPES)).values_list(
         "number", "type", "data__payload__toolCallId"
@@ -94,9 +95,9 @@ class DurableRecorder(Recorder):
         self.write(build_chunk("tool-result", **payload))
         self.written.counts["tool-result", call_id] += 1  # pydantic-ai reports it again
 
-    def set_answer(self, response: ModelResponse) -> None:
-        """Set the text of the current step to that of a complete answer, which may have been replayed."""
-        self.texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    def begin_segment(self, steps: int, calls: Iterable[str]) -> None:
+        super().begin_segment(steps, calls)
+        self.written.step_count += steps
 
 
 def chunk_identity(chunk: Chunk) -> ChunkIdentity | None:

@@ -5,11 +5,12 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
 from pydantic_ai.messages import (
+    DeferredToolRequestsEvent,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     ModelResponse,
@@ -23,6 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage, RunUsage
 
+from runs_app.approvals.deferred_requests import client_calls
 from runs_app.events.chunks import Chunk, build_chunk, truncate_value
 from runs_app.exceptions import RunError
 
@@ -47,11 +49,22 @@ class Recorder:
         self.finish_reason = "stop"
         self.tool_origins: Mapping[str, Mapping[str, str]] = {}  # of tools from outside, by name
         self.metadata: dict[str, str] = {}  # of the last answer
+        self.is_waiting = False  # for people, who decide calls of the current step
+        self.recorded_calls: set[str] = set()  # IDs of decided calls, which the earlier segment has recorded
 
     @property
     def text(self) -> str:
         """The text of the current step."""
         return "".join(self.texts)
+
+    def begin_segment(self, steps: int, calls: Iterable[str]) -> None:
+        """Continue after earlier segments with so many steps. `calls` are the IDs of the decided calls."""
+        self.steps = steps
+        self.recorded_calls = {*calls}
+
+    def set_answer(self, response: ModelResponse) -> None:
+        """Set the text of the current step to that of a complete answer, of which no pieces were recorded here."""
+        self.texts = [part.content for part in response.parts if isinstance(part, TextPart)]
 
     def begin_step(self) -> None:
         self.steps += 1
@@ -92,10 +105,14 @@ class Recorder:
                 yield from self._delta("reasoning", event, text)
             case PartEndEvent(part=ThinkingPart()):
                 yield build_chunk("reasoning-end", id=self._id(event))
+            case FunctionToolCallEvent(part=part) if part.tool_call_id in self.recorded_calls:
+                self.recorded_calls.discard(part.tool_call_id)
             case FunctionToolCallEvent():
                 yield tool_call_chunk(event, self.tool_origins.get(event.part.tool_name))
             case FunctionToolResultEvent():
                 yield tool_result_chunk(event)
+            case DeferredToolRequestsEvent(requests=requests):
+                self.is_waiting = not client_calls(requests)
 
     def _id(self, event: Any) -> str:
         return f"{self.steps}-{event.index}"

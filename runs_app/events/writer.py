@@ -21,6 +21,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from runs_app.approvals import suspending
 from runs_app.engine import leases
 from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta, event_type
 from runs_app.events.notifications import notifier
@@ -50,6 +51,7 @@ class PendingRun:
     fence: int = 0  # the number of the claim; 0 unless the run is durable
     leased_until: float = math.inf  # monotonic time at which the lease ends by the clock of this process
     attempts: int = 0  # of the row
+    parent_id: UUID | None = None
     steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
     step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
     chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
@@ -71,6 +73,7 @@ class WriteSnapshot:
     steps: tuple[RunStep, ...] = ()
     step_futures: tuple[Future[bool], ...] = ()
     resets_attempts: bool = False
+    parent_id: UUID | None = None
 
 
 class EventWriter:
@@ -95,7 +98,7 @@ class EventWriter:
     def register_claimed(self, run: AgentRun, claimed_at: float) -> None:
         """Accept chunks and steps of a run that this process has claimed at this monotonic time."""
         leased_until = claimed_at + DURABLE_LEASE_DURATION.total_seconds() if run.is_durable else math.inf
-        self._register(run.pk, PendingRun(run.last_event_number, run.fence, leased_until, run.attempts))
+        self._register(run.pk, PendingRun(run.last_event_number, run.fence, leased_until, run.attempts, run.parent_id))
 
     def _register(self, run_id: UUID, run: PendingRun) -> None:
         with self.changed:
@@ -320,7 +323,14 @@ def take_snapshot(run: PendingRun) -> WriteSnapshot:
     steps = tuple(run.steps.values())
     resets_attempts = run.attempts > 0 and any(step.state == RunStep.State.DONE for step in steps)
     return WriteSnapshot(
-        run.number, list(run.chunks), run.end, run.fence, steps, tuple(run.step_futures), resets_attempts
+        run.number,
+        list(run.chunks),
+        run.end,
+        run.fence,
+        steps,
+        tuple(run.step_futures),
+        resets_attempts,
+        run.parent_id,
     )
 
 
@@ -336,14 +346,16 @@ def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
 
 
 def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
-    """Save the end of a run, or hand it over, if that is what the snapshot has."""
+    """Save the end of a run, suspend it or hand it over, if that is what the snapshot has."""
     if snapshot.end is None:
         return
+    last_number = snapshot.number + len(snapshot.chunks)
     if snapshot.end["status"] == AgentRun.Status.QUEUED:
         leases.save_hand_over(run_id, **snapshot.end)
+    elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
+        suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
     else:
-        last_number = snapshot.number + len(snapshot.chunks)
-        leases.save_end_columns(run_id, last_event_number=last_number, **snapshot.end)
+        leases.save_end_columns(run_id, snapshot.parent_id, last_event_number=last_number, **snapshot.end)
 
 
 def remove_written_steps(run: PendingRun, snapshot: WriteSnapshot) -> None:

@@ -23,8 +23,10 @@ from pydantic_ai import (
 from pydantic_ai.capabilities import AbstractCapability, durable_operation
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import DeferredToolRequests
 
 from memory_app.history import messages as history
+from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
 
@@ -39,7 +41,7 @@ class LastMessages(AbstractCapability[RunDeps]):
     async def before_model_request(
         self, ctx: RunContext[RunDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        if ctx.run_step > 1 or ctx.deps.thread_id is None:
+        if ctx.deps.steps_before + ctx.run_step > 1 or ctx.deps.thread_id is None:
             return request_context
         stored = ModelMessagesTypeAdapter.validate_python(await self.recall(ctx))
         if continues_with_results(ctx.messages, stored):
@@ -59,15 +61,26 @@ class LastMessages(AbstractCapability[RunDeps]):
         return await run_db(history.load_messages, ctx.deps.thread_id, self.max_messages)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Store the new messages of a successful run."""
-        if ctx.deps.thread_id is not None:
+        """Store the new messages of a successful run. One that waits for people stores them after its last segment."""
+        if ctx.deps.thread_id is not None and not waits_for_calls(result.output):
             added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
+            added += unexecuted_results(result.output)
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
             author = history.Author(ctx.deps.user_id, ctx.deps.user_name)
             await run_db(
                 history.save_run_messages, ctx.deps.thread_id, data, ctx.deps.run_id, author, ctx.deps.prompt_key
             )
         return result
+
+
+def unexecuted_results(output: Any) -> list[ModelMessage]:
+    """Return results for the calls that need approval and were made together with calls of the API client.
+
+    Without a result, their message could not be sent to a model again.
+    """
+    calls = unexecuted_calls(output) if isinstance(output, DeferredToolRequests) else []
+    parts = [ToolReturnPart(call.tool_name, NOT_EXECUTED_MESSAGE, call.tool_call_id) for call in calls]
+    return [ModelRequest(parts)] if parts else []
 
 
 def continues_with_results(messages: Sequence[ModelMessage], stored: Iterable[ModelMessage]) -> bool:

@@ -176,7 +176,11 @@ class AgentRun(models.Model):
                 name="run_leased",
                 condition=Q(finished_at=None, suspended_at=None),
             ),
-            models.Index(fields=["suspended_at"], name="run_suspended", condition=Q(suspended_at__isnull=False)),
+            models.Index(
+                fields=["requested_by", "suspended_at"],
+                name="run_suspended",
+                condition=Q(suspended_at__isnull=False),
+            ),
             models.Index(fields=["expires_at"], name="run_expiry", condition=Q(suspended_at__isnull=False)),
             models.Index(
                 fields=["created_at"],

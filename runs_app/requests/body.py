@@ -29,7 +29,6 @@ UNSUPPORTED_MESSAGES = {
     "output": "Only text output is supported.",
     "structuredOutput": "Only text output is supported.",
     "toolsets": "Send your own tools as clientTools. Other tools come from the version of the agent.",
-    "requireToolApproval": "Tool approval is not supported yet.",
     "scorers": "The scorers come from the version of the agent.",
     "versions": "Select a version with the query parameter versionId, versionNumber or status.",
 }

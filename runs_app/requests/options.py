@@ -77,6 +77,7 @@ class CallOptions(ModelOptions):
     max_steps: Count | None = None
     durable: Durable = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
+    require_tool_approval: bool | Annotated[list[ShortText], Field(max_length=1000)] | None = None
     active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
     model_settings: dict[str, Any] | None = None
 
@@ -153,8 +154,17 @@ def _without(stored: Mapping[str, Any], paths: Iterable[str]) -> Options:
 
 
 def merge_options(defaults: Options, call: Options) -> Options:
-    """Return the default options of an agent, overridden by those of a call."""
-    return {**defaults, **call}
+    """Return the default options of an agent, overridden by those of a call.
+
+    A call can ask people about more tools than the agent does, but not about fewer.
+    """
+    merged = {**defaults, **call}
+    required = [options.get("requireToolApproval") for options in (defaults, call)]
+    if True in required:
+        merged["requireToolApproval"] = True
+    elif keys := [key for value in required if isinstance(value, list) for key in value]:
+        merged["requireToolApproval"] = [*dict.fromkeys(keys)]
+    return merged
 
 
 def model_settings(options: Options) -> dict[str, Any]:

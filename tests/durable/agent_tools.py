@@ -97,6 +97,23 @@ def register() -> None:
         note(f"tool {number} fails")
         raise ValueError("The tool is broken.")
 
+    @tool("refund", requires_approval=True)
+    def refund(order: str, amount: float) -> str:
+        """Note a refund."""
+        note(f"refund {order} {amount:g} {current().idempotency_key.partition(':')[2]}")
+        return f"{amount:g} refunded"
+
+    @tool("ask-person", resume_schema={"type": "object", "properties": {"size": {"type": "string"}}})
+    def ask_person(question: str, again: str = "") -> str:
+        """Ask a person, or two questions in turn."""
+        data = current().resume_data
+        note(f"ask {data} {current().idempotency_key.partition(':')[2]}")
+        if data is None:
+            return current().suspend({"question": question})
+        if again and data.get("size") != again:
+            return current().suspend({"question": f"Really {data['size']}?"})
+        return f"Size {data['size']}"
+
 
 if os.environ.get("DJANGO_SETTINGS_MODULE") == "tests.durable.settings":
     register()

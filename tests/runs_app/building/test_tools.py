@@ -162,12 +162,13 @@ def test_a_tool_that_exceeds_its_timeout_fails(run, settings):
     assert "Timed out after 0.05 seconds" in str(result.all_messages())
 
 
-def test_a_tool_that_needs_approval_is_not_called(call_tool):
-    content, outcome = call_tool('Use send-notice {"recipient": "Ada", "message": "Hi"}', tools=["send-notice"])
+def test_a_tool_that_needs_approval_is_not_called(run):
+    configuration = {"name": "Concierge", "model": DEMO, "tools": ["send-notice"]}
 
-    assert outcome == "failed"
-    assert "requires approval" in content
-    assert "It was not executed" in content
+    result = run(build(configuration), 'Use send-notice {"recipient": "Ada", "message": "Hi"}')
+
+    (call,) = result.output.approvals
+    assert (call.tool_name, call.args_as_dict()) == ("send-notice", {"recipient": "Ada", "message": "Hi"})
 
 
 @pytest.mark.parametrize(

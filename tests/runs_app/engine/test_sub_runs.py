@@ -131,7 +131,7 @@ def test_a_sub_agent_that_is_archived_meanwhile_is_not_called(editor):
 
     for create in (sub_runs.create_child, partial(sub_runs.find_or_create_child, "here:1:a")):
         with pytest.raises(sub_runs.SubAgentError, match="The agent 'helper' is archived"):
-            create(run, "helper", "Hi", "call")
+            create(run, "helper", "Hi", "call", {})
     wait_for_end(run)
 
 

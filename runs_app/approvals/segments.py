@@ -1,0 +1,177 @@
+"""Segments of a run: what the next one needs from the one before, and the results of decided calls.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from pydantic_ai import ModelMessagesTypeAdapter, ToolFailed
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.usage import RunUsage
+
+from agentcms.wire.canonical import json_equal
+from runs_app.approvals.lookup import CHILD_RUN_ID, child_run_id
+from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
+from runs_app.building.tools import to_tool_result
+from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
+from runs_app.events.chunks import to_storable_json
+from runs_app.models import AgentRun, PendingCall
+
+DECLINED_MESSAGE = "Tool call was not approved by the user."
+DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
+
+_usage_adapter = TypeAdapter(RunUsage)
+
+
+@dataclass
+class Segment:
+    """The state of a run at the beginning of a segment. That of the first one is empty."""
+
+    messages: list[ModelMessage] = field(default_factory=list)
+    usage: RunUsage | None = None
+    steps: int = 0  # requests to the model so far
+    remembered_count: int = 0
+    call_uses: dict[str, int] = field(default_factory=dict)  # of the keys of steps that are tool calls
+    calls: dict[str, PendingCall] = field(default_factory=dict)  # the decided calls, by the IDs that the model gave
+    children: dict[UUID, AgentRun] = field(default_factory=dict)  # the ended child runs of decided calls
+
+
+def load_segment(run: AgentRun) -> Segment:
+    """Return the state with which the current segment of a run begins."""
+    if run.segment == 0:
+        return Segment()
+    stored = run.conversation or {}
+    messages = ModelMessagesTypeAdapter.validate_python(stored["messages"])
+    rows = PendingCall.objects.filter(run=run.pk, segment=run.segment - 1).exclude(state=PendingCall.State.OPEN)
+    by_stored_id = {call.call_id: call for call in rows}
+    ids = {part.tool_call_id: stored_call_id(part.tool_call_id) for part in last_calls(messages)}
+    calls = {call_id: by_stored_id[stored_id] for call_id, stored_id in ids.items() if stored_id in by_stored_id}
+    child_ids = [child_id for call in calls.values() if (child_id := child_run_id(call)) is not None]
+    return Segment(
+        messages,
+        _usage_adapter.validate_python(stored["usage"]),
+        stored["steps"],
+        stored["rememberedCount"],
+        stored["callUses"],
+        calls,
+        AgentRun.objects.defer("configuration", "conversation", "input").in_bulk(child_ids) if child_ids else {},
+    )
+
+
+def last_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
+    """Return the tool calls of the last response."""
+    response = next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
+    return response.tool_calls if response is not None else []
+
+
+def processed_parts(messages: Sequence[ModelMessage]) -> dict[int, tuple[Any, Any]]:
+    """Return the parts that input processors have seen. Results after the last response were not yet sent."""
+    end = max((index for index, message in enumerate(messages) if isinstance(message, ModelResponse)), default=0)
+    requests = (message for message in messages[:end] if isinstance(message, ModelRequest))
+    return {id(part): (part, part) for request in requests for part in request.parts}
+
+
+# --- The end of a segment
+
+
+def dump_conversation(
+    messages: Sequence[ModelMessage],
+    usage: RunUsage,
+    *,
+    steps: int,
+    remembered_count: int,
+    call_uses: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return what the next segment of a run needs, as JSON."""
+    conversation: dict[str, Any] = to_storable_json(
+        {
+            "messages": ModelMessagesTypeAdapter.dump_python([*messages], mode="json"),
+            "usage": _usage_adapter.dump_python(usage, mode="json"),
+            "steps": steps,
+            "rememberedCount": remembered_count,
+            "callUses": dict(call_uses),
+        }
+    )
+    return conversation
+
+
+def pending_calls(
+    run: AgentRun, requests: DeferredToolRequests, segment: Segment, tools: Mapping[str, Any]
+) -> list[PendingCall]:
+    """Return the unsaved rows of the calls for which a run waits. `tools` are those of its agent by name."""
+    return [
+        pending_call(run, part, requests.metadata.get(part.tool_call_id, {}), segment, tools.get(part.tool_name))
+        for part in (*requests.approvals, *requests.calls)
+    ]
+
+
+def pending_call(
+    run: AgentRun, part: ToolCallPart, metadata: Mapping[str, Any], segment: Segment, tool: Any
+) -> PendingCall:
+    arguments = to_storable_json(current_arguments(part, segment))
+    if CHILD_RUN_ID in metadata:
+        return new_call(
+            run, part.tool_call_id, part.tool_name, arguments, kind=PendingCall.Kind.CHILD, payload=dict(metadata)
+        )
+    rules = (tool.metadata if tool is not None else None) or {}
+    columns = rule_columns(rules)
+    if metadata.get("kind") == PendingCall.Kind.SUSPEND:
+        columns |= {
+            "kind": PendingCall.Kind.SUSPEND,
+            "payload": metadata["payload"],
+            "resume_schema": rules.get("resume_schema"),
+        }
+    else:
+        columns["kind"] = PendingCall.Kind.APPROVAL
+    schema = tool.tool_def.parameters_json_schema if tool is not None else None
+    return new_call(run, part.tool_call_id, part.tool_name, arguments, arguments_schema=schema, **columns)
+
+
+def current_arguments(part: ToolCallPart, segment: Segment) -> dict[str, Any]:
+    """Return the arguments with which a call is executed: those of the model, unless a person has changed them."""
+    decided = segment.calls.get(part.tool_call_id)
+    if decided is None:
+        return part.args_as_dict()
+    return decided.arguments if decided.edited_arguments is None else decided.edited_arguments
+
+
+# --- The beginning of a segment
+
+
+def deferred_results(segment: Segment) -> DeferredToolResults | None:
+    """Return the decisions with which a segment begins, or None for the first segment."""
+    if not segment.calls:
+        return None
+    results = DeferredToolResults()
+    parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
+    for call_id, call in segment.calls.items():
+        if call.kind == PendingCall.Kind.CHILD:
+            results.calls[call_id] = child_result(call, segment.children)
+        elif call.state in {PendingCall.State.APPROVED, PendingCall.State.RESUMED}:
+            arguments = current_arguments(parts[call_id], segment)
+            is_changed = not json_equal(arguments, to_storable_json(parts[call_id].args_as_dict()))
+            results.approvals[call_id] = ToolApproved(override_args=arguments if is_changed else None)
+            results.metadata[call_id] = {"resumeData": call.resume_data}
+        else:
+            results.approvals[call_id] = ToolDenied(call.reason or DECLINED_MESSAGE)
+    return results
+
+
+def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> Any:
+    """Return the output of the child run of a call, or its failure."""
+    child = children.get(child_run_id(call) or call.pk)
+    if child is None:
+        return ToolFailed(DELETED_AGENT_MESSAGE)
+    try:
+        return to_tool_result(child_output(child.agent_key, RunResult(child.status, child.output, child.error)))
+    except SubAgentError as error:
+        return ToolFailed(str(error))
+    except ToolFailed as error:
+        return error

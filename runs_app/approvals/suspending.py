@@ -1,0 +1,149 @@
+"""Suspension of a run: the rows of the calls for which it waits, and the events that report them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from agentcms.wire.canonical import canonical, sha256_hex
+from runs_app.approvals.approval_signals import approval_requested
+from runs_app.approvals.lookup import child_run_id, waiting_calls_below
+from runs_app.approvals.resuming import continue_if_decided
+from runs_app.engine import leases
+from runs_app.events.chunks import Chunk, build_chunk, event_type
+from runs_app.models import AgentRun, PendingCall, RunEvent
+
+MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash
+SUSPENDED = "suspended"  # the type of the last chunk of a run that waits
+APPROVAL_SCHEMA = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
+def stored_call_id(call_id: str) -> str:
+    """Return the ID of a tool call as its row has it."""
+    return call_id if len(call_id) <= MAX_STORED_CALL_ID_LENGTH else sha256_hex(call_id)
+
+
+def call_mark(tool: str, arguments: Any) -> str:
+    """Return a hash of a tool and its arguments, by which readers recognize a call that has changed."""
+    return sha256_hex(canonical([tool, arguments]))[:16]
+
+
+def new_call(run: AgentRun, call_id: str, tool: str, arguments: dict[str, Any], **values: Any) -> PendingCall:
+    """Return the unsaved row of a call for which a run waits."""
+    return PendingCall(
+        run_id=run.pk,
+        root_id=run.root_id or run.pk,
+        segment=run.segment,
+        call_id=stored_call_id(call_id),
+        agent_key=run.agent_key,
+        owner_id=run.owner_id,
+        requested_by_id=run.requested_by_id,
+        requested_by_name=run.requested_by_name,
+        tool=tool[:128],
+        arguments=arguments,
+        mark=call_mark(tool, arguments),
+        **values,
+    )
+
+
+def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that say who decides a call until when. `rules` are those of its tool."""
+    duration: timedelta = rules.get("expires") or timedelta(days=settings.APPROVAL_DAYS)
+    now = timezone.now()
+    columns = {name: rules[rule] for name, rule in (("role", "approver"), ("four_eyes", "four_eyes")) if rule in rules}
+    return {"created_at": now, "expires_at": now + duration, **columns}
+
+
+# --- Events
+
+
+def call_chunk(call: PendingCall, shown_id: str) -> Chunk:
+    """Return the chunk that reports a waiting call in the events of its run, or of a run above it."""
+    payload: dict[str, Any] = {"toolCallId": shown_id, "toolName": call.tool, "args": call.arguments}
+    if call.kind == PendingCall.Kind.SUSPEND:
+        schema = json.dumps(call.resume_schema or {})
+        return build_chunk("tool-call-suspended", **payload, suspendPayload=call.payload, resumeSchema=schema)
+    return build_chunk("tool-call-approval", **payload, resumeSchema=json.dumps(APPROVAL_SCHEMA))
+
+
+def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
+    """Return the chunks of calls for which their run is about to wait, with those of its child runs."""
+    chunks = []
+    for call in calls:
+        if call.kind != PendingCall.Kind.CHILD:
+            chunks.append(call_chunk(call, call.call_id))
+        elif (child_id := child_run_id(call)) is not None:
+            below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
+            chunks += [
+                call_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
+                for leaf, shown_id, _ in below
+            ]
+    return chunks
+
+
+# --- Rows
+
+
+def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
+    """Save a run that waits for calls. The caller has locked its row, and has written its events."""
+    finished = finished_child_ids(calls)
+    for call in calls:
+        if child_run_id(call) in finished:
+            call.state, call.decided_at = PendingCall.State.RESUMED, timezone.now()
+    PendingCall.objects.bulk_create(calls)
+    now = timezone.now()
+    columns = {"suspended_at": now, "holder": "", "lease_until": None, "attempts": 0}
+    AgentRun.objects.filter(pk=run_id).update(**columns, worked_ms=F("worked_ms") + worked_ms, **values)
+    for call in calls:
+        if call.kind != PendingCall.Kind.CHILD:
+            transaction.on_commit(partial(approval_requested.send, PendingCall, call=call), robust=True)
+    run = AgentRun.objects.without_large_columns().get(pk=run_id)
+    if run.cancel_requested_at is not None:
+        leases.end_suspended(run)
+    elif not continue_if_decided(run):
+        report_to_ancestors(run)
+
+
+def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:
+    """Return the IDs of the child runs of these calls that have ended meanwhile."""
+    child_ids = [child_id for call in calls if (child_id := child_run_id(call)) is not None]
+    if not child_ids:
+        return set()
+    # The end of a child locks the row of its parent, so it comes either before this or after the commit.
+    return set(AgentRun.objects.filter(pk__in=child_ids, finished_at__isnull=False).values_list("pk", flat=True))
+
+
+def report_to_ancestors(run: AgentRun) -> None:
+    """Copy the waiting calls of a run into the events of the suspended runs above it."""
+    own_ids = {call.pk for call, _, _ in waiting_calls_below(run)}
+    parent_id = run.parent_id
+    while parent_id is not None:
+        parent = AgentRun.objects.select_for_update(of=("self",)).get(pk=parent_id)
+        if parent.status != AgentRun.Status.SUSPENDED:
+            return  # it will report them when it is suspended itself
+        below = [reachable for reachable in waiting_calls_below(parent) if reachable.call.pk in own_ids]
+        append_events(parent, [*(call_chunk(call, shown_id) for call, shown_id, _ in below), build_chunk(SUSPENDED)])
+        parent_id = parent.parent_id
+
+
+def append_events(run: AgentRun, chunks: Iterable[Chunk]) -> None:
+    """Append events to a run that no process executes. The caller has locked the row."""
+    number = run.events.aggregate(last=Max("number"))["last"] or 0
+    events = [
+        RunEvent(run=run, number=following, type=event_type(chunk["type"]), data=chunk)
+        for following, chunk in enumerate(chunks, number + 1)
+    ]
+    RunEvent.objects.bulk_create(events)
+    AgentRun.objects.filter(pk=run.pk).update(last_event_number=number + len(events))
