@@ -10,10 +10,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,11 +19,12 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from runs_app.approvals import suspending
 from runs_app.engine import leases
-from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta, event_type
+from runs_app.events.chunks import DELTA_TYPES, Chunk, append_delta
 from runs_app.events.notifications import notifier
-from runs_app.models import AgentRun, RunEvent, RunStep
+from runs_app.events.pending_runs import PendingRun, WriteSnapshot, remove_written_steps, take_snapshot
+from runs_app.events.saving import save_snapshots
+from runs_app.models import AgentRun, RunStep
 from runs_app.models.run import DURABLE_LEASE_DURATION
 
 log = logging.getLogger(__name__)
@@ -38,42 +37,6 @@ STEP_DELAY = 0.002  # seconds in which the finished steps of other runs join a c
 LEASE_RENEW_INTERVAL = 2.5  # seconds; see LEASE_DURATION
 DURABLE_RENEW_INTERVAL = 1.5  # seconds; see DURABLE_LEASE_DURATION
 UNSTORABLE_MESSAGE = "The events of this run could not be stored."
-
-
-STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
-
-
-@dataclass
-class PendingRun:
-    """A run that this process executes, with the chunks and steps that are not yet written."""
-
-    number: int = 0  # of the last written event
-    fence: int = 0  # the number of the claim; 0 unless the run is durable
-    leased_until: float = math.inf  # monotonic time at which the lease ends by the clock of this process
-    attempts: int = 0  # of the row
-    parent_id: UUID | None = None
-    steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
-    step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
-    chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
-    in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
-    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
-    written: Future[bool] = field(default_factory=Future)
-    first_text_at: datetime | None = None
-    text_id: str | None = None  # of the text whose pieces are being added
-
-
-@dataclass(frozen=True)
-class WriteSnapshot:
-    """The chunks, the steps and the end of a run that one transaction writes."""
-
-    number: int
-    chunks: list[tuple[Chunk, datetime]]
-    end: dict[str, Any] | None
-    fence: int = 0
-    steps: tuple[RunStep, ...] = ()
-    step_futures: tuple[Future[bool], ...] = ()
-    resets_attempts: bool = False
-    parent_id: UUID | None = None
 
 
 class EventWriter:
@@ -254,7 +217,7 @@ class EventWriter:
             return
         try:
             with transaction.atomic():
-                owned = self._store(snapshots)
+                owned = save_snapshots(snapshots, self.holder)
         except (OperationalError, InterfaceError):
             raise
         except Exception:
@@ -267,22 +230,6 @@ class EventWriter:
             return
         self._mark_written(snapshots, owned)
         notifier.notify({run_id: snapshot.end is not None for run_id, snapshot in snapshots.items()})
-
-    def _store(self, snapshots: dict[UUID, WriteSnapshot]) -> set[UUID]:
-        """Write events and ends. Return the ids of the runs that this process still owns."""
-        # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
-        rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=self.holder)
-        fences = rows.order_by("pk").select_for_update().values_list("pk", "fence")
-        owned = {run_id for run_id, fence in fences if fence == snapshots[run_id].fence}
-        RunEvent.objects.bulk_create(
-            RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
-            for run_id in owned
-            for number, (data, at) in enumerate(snapshots[run_id].chunks, snapshots[run_id].number + 1)
-        )
-        save_steps({run_id: snapshots[run_id] for run_id in owned})
-        for run_id in owned:
-            save_end(run_id, snapshots[run_id])
-        return owned
 
     def _mark_written(self, snapshots: dict[UUID, WriteSnapshot], owned: set[UUID]) -> None:
         with self.changed:
@@ -317,54 +264,3 @@ class EventWriter:
             if run is not None:
                 leases.record_end(run, status=AgentRun.Status.FAILED, error=UNSTORABLE_MESSAGE)
         self._discard_lost([run_id])
-
-
-def take_snapshot(run: PendingRun) -> WriteSnapshot:
-    steps = tuple(run.steps.values())
-    resets_attempts = run.attempts > 0 and any(step.state == RunStep.State.DONE for step in steps)
-    return WriteSnapshot(
-        run.number,
-        list(run.chunks),
-        run.end,
-        run.fence,
-        steps,
-        tuple(run.step_futures),
-        resets_attempts,
-        run.parent_id,
-    )
-
-
-def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
-    """Insert the steps of these runs, or update those that have a row."""
-    steps = [step for snapshot in snapshots.values() for step in snapshot.steps]
-    if steps:
-        RunStep.objects.bulk_create(
-            steps, update_conflicts=True, unique_fields=["run", "key"], update_fields=STEP_COLUMNS
-        )
-    if run_ids := [run_id for run_id, snapshot in snapshots.items() if snapshot.resets_attempts]:
-        AgentRun.objects.filter(pk__in=run_ids).update(attempts=0)
-
-
-def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
-    """Save the end of a run, suspend it or hand it over, if that is what the snapshot has."""
-    if snapshot.end is None:
-        return
-    last_number = snapshot.number + len(snapshot.chunks)
-    if snapshot.end["status"] == AgentRun.Status.QUEUED:
-        leases.save_hand_over(run_id, **snapshot.end)
-    elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
-        suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
-    else:
-        leases.save_end_columns(run_id, snapshot.parent_id, last_event_number=last_number, **snapshot.end)
-
-
-def remove_written_steps(run: PendingRun, snapshot: WriteSnapshot) -> None:
-    """Forget the steps that were written, unless they have a newer state, and tell those who wait for them."""
-    for step in snapshot.steps:
-        if run.steps.get(step.key) is step:
-            del run.steps[step.key]
-    del run.step_futures[: len(snapshot.step_futures)]
-    if snapshot.resets_attempts:
-        run.attempts = 0
-    for future in snapshot.step_futures:
-        future.set_result(True)

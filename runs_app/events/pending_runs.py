@@ -1,0 +1,73 @@
+"""The runs of a process in memory: the chunks and steps that the writer has not written yet."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from runs_app.events.chunks import Chunk
+from runs_app.models import RunStep
+
+
+@dataclass
+class PendingRun:
+    """A run that this process executes, with the chunks and steps that are not yet written."""
+
+    number: int = 0  # of the last written event
+    fence: int = 0  # the number of the claim; 0 unless the run is durable
+    leased_until: float = math.inf  # monotonic time at which the lease ends by the clock of this process
+    attempts: int = 0  # of the row
+    parent_id: UUID | None = None
+    steps: dict[str, RunStep] = field(default_factory=dict)  # the latest state of each step by key
+    step_futures: list[Future[bool]] = field(default_factory=list)  # of those who wait for these steps
+    chunks: list[tuple[Chunk, datetime]] = field(default_factory=list)
+    in_flight: int = 0  # number of leading chunks that the thread is writing; these must not change
+    end: dict[str, Any] | None = None  # the columns of the end, once the run has ended or is handed over
+    written: Future[bool] = field(default_factory=Future)
+    first_text_at: datetime | None = None
+    text_id: str | None = None  # of the text whose pieces are being added
+
+
+@dataclass(frozen=True)
+class WriteSnapshot:
+    """The chunks, the steps and the end of a run that one transaction writes."""
+
+    number: int
+    chunks: list[tuple[Chunk, datetime]]
+    end: dict[str, Any] | None
+    fence: int = 0
+    steps: tuple[RunStep, ...] = ()
+    step_futures: tuple[Future[bool], ...] = ()
+    resets_attempts: bool = False
+    parent_id: UUID | None = None
+
+
+def take_snapshot(run: PendingRun) -> WriteSnapshot:
+    steps = tuple(run.steps.values())
+    resets_attempts = run.attempts > 0 and any(step.state == RunStep.State.DONE for step in steps)
+    return WriteSnapshot(
+        run.number,
+        list(run.chunks),
+        run.end,
+        run.fence,
+        steps,
+        tuple(run.step_futures),
+        resets_attempts,
+        run.parent_id,
+    )
+
+
+def remove_written_steps(run: PendingRun, snapshot: WriteSnapshot) -> None:
+    """Forget the steps that were written, unless they have a newer state, and tell those who wait for them."""
+    for step in snapshot.steps:
+        if run.steps.get(step.key) is step:
+            del run.steps[step.key]
+    del run.step_futures[: len(snapshot.step_futures)]
+    if snapshot.resets_attempts:
+        run.attempts = 0
+    for future in snapshot.step_futures:
+        future.set_result(True)

@@ -1,0 +1,55 @@
+"""Saving what the writer has gathered: the events, steps and ends of runs that its process still owns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from runs_app.approvals import suspending
+from runs_app.engine import leases
+from runs_app.events.chunks import event_type
+from runs_app.events.pending_runs import WriteSnapshot
+from runs_app.models import AgentRun, RunEvent, RunStep
+
+STEP_COLUMNS = ("state", "mark", "attempts", "result", "started_at", "finished_at")  # that a later state changes
+
+
+def save_snapshots(snapshots: Mapping[UUID, WriteSnapshot], holder: str) -> set[UUID]:
+    """Save events, steps and ends in a transaction of the caller. Return the runs that this process still owns."""
+    # The lock fences other processes: only the holder of a row may append events, and only with its last claim.
+    rows = AgentRun.objects.leased().filter(pk__in=snapshots, holder=holder)
+    fences = rows.order_by("pk").select_for_update().values_list("pk", "fence")
+    owned = {run_id for run_id, fence in fences if fence == snapshots[run_id].fence}
+    RunEvent.objects.bulk_create(
+        RunEvent(run_id=run_id, number=number, type=event_type(data["type"]), data=data, created_at=at)
+        for run_id in owned
+        for number, (data, at) in enumerate(snapshots[run_id].chunks, snapshots[run_id].number + 1)
+    )
+    save_steps({run_id: snapshots[run_id] for run_id in owned})
+    for run_id in owned:
+        save_end(run_id, snapshots[run_id])
+    return owned
+
+
+def save_steps(snapshots: Mapping[UUID, WriteSnapshot]) -> None:
+    """Insert the steps of these runs, or update those that have a row."""
+    steps = [step for snapshot in snapshots.values() for step in snapshot.steps]
+    if steps:
+        RunStep.objects.bulk_create(
+            steps, update_conflicts=True, unique_fields=["run", "key"], update_fields=STEP_COLUMNS
+        )
+    if run_ids := [run_id for run_id, snapshot in snapshots.items() if snapshot.resets_attempts]:
+        AgentRun.objects.filter(pk__in=run_ids).update(attempts=0)
+
+
+def save_end(run_id: UUID, snapshot: WriteSnapshot) -> None:
+    """Save the end of a run, suspend it or hand it over, if that is what the snapshot has."""
+    if snapshot.end is None:
+        return
+    last_number = snapshot.number + len(snapshot.chunks)
+    if snapshot.end["status"] == AgentRun.Status.QUEUED:
+        leases.save_hand_over(run_id, **snapshot.end)
+    elif snapshot.end["status"] == AgentRun.Status.SUSPENDED:
+        suspending.save_suspension(run_id, last_event_number=last_number, **snapshot.end)
+    else:
+        leases.save_end_columns(run_id, snapshot.parent_id, last_event_number=last_number, **snapshot.end)
