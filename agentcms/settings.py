@@ -304,8 +304,8 @@ ACTIVATION_DAYS = environment.read_int("ACTIVATION_DAYS", 730, minimum=1, maximu
 # A durable run continues in another process when its own stops. Agents and calls may decide otherwise.
 RUN_DURABLE = environment.read_bool("RUN_DURABLE", default=True)
 # Where durable runs are executed: in the processes of the web server (process), or in workers, which the broker
-# (celery), DBOS or Temporal wakes. Or the path of a runner of your own.
-RUN_ENGINE = environment.read_choice_or_path("RUN_ENGINE", "celery", "process", "dbos", "temporal")
+# (celery), DBOS or Temporal wakes, or in web processes that Inngest calls. Or the path of a runner of your own.
+RUN_ENGINE = environment.read_choice_or_path("RUN_ENGINE", "celery", "process", "dbos", "temporal", "inngest")
 DBOS_DATABASE_URL = environment.read_url("DBOS_DATABASE_URL", "postgresql", "sqlite")
 TEMPORAL_ADDRESS = environment.read_text("TEMPORAL_ADDRESS", "localhost:7233")
 TEMPORAL_NAMESPACE = environment.read_text("TEMPORAL_NAMESPACE", "default")

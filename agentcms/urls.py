@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
@@ -45,3 +46,8 @@ urlpatterns = [
     path("", include("versions_app.urls_exchange")),
     path("", include("runs_app.urls")),
 ]
+
+if settings.RUN_ENGINE == "inngest":
+    from runs_app.engine.runners.inngest import build_url
+
+    urlpatterns.insert(1, build_url())

@@ -21,6 +21,7 @@ RUNNERS = {
     "process": "runs_app.engine.runners.process.ProcessRunner",
     "celery": "runs_app.engine.runners.celery.CeleryRunner",
     "dbos": "runs_app.engine.runners.dbos.DbosRunner",
+    "inngest": "runs_app.engine.runners.inngest.InngestRunner",
     "temporal": "runs_app.engine.runners.temporal.TemporalRunner",
 }
 

@@ -27,15 +27,20 @@ class MessageRunner(ProcessRunner):
         """Send the ID of a run. Raise any exception if the service does not respond."""
         raise NotImplementedError
 
+    @property
+    def can_be_reached(self) -> bool:
+        """Return whether a message would reach a process that executes runs."""
+        return workers.is_any_alive()
+
     def find_local_engine(self) -> Engine | None:
         """Return the engine of this process if no worker can take a new run."""
-        if workers.is_any_alive() and not self.circuit.is_open:
+        if self.can_be_reached and not self.circuit.is_open:
             return None
         return super().find_local_engine()
 
     def dispatch(self, run_id: UUID) -> bool:
         """Send the ID of a queued run to the workers."""
-        if workers.is_any_alive() and self.send(run_id):
+        if self.can_be_reached and self.send(run_id):
             return True
         engine = get_engine()
         if not engine.is_stopping:

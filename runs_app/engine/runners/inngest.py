@@ -1,0 +1,66 @@
+"""The runner over Inngest: an event for each run, for which Inngest calls this web server.
+
+Imports inngest, an optional dependency. Only `get_runner` and the URLs with RUN_ENGINE=inngest import this module. The
+SDK reads INNGEST_EVENT_KEY, INNGEST_SIGNING_KEY and INNGEST_BASE_URL. See https://www.inngest.com/docs/reference/python.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from uuid import UUID
+
+import inngest
+import inngest.django
+from django.conf import settings
+from django.urls import URLPattern
+
+from agentcms.backends.circuit_breaker import CircuitBreaker
+from runs_app.engine.engine import get_engine
+from runs_app.engine.runners.messages import MessageRunner
+
+APP_ID = "agentcms"
+RUN_QUEUED_EVENT = "agentcms/run.queued"
+SERVE_PATH = "inngest"
+EVENT_TIMEOUT = 2.0  # seconds
+INNGEST_PAUSE = 5.0  # seconds without events after a failure
+MAX_RETRIES = 4  # of a call of this server
+
+
+class InngestRunner(MessageRunner):
+    """A runner that sends an event of Inngest for each run. Inngest calls a web process, which executes the run."""
+
+    service = "Inngest"
+
+    def __init__(self) -> None:
+        self.circuit = CircuitBreaker(INNGEST_PAUSE)
+        # The client repeats an event for many seconds. The run does not wait for it so long.
+        self.sender = ThreadPoolExecutor(4, thread_name_prefix="inngest")
+
+    @property
+    def can_be_reached(self) -> bool:
+        return True  # web processes execute the runs, so no worker has to be alive
+
+    def send_message(self, run_id: UUID) -> None:
+        event = inngest.Event(name=RUN_QUEUED_EVENT, data={"runId": str(run_id)})
+        self.sender.submit(get_client().send_sync, event).result(EVENT_TIMEOUT)
+
+
+@cache
+def get_client() -> inngest.Inngest:
+    return inngest.Inngest(app_id=APP_ID, is_production=not settings.DEBUG, logger=logging.getLogger("inngest"))
+
+
+def build_url() -> URLPattern:
+    """Return the URL that Inngest calls. Only calls with the signature of INNGEST_SIGNING_KEY do anything."""
+    client = get_client()
+
+    @client.create_function(
+        fn_id="perform-run", trigger=inngest.TriggerEvent(event=RUN_QUEUED_EVENT), retries=MAX_RETRIES
+    )
+    def perform_run(context: inngest.ContextSync) -> None:
+        run_id = str(context.event.data["runId"])
+        context.step.run("offer", lambda: get_engine().offer(UUID(run_id)))
+
+    return inngest.django.serve(client, [perform_run], serve_path=SERVE_PATH, enable_unauthed_sync=False)

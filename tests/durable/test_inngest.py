@@ -1,0 +1,104 @@
+"""Durable runs over Inngest, with an executor that speaks the protocol of its SDK."""
+
+import importlib
+
+import httpx
+import pytest
+from django.urls import clear_url_caches
+
+import agentcms.urls
+from runs_app.engine.runners import get_runner
+from runs_app.models import AgentRun
+from tests.durable.inngest_executor import SIGNING_KEY, InngestExecutor
+from tests.durable.test_leases import start_here
+from tests.factories import AgentFactory
+from tests.runs import wait_for_end
+from tests.served import wait_until
+
+
+@pytest.fixture
+def executor(transactional_db, planned, idle_engine, settings, monkeypatch, live_server):
+    """Serve the application with RUN_ENGINE=inngest, and run the executor that it uses."""
+    from runs_app.engine.runners import inngest
+
+    executor = InngestExecutor(f"{live_server.url}/inngest")
+    monkeypatch.setenv("INNGEST_EVENT_KEY", "event-key")
+    monkeypatch.setenv("INNGEST_SIGNING_KEY", SIGNING_KEY)
+    monkeypatch.setenv("INNGEST_BASE_URL", executor.address)
+    settings.RUN_ENGINE = "inngest"
+    reload_urls(inngest)
+    yield executor
+    settings.RUN_ENGINE = "process"
+    executor.close()
+    reload_urls(inngest)
+
+
+def reload_urls(inngest):
+    inngest.get_client.cache_clear()
+    get_runner.cache_clear()
+    importlib.reload(agentcms.urls)
+    clear_url_caches()
+
+
+def test_inngest_calls_the_web_server_which_executes_the_run(executor):
+    run = wait_for_end(start_here([[["count", {"number": 0}]], "Done."]))
+
+    assert (run.status, run.output, run.fence) == ("succeeded", "Done.", 1)
+    wait_until(lambda: [status for status, _ in executor.answers] == [206, 200], 10, "both answers of the function")
+
+
+def test_the_app_registers_its_function(executor):
+    answer = executor.sync()
+
+    assert answer.status_code == 200, answer.text
+    (registration,) = executor.registrations
+    (function,) = registration["functions"]
+    assert function["triggers"] == [{"event": "agentcms/run.queued"}]
+
+
+def test_calls_without_the_signature_do_nothing(executor):
+    run = start_queued()
+    event = {"id": "1", "name": "agentcms/run.queued", "data": {"runId": str(run.pk)}}
+
+    answer = executor.call(event, {}, 0, key="signkey-test-ffff")
+    unsigned = httpx.put(executor.app_url, content=b"")
+
+    assert (answer.status_code, unsigned.status_code >= 400) == (401, True)
+    run.refresh_from_db()
+    assert run.status == "queued"
+
+
+def test_a_failed_call_is_repeated(executor, monkeypatch):
+    from runs_app.engine.engine import Engine
+
+    offer, failures = Engine.offer, []
+
+    def fail_once(self, run_id):
+        if not failures:
+            failures.append(run_id)
+            raise RuntimeError("The process is busy.")
+        offer(self, run_id)
+
+    monkeypatch.setattr(Engine, "offer", fail_once)
+
+    run = wait_for_end(start_here(["Done."]))
+
+    assert (run.status, len(failures)) == ("succeeded", 1)
+
+
+def test_without_inngest_the_process_that_starts_a_run_executes_it(executor, caplog):
+    executor.server.shutdown()
+    executor.server.server_close()
+
+    run = wait_for_end(start_here(["Done."]))
+
+    assert run.status == "succeeded"
+    assert "Inngest is unavailable" in caplog.text
+
+
+def start_queued() -> AgentRun:
+    """Return a queued run that nobody was told of."""
+    agent = AgentFactory()
+    return AgentRun.objects.create(
+        agent=agent, agent_key=agent.pk, configuration={}, input={}, is_durable=True, status="queued"
+    )
