@@ -28,6 +28,7 @@ api_urlpatterns: list[Any] = [
     path("", include("jobs_app.api.urls")),
     path("", include("runs_app.api.urls")),
     path("", include("memory_app.api.urls")),
+    path("", include("tools_app.api.urls")),
     re_path(r"", ApiNotFoundView.as_view()),
 ]
 

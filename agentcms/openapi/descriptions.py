@@ -77,6 +77,21 @@ OPERATION_DESCRIPTIONS: dict[str, str] = {
     "listSteps": "Requests to the model, tool calls and reads of the memory. A finished step never runs again.",
     "followRun": "Returns the events so far, then new ones as they occur, until the run ends.",
     "cancelRun": "Stops the run, in whichever process it is.",
+    "listMcpClients": "Those of your teams and the shared ones, without the values of headers.",
+    "createMcpClient": "A job lists its tools. Commands are not taken from a request: send a key of MCP_COMMANDS.",
+    "getMcpClient": "Without the values of headers.",
+    "updateMcpClient": "Send the headers again, or null, if the address changes.",
+    "deleteMcpClient": "Agents that use its tools run without them.",
+    "listMcpClientVersions": "Newest first, without the values of headers.",
+    "listMcpServers": "In the form of the registry protocol of MCP.",
+    "getMcpServer": "In the form of the registry protocol of MCP.",
+    "listMcpTools": "As the server listed them last. No request is sent to the server.",
+    "getMcpTool": "With the difference from the accepted definition, if it changed.",
+    "executeMcpTool": "Only tools that need no approval, and whose definition is accepted.",
+    "acceptMcpTool": "Agents get the tool with its new definition.",
+    "refreshMcpServer": "Starts a job. Its result names what was added, removed and changed.",
+    "listMcpResources": "Resources of MCP servers are not supported.",
+    "readMcpResource": "Resources of MCP servers are not supported.",
     "getSchema": "This document, for generators of clients.",
 }
 
@@ -85,6 +100,10 @@ PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
     "deletedId": {"description": "The ID of the entry in the trash.", "example": EXAMPLE_UUID},
     "versionId": {"description": "The ID of a version of the agent.", "example": EXAMPLE_UUID},
     "jobId": {"description": "The ID of the job.", "example": EXAMPLE_UUID},
+    "serverId": {"description": "The ID of the MCP server.", "example": "office"},
+    "toolId": {"description": "The name of the tool.", "example": "search"},
+    "limit": {"description": "How many servers are listed."},
+    "offset": {"description": "How many servers are left out before the first."},
     "runId": {"description": "The ID of the run.", "example": EXAMPLE_UUID},
     "approvalId": {"description": "The ID of the approval.", "example": EXAMPLE_UUID},
     "state": {"description": "Only calls in this state. `decided` is every state but open."},
@@ -169,6 +188,14 @@ BODY_EXAMPLES: dict[str, JSON] = {
     "declineNetworkToolCall": {"runId": EXAMPLE_UUID, "reason": "The amount is too high."},
     "resumeNetwork": {"runId": EXAMPLE_UUID, "resumeData": {"size": "M"}},
     "decideApproval": {"decision": "decline", "reason": "The amount is too high."},
+    "createMcpClient": {
+        "name": "Office",
+        "ownerId": "",
+        "servers": {"office": {"type": "http", "url": "https://mcp.example.org/mcp"}},
+    },
+    "updateMcpClient": {"enabled": False},
+    "executeMcpTool": {"data": {"query": "opening hours"}},
+    "acceptMcpTool": {"hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 }
 LINES_EXAMPLE = (
     '{"id": "greeter", "agent": {"name": "Greeter", "instructions": "Greet the guest.", '

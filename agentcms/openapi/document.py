@@ -30,6 +30,7 @@ from agentcms.openapi.json_schema import (
     ref,
     with_optional_warnings,
 )
+from agentcms.openapi.mcp import mcp_schemas
 from agentcms.openapi.memory import (
     MEMORY_DESCRIPTIONS,
     MEMORY_EXAMPLES,
@@ -45,11 +46,13 @@ from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ow
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
+from tools_app.api.schemas import McpClientBody
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
+    "/mcp": "MCP servers",
     "/versions": "Versions",
     "/activations": "Live history",
     "/deleted-agents": "Trash",
@@ -126,6 +129,8 @@ QUERY_PARAMETERS: dict[str, JSON] = {
     "fromDate": {"schema": DATE_TIME},
     "toDate": {"schema": DATE_TIME},
     "recordAction": {"name": "action", "schema": {"enum": ["all", *ACTIONS], "default": "all"}},
+    "limit": {"schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}},
+    "offset": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
     "after": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0}},
 }
 
@@ -143,6 +148,7 @@ ERROR_DESCRIPTIONS = {
     422: "The Idempotency-Key was used for another request, or a decision does not fit its call.",
     424: "The run failed; the message has the reason.",
     429: "Too many requests or jobs: retry after the seconds in Retry-After. Or too large files: delete some.",
+    501: "Not supported.",
     503: "A lock was not available in time; retry after the seconds in Retry-After.",
 }
 
@@ -243,7 +249,11 @@ def error_response(status: int) -> JSON:
 
 def component_schemas() -> dict[str, JSON]:
     """Return the schemas of request and response bodies by name."""
-    schemas = response_schemas() | page_schemas() | run_schemas() | memory_schemas() | approval_schemas()
+    schemas = (
+        response_schemas() | page_schemas() | run_schemas() | memory_schemas() | approval_schemas() | mcp_schemas()
+    )
+    add_model_schema(schemas, "McpClientCreate", McpClientBody)
+    add_model_schema(schemas, "McpClientChange", as_partial(McpClientBody))
     add_model_schema(schemas, "CallOptions", CallOptions)
     add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
     add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)

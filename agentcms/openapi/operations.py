@@ -26,6 +26,9 @@ RUNNABLE_AGENT = "/api/agents/{agentId}"
 RUN = "/api/runs/{runId}"
 APPROVAL = "/api/approvals/{approvalId}"
 JOB = "/api/jobs/{jobId}"
+MCP_CLIENT = "/api/stored/mcp-clients/{serverId}"
+MCP_SERVER = "/api/mcp/{serverId}"
+MCP_TOOL = f"{MCP_SERVER}/tools/{{toolId}}"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 PAGING = ("page", "perPage")
 
@@ -408,5 +411,84 @@ OPERATIONS = (
     ),
     Operation("get", f"{RUN}/stream", "followRun", "Stream the events of a run", "Events", query=("after",)),
     Operation("post", f"{RUN}/cancel", "cancelRun", "Cancel a run", "Run"),
+    Operation(
+        "get",
+        "/api/stored/mcp-clients",
+        "listMcpClients",
+        "List MCP servers with their configuration",
+        "McpClientPage",
+        query=(*PAGING, "ownerId", "strict"),
+    ),
+    Operation(
+        "post",
+        "/api/stored/mcp-clients",
+        "createMcpClient",
+        "Add an MCP server",
+        "McpClient",
+        "McpClientCreate",
+        status=201,
+        errors=(409, 422),
+    ),
+    Operation("get", MCP_CLIENT, "getMcpClient", "Get an MCP server with its configuration", "McpClient"),
+    Operation(
+        "patch", MCP_CLIENT, "updateMcpClient", "Change an MCP server", "McpClient", "McpClientChange", errors=(422,)
+    ),
+    Operation("delete", MCP_CLIENT, "deleteMcpClient", "Delete an MCP server with its versions", "Done"),
+    Operation(
+        "get",
+        f"{MCP_CLIENT}/versions",
+        "listMcpClientVersions",
+        "List the versions of an MCP server",
+        "McpClientVersionPage",
+        query=(*PAGING, "strict"),
+    ),
+    Operation(
+        "get",
+        "/api/mcp/v0/servers",
+        "listMcpServers",
+        "List the enabled MCP servers",
+        "McpServers",
+        query=("limit", "offset", "strict"),
+    ),
+    Operation("get", "/api/mcp/v0/servers/{serverId}", "getMcpServer", "Get an MCP server", "McpServer"),
+    Operation("get", f"{MCP_SERVER}/tools", "listMcpTools", "List the tools of an MCP server", "McpTools"),
+    Operation("get", MCP_TOOL, "getMcpTool", "Get a tool with its schema", "McpTool"),
+    Operation(
+        "post",
+        f"{MCP_TOOL}/execute",
+        "executeMcpTool",
+        "Call a tool",
+        "McpResult",
+        "McpCall",
+        errors=(409, 424),
+    ),
+    Operation(
+        "post",
+        f"{MCP_TOOL}/accept",
+        "acceptMcpTool",
+        "Accept the changed definition of a tool",
+        "McpClient",
+        "McpAccept",
+        errors=(422,),
+    ),
+    Operation(
+        "post", f"{MCP_SERVER}/refresh", "refreshMcpServer", "List the tools of an MCP server anew", "Job", status=202
+    ),
+    Operation(
+        "get",
+        f"{MCP_SERVER}/resources",
+        "listMcpResources",
+        "Not supported: list resources",
+        "Anything",
+        errors=(501,),
+    ),
+    Operation(
+        "post",
+        f"{MCP_SERVER}/resources/read",
+        "readMcpResource",
+        "Not supported: read a resource",
+        "Anything",
+        errors=(501,),
+    ),
     Operation("get", "/api/schema", "getSchema", "Get this OpenAPI document", "Anything"),
 )

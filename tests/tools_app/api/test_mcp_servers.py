@@ -1,0 +1,202 @@
+"""MCP servers in the API: create, change, list, call, and who may."""
+
+import pytest
+
+from access_app.role import Role
+from jobs_app.models import Job
+from tests.api_client import Caller
+from tests.factories import UserFactory, api_key, member
+from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.listing import store_listing
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+CLIENTS = "/api/stored/mcp-clients"
+CLIENT = f"{CLIENTS}/office"
+URL = "https://mcp.example.org/mcp"
+ALL_ROUTES = [
+    ("GET", CLIENT),
+    ("PATCH", CLIENT),
+    ("DELETE", CLIENT),
+    ("GET", f"{CLIENT}/versions"),
+    ("GET", "/api/mcp/v0/servers/office"),
+    ("GET", "/api/mcp/office/tools"),
+    ("GET", "/api/mcp/office/tools/add"),
+    ("POST", "/api/mcp/office/tools/add/execute"),
+    ("POST", "/api/mcp/office/tools/add/accept"),
+    ("POST", "/api/mcp/office/refresh"),
+    ("GET", "/api/mcp/office/resources"),
+    ("POST", "/api/mcp/office/resources/read"),
+]
+
+
+def caller(role, owner="support"):
+    return Caller(api_key(member(role, owner)))
+
+
+@pytest.fixture
+def manager():
+    return caller(Role.MANAGER)
+
+
+def body(key="office", server=None, **fields):
+    server = {"type": "http", "url": URL, **(server or {})}
+    return {"name": "Office", "ownerId": "support", "servers": {key: server}, **fields}
+
+
+def listing(**descriptions):
+    return Listing({name: Definition(name, text, {"type": "object"}) for name, text in descriptions.items()}, [])
+
+
+@pytest.fixture
+def office():
+    row = McpServer.objects.create(key="office", title="Office", url=URL, owner_id="support")
+    store_listing(row.pk, listing(add="Add.", send="Send."))
+    return row
+
+
+def test_a_server_is_created_changed_and_deleted_with_versions(manager):
+    created = manager.post(CLIENTS, body(server={"headers": {"Authorization": "Bearer hush"}, "timeout": 5000}))
+    changed = manager.patch(CLIENT, {"name": "Bureau", "prefix": "desk", "approval": "always"})
+    manager.patch(CLIENT, {"name": "Bureau"})
+    versions = manager.get(f"{CLIENT}/versions")
+
+    assert created.status_code == 201
+    assert created.body["servers"]["office"] == {
+        "type": "http",
+        "url": URL,
+        "timeout": 5000,
+        "connectTimeout": 10_000,
+        "headers": {"Authorization": "••••"},
+    }
+    assert (changed.body["name"], changed.body["prefix"], changed.body["approval"]) == ("Bureau", "desk", "always")
+    assert [version["versionNumber"] for version in versions.body["versions"]] == [2, 1]
+    assert "hush" not in (created.content + changed.content + versions.content).decode()
+    assert McpServer.objects.get().headers == {"Authorization": "Bearer hush"}
+    assert Job.objects.count() == 1
+    assert manager.get(CLIENTS).body["total"] == 1
+    assert manager.delete(CLIENT).body["success"]
+    assert manager.get(CLIENT).status_code == 404
+
+
+@pytest.mark.parametrize("server", [{"command": "sh"}, {"args": ["-c", "id"]}, {"type": "stdio", "command": "sh"}])
+def test_a_command_in_a_body_is_refused(manager, office, server):
+    refused = [
+        manager.post(CLIENTS, body("other", server)),
+        manager.patch(CLIENT, {"servers": {"office": {"type": "http", "url": URL, **server}}}),
+        manager.patch(CLIENT, server | {"command": "sh"}),
+    ]
+
+    assert [(answer.status_code, answer.body["code"]) for answer in refused] == [(422, "command_not_allowed")] * 3
+    assert McpServer.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"servers": {}}, "servers"),
+        ({"servers": []}, "servers"),
+        ({"servers": {"a": {"type": "http", "url": URL}, "b": {"type": "http", "url": URL}}}, "servers"),
+        ({"servers": {"A b": {"type": "http", "url": URL}}}, "id"),
+        ({"servers": {"office": {"type": "ftp", "url": URL}}}, "servers.office.type"),
+        ({"servers": {"office": {"type": "http"}}}, "servers.office.url"),
+        ({"servers": {"office": {"type": "http", "url": "http://10.0.0.1/"}}}, "servers.office.url"),
+        ({"servers": {"office": {"type": "http", "url": URL, "timeout": 10}}}, "servers.office.timeout"),
+        ({"servers": {"office": {"type": "http", "url": URL, "headers": {"Host": "x"}}}}, "servers.office.headers"),
+        ({"servers": {"office": {"type": "http", "url": URL, "headers": {"A": 1}}}}, "servers.office.headers.A"),
+        ({"servers": {"office": {"type": "stdio", "commandKey": "rm"}}}, "servers.office.commandKey"),
+        ({"id": "bureau"}, "servers.office"),
+        ({"name": " "}, "name"),
+        ({"prefix": "1"}, "prefix"),
+        ({"enabled": "yes"}, "enabled"),
+    ],
+)
+def test_invalid_bodies_are_refused_at_their_path(manager, fields, path):
+    refused = manager.post(CLIENTS, body() | fields)
+
+    assert refused.status_code == 400
+    assert path in [issue["field"] for issue in refused.body["issues"]]
+    assert not McpServer.objects.exists()
+
+
+def test_stored_headers_are_not_sent_to_another_address(manager):
+    manager.post(CLIENTS, body(server={"headers": {"Authorization": "Bearer hush"}}))
+    moved = {"servers": {"office": {"type": "http", "url": "https://other.example.org/mcp"}}}
+
+    refused = manager.patch(CLIENT, moved)
+    moved["servers"]["office"]["headers"] = None
+    accepted = manager.patch(CLIENT, moved)
+
+    assert refused.body["issues"][0]["field"] == "servers.office.headers"
+    assert accepted.body["servers"]["office"]["headers"] == {}
+
+
+@pytest.mark.parametrize(("method", "path"), ALL_ROUTES)
+def test_a_stranger_gets_the_answer_of_a_server_that_does_not_exist(office, method, path):
+    stranger = caller(Role.MANAGER, "legal")
+
+    hidden = stranger.call(method, path, {} if method != "GET" else None)
+    missing = stranger.call(method, path.replace("office", "absent"), {} if method != "GET" else None)
+
+    assert hidden.status_code == missing.status_code == 404
+    assert hidden.body == {**missing.body, "error": missing.body["error"].replace("absent", "office")}
+    assert stranger.get(CLIENTS).body["total"] == 0
+    assert stranger.get("/api/mcp/v0/servers").body["total_count"] == 0
+
+
+def test_only_managers_change_servers_and_only_staff_the_shared_ones(office):
+    for answer in (
+        caller(Role.PUBLISHER).patch(CLIENT, {"name": "Ours"}),
+        caller(Role.PUBLISHER).delete(CLIENT),
+        caller(Role.PUBLISHER).post("/api/mcp/office/refresh"),
+        caller(Role.VIEWER).post("/api/mcp/office/tools/add/execute", {}),
+        caller(Role.MANAGER).post(CLIENTS, body("mine", ownerId="legal")),
+        caller(Role.MANAGER).patch(CLIENT, {"ownerId": "legal"}),
+        caller(Role.MANAGER, "").post(CLIENTS, body("mine", ownerId="")),
+    ):
+        assert answer.status_code == 403, answer.body
+    staff = Caller(api_key(UserFactory(is_staff=True, is_superuser=True)))
+    assert staff.post(CLIENTS, body("mine", ownerId="")).status_code == 201
+    assert caller(Role.VIEWER, "legal").get("/api/mcp/v0/servers/mine").status_code == 200
+
+
+def test_tools_are_listed_and_a_change_is_accepted_by_its_hash(manager, office):
+    store_listing(office.pk, listing(add="Add more."))
+
+    tool = manager.get("/api/mcp/office/tools/add").body
+    stale = manager.post("/api/mcp/office/tools/add/accept", {"hash": "0" * 64})
+    refused = manager.post("/api/mcp/office/tools/add/execute", {"data": {}})
+    accepted = manager.post("/api/mcp/office/tools/add/accept", {"hash": tool["hash"]})
+
+    assert tool["differences"] == [{"part": "description", "before": "Add.", "after": "Add more."}]
+    assert (stale.status_code, stale.body["code"]) == (422, "definition_changed")
+    assert (refused.status_code, refused.body["code"]) == (409, "definition_changed")
+    assert accepted.body["changedTools"] == []
+    assert [item["isAccepted"] for item in manager.get("/api/mcp/office/tools").body["tools"]] == [True]
+    assert manager.post("/api/mcp/office/tools/add/accept", {}).status_code == 400
+
+
+def test_an_editor_calls_a_tool(http_server):
+    tools = {"add": Definition("add", "", {}), "fail": Definition("fail", "", {})}
+    tools["delete_everything"] = Definition("delete_everything", "", {}, "", {"destructiveHint": True})
+    store_listing(http_server.pk, Listing(tools, []))
+    editor = caller(Role.EDITOR)
+
+    called = editor.post("/api/mcp/office/tools/add/execute", {"data": {"a": 2, "b": 3}})
+    failed = editor.post("/api/mcp/office/tools/fail/execute", {})
+    dangerous = editor.post("/api/mcp/office/tools/delete_everything/execute", {})
+    invalid = editor.post("/api/mcp/office/tools/add/execute", {"data": []})
+
+    assert called.body == {"result": 5}
+    assert (failed.status_code, failed.body["code"]) == (424, "tool_failed")
+    assert (dangerous.status_code, dangerous.body["code"]) == (409, "approval_required")
+    assert invalid.status_code == 400
+
+
+def test_a_refresh_is_a_job_and_resources_are_not_supported(manager, office):
+    job = manager.post("/api/mcp/office/refresh")
+
+    assert (job.status_code, job.body["kind"]) == (202, "list_mcp_tools")
+    assert manager.get("/api/mcp/office/resources").status_code == 501
+    assert manager.get("/api/mcp/v0/servers").body["servers"][0]["id"] == "office"

@@ -1,0 +1,82 @@
+"""MCP servers and their tools in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools_app.mcp.definitions import Definition, find_differences
+from tools_app.models import McpServer, McpServerVersion
+
+MASK = "••••"  # in place of the values of headers
+
+
+def client_body(row: McpServer) -> dict[str, Any]:
+    """Return a stored MCP client: the configuration of a server, without the values of its headers."""
+    return {
+        "id": row.key,
+        "name": row.title,
+        "description": row.description,
+        "ownerId": row.owner_id,
+        "servers": {row.key: server_body(row)},
+        "prefix": row.prefix,
+        "approval": row.approval,
+        "enabled": row.is_enabled,
+        "toolCount": len(row.tools),
+        "changedTools": row.changed_tools,
+        "listedAt": row.listed_at,
+        "listError": row.list_error or None,
+        "versionNumber": row.last_version_number,
+        "createdAt": row.created_at,
+        "updatedAt": row.updated_at,
+    }
+
+
+def server_body(row: McpServer) -> dict[str, Any]:
+    is_program = row.transport == McpServer.Transport.STDIO
+    return {
+        "type": row.transport,
+        **({"commandKey": row.command_key} if is_program else {"url": row.url}),
+        "timeout": row.call_timeout * 1000,
+        "connectTimeout": row.connect_timeout * 1000,
+        "headers": dict.fromkeys(row.header_names, MASK),
+    }
+
+
+def version_body(version: McpServerVersion) -> dict[str, Any]:
+    return {
+        "versionNumber": version.version_number,
+        "snapshot": version.snapshot,
+        "author": version.author_name or None,
+        "source": version.source,
+        "createdAt": version.created_at,
+    }
+
+
+def directory_entry(row: McpServer) -> dict[str, Any]:
+    """Return a server as the registry protocol of MCP lists it."""
+    return {
+        "id": row.key,
+        "name": row.title,
+        "description": row.description,
+        "version_detail": {
+            "version": str(row.last_version_number),
+            "release_date": row.updated_at,
+            "is_latest": True,
+        },
+    }
+
+
+def tool_body(row: McpServer, definition: Definition) -> dict[str, Any]:
+    """Return a tool with its schema, and the difference from the accepted definition."""
+    accepted = row.accepted_definitions.get(definition.name)
+    differences = find_differences(accepted, definition) if accepted else []
+    return {
+        "id": definition.name,
+        "name": definition.title or definition.name,
+        "description": definition.description,
+        "inputSchema": dict(definition.schema),
+        "annotations": dict(definition.annotations),
+        "hash": definition.hash,
+        "isAccepted": not differences,
+        "differences": [item._asdict() for item in differences],
+    }

@@ -1,0 +1,150 @@
+"""Schemas of the bodies about MCP servers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from django.core.exceptions import ValidationError
+from pydantic import BaseModel, Field
+
+from agentcms.errors import BadRequest, Unprocessable
+from agents_app.configuration.schema import (
+    WIRE_CONFIG,
+    ConfigError,
+    Issue,
+    JSONObject,
+    Name,
+    OwnerId,
+    as_partial,
+    validate_fields,
+)
+from tools_app.models import McpServer
+from tools_app.models.mcp_server import MAX_TIMEOUT
+
+COMMAND_MEMBERS = {"command", "args", "argv"}
+COMMAND_MESSAGE = "Commands are not taken from a request. Send commandKey, a key of MCP_COMMANDS."
+Milliseconds = Annotated[int, Field(ge=1000, le=MAX_TIMEOUT * 1000)]
+
+
+class ServerBody(BaseModel):
+    """How a server is reached. Times are in milliseconds; headers are written but never read."""
+
+    model_config = WIRE_CONFIG
+
+    type: Literal["http", "stdio"]
+    url: str | None = None
+    command_key: str | None = None
+    timeout: Milliseconds | None = None
+    connect_timeout: Milliseconds | None = None
+    headers: dict[str, str] | None = None
+
+
+class McpClientBody(BaseModel):
+    """A stored MCP client, which has one server. The key of the server is its ID."""
+
+    model_config = WIRE_CONFIG
+
+    name: Name
+    servers: Annotated[dict[str, ServerBody], Field(min_length=1, max_length=1)]
+    id: str | None = None
+    description: str | None = None
+    owner_id: OwnerId | None = None
+    prefix: Annotated[str, Field(max_length=40)] | None = None
+    approval: Literal["changes", "always"] | None = None
+    enabled: bool | None = None
+
+
+def reject_commands(body: JSONObject) -> None:
+    """Raise Unprocessable for a body that names a program."""
+    servers = body.get("servers")
+    parts = [body, *(servers.values() if isinstance(servers, dict) else ())]
+    if any(isinstance(part, dict) and COMMAND_MEMBERS & part.keys() for part in parts):
+        raise Unprocessable(COMMAND_MESSAGE, "command_not_allowed")
+
+
+def parse_create(body: JSONObject) -> JSONObject:
+    """Return the fields of a new server. Raise BadRequest and Unprocessable."""
+    reject_commands(body)
+    fields = read_fields(McpClientBody, body)
+    (key,) = fields["servers"]
+    if fields.get("id") not in (None, key):
+        message = f"The server must have the ID of the client: '{fields['id']}'."
+        raise BadRequest("request body", [(f"servers.{key}", message)])
+    return {**fields, "id": key}
+
+
+def parse_change(body: JSONObject, row: McpServer) -> JSONObject:
+    """Return the fields of a change. Raise BadRequest and Unprocessable."""
+    reject_commands(body)
+    fields = read_fields(as_partial(McpClientBody), body)
+    servers = fields.get("servers")
+    if servers is not None and list(servers) != [row.key]:
+        raise BadRequest("request body", [("servers", f"Send one server with the ID '{row.key}'.")])
+    return fields
+
+
+def read_fields(model: type[BaseModel], body: JSONObject) -> JSONObject:
+    try:
+        return validate_fields(model, body)
+    except ConfigError as error:
+        raise BadRequest("request body", error.issues) from None
+
+
+def apply(row: McpServer, fields: JSONObject) -> None:
+    """Set the fields of a body on a row and validate it. Raise BadRequest."""
+    for name, column in (("name", "title"), ("enabled", "is_enabled"), ("approval", "approval")):
+        if fields.get(name) is not None:
+            setattr(row, column, fields[name])
+    for name in ("description", "prefix", "owner_id"):
+        if name in fields:
+            setattr(row, name, fields[name] or "")
+    issues: list[Issue] = []
+    if server := (fields.get("servers") or {}).get(row.key):
+        issues += apply_server(row, server)
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        paths = wire_paths(row.key)
+        issues += [
+            Issue(paths.get(name, name), message) for name, texts in error.message_dict.items() for message in texts
+        ]
+    if issues:
+        raise BadRequest("request body", issues)
+
+
+def apply_server(row: McpServer, server: dict[str, Any]) -> list[Issue]:
+    """Set how a server is reached. Return what is wrong with its headers."""
+    before = (row.transport, row.url, row.command_key)
+    row.transport, row.url = server["type"], server.get("url") or ""
+    row.command_key = server.get("commandKey") or ""
+    if server.get("timeout") is not None:
+        row.call_timeout = server["timeout"] // 1000
+    if server.get("connectTimeout") is not None:
+        row.connect_timeout = server["connectTimeout"] // 1000
+    path = f"servers.{row.key}.headers"
+    if "headers" not in server:
+        is_moved = bool(row.encrypted_headers) and before != (row.transport, row.url, row.command_key)
+        # Otherwise a user could read the stored headers by sending them to a server of their own.
+        message = "The address changed. Send the headers again, or null to delete the stored ones."
+        return [Issue(path, message)] if is_moved else []
+    try:
+        row.set_headers(server["headers"] or {})
+    except ValidationError as error:
+        return [Issue(path, " ".join(error.messages))]
+    return []
+
+
+def wire_paths(key: str) -> dict[str, str]:
+    """Return the path of each column in a body."""
+    server = f"servers.{key}"
+    return {
+        "key": "id",
+        "title": "name",
+        "is_enabled": "enabled",
+        "owner_id": "ownerId",
+        "transport": f"{server}.type",
+        "url": f"{server}.url",
+        "command_key": f"{server}.commandKey",
+        "call_timeout": f"{server}.timeout",
+        "connect_timeout": f"{server}.connectTimeout",
+    }

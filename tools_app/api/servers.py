@@ -1,0 +1,158 @@
+"""API views of MCP servers and their tools, as callers use them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError, BadRequest, Conflict
+from agents_app.api.unknown_keys import warning_payloads
+from jobs_app.api.representation import job_response
+from tools_app.api.lookups import get_changeable_server, get_definition, get_server, require_editor
+from tools_app.api.representation import client_body, directory_entry, tool_body
+from tools_app.mcp.definitions import Definition
+from tools_app.mcp.errors import LARGE_MESSAGE, McpError
+from tools_app.mcp.headers import CallerNames
+from tools_app.mcp.listing import accept_definition, enqueue_listing
+from tools_app.mcp.table import Server, server_from_row
+from tools_app.models import McpServer
+
+MAX_RESULT_LENGTH = 256 * 1024  # characters of JSON
+RESOURCES_MESSAGE = "Resources of MCP servers are not supported. Use their tools."
+
+
+class ServersView(JSONView):
+    """The directory of the enabled servers that the user may see."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            limit, offset = query.integer("limit", 100, 1, 1000), query.integer("offset", 0)
+            unknown = query.check_unknown_names()
+        rows = McpServer.objects.for_user(request.user).filter(is_enabled=True)
+        count = rows.count()
+        end = offset + limit
+        body: dict[str, Any] = {
+            "servers": [directory_entry(row) for row in rows[offset:end]],
+            "total_count": count,
+            "next": f"/api/mcp/v0/servers?limit={limit}&offset={end}" if end < count else None,
+        }
+        return json_response(body | warning_payloads(unknown))
+
+
+class ServerView(JSONView):
+    """One server of the directory."""
+
+    def get(self, request: Request, server_id: str) -> HttpResponse:
+        return json_response(directory_entry(get_server(request, server_id)))
+
+
+class ToolsView(JSONView):
+    """The tools that a server listed last."""
+
+    def get(self, request: Request, server_id: str) -> HttpResponse:
+        row = get_server(request, server_id)
+        return json_response({"tools": [tool_body(row, definition) for definition in row.definitions.values()]})
+
+
+class ToolView(JSONView):
+    """One tool of a server."""
+
+    def get(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
+        row = get_server(request, server_id)
+        return json_response(tool_body(row, get_definition(row, tool_id)))
+
+
+class ExecuteView(JSONView):
+    """A call of a tool by an editor."""
+
+    def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
+        row = get_server(request, server_id)
+        require_editor(request, row)
+        definition = get_definition(row, tool_id)
+        arguments = json_object_body(request).get("data")
+        if not isinstance(arguments, dict | None):
+            raise BadRequest("request body", [("data", "This must be an object with the arguments of the tool.")])
+        reject_call(row, definition)
+        caller = CallerNames(str(request.user.pk), row.owner_id)
+        return json_response({"result": execute(server_from_row(row), tool_id, arguments or {}, caller)})
+
+
+def reject_call(row: McpServer, definition: Definition) -> None:
+    """Raise Conflict for a tool that agents could not call without a person either."""
+    if definition.name in row.changed_tools:
+        raise Conflict("The definition of this tool changed. Accept the change first.", "definition_changed")
+    if row.approval == McpServer.Approval.ALWAYS or definition.changes_something:
+        raise Conflict("This tool needs approval. Call it in a run of an agent.", "approval_required")
+
+
+def execute(server: Server, name: str, arguments: dict[str, Any], caller: CallerNames) -> Any:
+    """Call a tool. Raise ApiError if the server failed, or if its result is too large."""
+    from tools_app.mcp.calls import call_tool  # imports pydantic-ai, which is heavy
+    from tools_app.mcp.sessions import session_pool
+
+    async def call() -> Any:
+        try:
+            async with asyncio.timeout(settings.RUN_TOOL_TIMEOUT):
+                return await call_tool(server, name, arguments, caller)
+        finally:
+            await session_pool().close_all()
+
+    try:
+        result = asyncio.run(call())
+    except TimeoutError:
+        raise ApiError(424, "The tool did not answer in time.", "tool_failed") from None
+    except McpError as error:
+        raise ApiError(424, str(error), "tool_failed") from None
+    if len(json.dumps(result, default=str)) > MAX_RESULT_LENGTH:
+        raise ApiError(424, LARGE_MESSAGE.format(title=server.title), "tool_failed")
+    return result
+
+
+class RefreshView(JSONView):
+    """A new listing of the tools of a server, by a job."""
+
+    def post(self, request: Request, server_id: str) -> HttpResponse:
+        json_object_body(request)
+        return job_response(enqueue_listing(get_changeable_server(request, server_id), request.user), 202)
+
+
+class AcceptView(JSONView):
+    """The acceptance of a changed definition, which the hash names."""
+
+    def post(self, request: Request, server_id: str, tool_id: str) -> HttpResponse:
+        row = get_changeable_server(request, server_id)
+        definition_hash = json_object_body(request).get("hash")
+        if not isinstance(definition_hash, str):
+            raise BadRequest("request body", [("hash", "This must be the hash of the definition that you accept.")])
+        get_definition(row, tool_id)
+        accept_definition(row.pk, tool_id, definition_hash)
+        return json_response(client_body(get_server(request, server_id)))
+
+
+class ResourcesView(JSONView):
+    """The list of the resources of a server, which is not supported."""
+
+    def get(self, request: Request, server_id: str) -> HttpResponse:
+        reject_resources(request, server_id)
+
+
+class ResourceView(JSONView):
+    """A resource of a server, which is not supported."""
+
+    def post(self, request: Request, server_id: str) -> HttpResponse:
+        reject_resources(request, server_id)
+
+
+def reject_resources(request: Request, server_id: str) -> NoReturn:
+    """Raise ApiError, or NotFound for a server that the user may not see."""
+    get_server(request, server_id)
+    raise ApiError(501, RESOURCES_MESSAGE, "not_implemented")

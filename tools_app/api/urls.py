@@ -1,0 +1,24 @@
+"""URLs of the API of MCP servers."""
+
+from django.urls import path
+
+from tools_app.api import clients, servers
+
+CLIENT_PATH = "stored/mcp-clients/<str:server_id>"
+SERVER_PATH = "mcp/<str:server_id>"
+TOOL_PATH = f"{SERVER_PATH}/tools/<str:tool_id>"
+
+urlpatterns = [
+    path("stored/mcp-clients", clients.ClientsView.as_view(), name="api-mcp-clients"),
+    path(CLIENT_PATH, clients.ClientView.as_view(), name="api-mcp-client"),
+    path(f"{CLIENT_PATH}/versions", clients.ClientVersionsView.as_view(), name="api-mcp-client-versions"),
+    path("mcp/v0/servers", servers.ServersView.as_view(), name="api-mcp-servers"),
+    path("mcp/v0/servers/<str:server_id>", servers.ServerView.as_view(), name="api-mcp-server"),
+    path(f"{SERVER_PATH}/tools", servers.ToolsView.as_view(), name="api-mcp-tools"),
+    path(TOOL_PATH, servers.ToolView.as_view(), name="api-mcp-tool"),
+    path(f"{TOOL_PATH}/execute", servers.ExecuteView.as_view(), name="api-mcp-execute"),
+    path(f"{TOOL_PATH}/accept", servers.AcceptView.as_view(), name="api-mcp-accept"),
+    path(f"{SERVER_PATH}/refresh", servers.RefreshView.as_view(), name="api-mcp-refresh"),
+    path(f"{SERVER_PATH}/resources", servers.ResourcesView.as_view(), name="api-mcp-resources"),
+    path(f"{SERVER_PATH}/resources/read", servers.ResourceView.as_view(), name="api-mcp-resource"),
+]
