@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, Q
 
 from access_app.caller import Caller
 from access_app.permissions import require_role
@@ -33,6 +33,7 @@ from runs_app.engine.durability import find_durability
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
+from runs_app.models.run import AgentRunQuerySet
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
@@ -212,14 +213,25 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
         lock_name(f"runs of user {user.pk}")
     if agent.source == "code":
         lock_name(f"runs of agent {agent.id}")
+        has_many_suspended = too_many_suspended(user).exists()
     else:  # the lock also keeps the agent from being deleted
-        row = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at").get(pk=agent.id)
+        locked = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at")
+        row = locked.annotate(has_many_suspended=Exists(too_many_suspended(user))).get(pk=agent.id)
         reject_archived(row)
+        has_many_suspended = bool(vars(row)["has_many_suspended"])
+    reject_limits(agent, user, has_many_suspended)
+
+
+def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: bool) -> None:
+    """Raise TooManyRuns if the user or the agent has too many unfinished runs, or the user too many that wait."""
     of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
     leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None)
     counts = leased.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
-    if user is not None:
-        reject_many_suspended(user)
+    if has_many_suspended:
+        raise TooManyRuns(
+            f"You have {settings.RUNS_SUSPENDED_PER_USER} runs that wait for approval. "
+            "Decide the calls that they wait for, or stop some of them."
+        )
     if user is not None and counts["of_user"] >= settings.RUNS_PER_USER:
         raise TooManyRuns(
             f"You have reached the limit of {settings.RUNS_PER_USER} unfinished runs. Wait for one, or stop one."
@@ -230,14 +242,13 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
         )
 
 
-def reject_many_suspended(user: User) -> None:
-    """Raise TooManyRuns if too many runs of a user wait for people."""
+def too_many_suspended(user: User | None) -> AgentRunQuerySet:
+    """Return a run that waits for people if as many of the user do as allowed, or nothing."""
+    if user is None:
+        return AgentRun.objects.none()
     suspended = AgentRun.objects.filter(requested_by=user, parent=None, suspended_at__isnull=False).order_by()
     limit = settings.RUNS_SUSPENDED_PER_USER
-    if suspended[limit - 1 : limit].exists():
-        raise TooManyRuns(
-            f"You have {limit} runs that wait for approval. Decide the calls that they wait for, or stop some of them."
-        )
+    return suspended[limit - 1 : limit]
 
 
 def find_memory(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> dict[str, Any]:

@@ -124,3 +124,18 @@ def test_limits_do_not_count_runs_that_wait_for_people(settings):
     )
 
     assert wait_for_end(start_run(agent, user)).status == "succeeded"
+
+
+def test_a_user_with_many_waiting_runs_starts_no_more(settings):
+    from runs_app.engine.start import TooManyRuns
+    from tests.runs_app.factories import RunFactory
+
+    settings.RUNS_SUSPENDED_PER_USER = 2
+    user, agent = member("editor"), AgentFactory(model=DEMO)
+    first = RunFactory(suspended=True, chunks=[], requested_by=user)
+    assert wait_for_end(start_run(agent, user)).status == "succeeded"
+    RunFactory(suspended=True, chunks=[], requested_by=user, agent=first.agent)
+
+    with pytest.raises(TooManyRuns, match="You have 2 runs that wait for approval"):
+        start_run(agent, user)
+    assert wait_for_end(start_run(agent, member("editor"))).status == "succeeded"
