@@ -12,6 +12,7 @@ from django.utils import timezone
 from access_app.models import ApiKey
 from access_app.role import Role
 from agents_app.models import Agent
+from memory_app.api.urls import urlpatterns as memory_urlpatterns
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
 
@@ -89,6 +90,7 @@ OTHERS = {
         ),
         "../runs_app/api/test_decisions.py",
     ),
+    **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

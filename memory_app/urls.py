@@ -1,0 +1,14 @@
+"""URLs of the pages of conversations."""
+
+from django.urls import path
+
+from memory_app.views import threads
+
+app_name = "threads"
+
+urlpatterns = [
+    path("threads", threads.thread_list, name="list"),
+    path("threads/<str:key>", threads.view, name="view"),
+    path("threads/<str:key>/export", threads.export, name="export"),
+    path("threads/<str:key>/delete", threads.delete, name="delete"),
+]

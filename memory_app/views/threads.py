@@ -1,0 +1,171 @@
+"""Pages of conversations: the list and a single thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Count, F, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from access_app.permissions import owner_ids_for
+from access_app.role import Role
+from agentcms.api.renderers import encode_json
+from agentcms.web.dialogs import redirect_page, render_dialog
+from agentcms.wire.timestamps import parse_timestamp
+from agents_app.models import Agent
+from memory_app.api.representation import thread_body
+from memory_app.history.wire_messages import WireMessage, wire_messages
+from memory_app.models import Thread
+from memory_app.realms import user_realm
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun
+
+ROWS_PER_PAGE = 30
+MESSAGES_ON_PAGE = 50
+EXPORT_BATCH = 500
+
+
+def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
+    """Return the threads that the user may read, with their agents."""
+    return Thread.objects.readable_on_pages(request.user).select_related("agent").exclude(realm=None)
+
+
+def own_realm(request: HttpRequest) -> str:
+    return user_realm(request.user.pk or 0)
+
+
+@require_safe
+@login_required
+def thread_list(request: HttpRequest) -> HttpResponse:
+    """List the user's threads, or those of an agent that the user may publish, the latest first."""
+    agent_id = request.GET.get("agent", "")
+    threads = readable_threads(request).filter(parent=None)
+    if agent_id:
+        threads = threads.filter(agent_id=agent_id)
+    else:
+        threads = threads.filter(Q(realm=own_realm(request)) | Q(participants__user=request.user.pk)).distinct()
+    heads = Count("messages", filter=Q(messages__head_number=F("messages__number")))
+    page: Any = Paginator(threads.order_by("-updated_at", "-pk"), ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    counts = dict(
+        Thread.objects.filter(pk__in=[thread.pk for thread in page]).annotate(n=heads).values_list("pk", "n")
+    )
+    rows = [{"thread": row, "count": counts.get(row.pk, 0), "url": thread_url(request, row)} for row in page]
+    context = {
+        "nav": "runs",
+        "page": page,
+        "rows": rows,
+        "agent_id": agent_id,
+        "agents": published_agents(request),
+        "query": urlencode({"agent": agent_id}) if agent_id else "",
+    }
+    return render(request, "threads/list.html", context)
+
+
+def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the agents with threads whose conversations the user may read as a publisher, as ID and name."""
+    agents = Agent.objects.for_user(request.user).filter(threads__isnull=False)
+    if not request.user.is_superuser:
+        agents = agents.filter(owner_id__in=owner_ids_for(request.user, Role.PUBLISHER))
+    return [*agents.order_by("name").values_list("pk", "name").distinct()[:100]]
+
+
+def thread_url(request: HttpRequest, thread: Thread, name: str = "view") -> str:
+    """Return the URL of a page of a thread. That of another realm has the realm in its query."""
+    url = reverse(f"threads:{name}", args=[thread.key])
+    return url if thread.realm == own_realm(request) else f"{url}?{urlencode({'realm': thread.realm})}"
+
+
+def get_page_thread(request: HttpRequest, key: str) -> Thread:
+    """Return a thread that the user may read. Without a realm in the query, it is the user's own."""
+    realm = request.GET.get("realm") or own_realm(request)
+    return get_object_or_404(readable_threads(request), key=key, realm=realm)
+
+
+@require_safe
+@login_required
+def view(request: HttpRequest, key: str) -> HttpResponse:
+    """Display who said what and when in a thread, the newest page first."""
+    thread = get_page_thread(request, key)
+    numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
+    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(request.GET.get("page"))
+    rows = thread.messages.filter(head_number__in=[*page]).order_by("number")
+    runs = AgentRun.objects.for_user(request.user).filter(thread=thread, parent=None)
+    context = {
+        "nav": "runs",
+        "thread": thread,
+        "page": page,
+        "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
+        "entries": [build_entry(message) for message in wire_messages(thread, rows)],
+        "runs": runs.order_by("-created_at")[:10],
+        "participants": thread.participants.select_related("user"),
+        "is_own": thread.realm == own_realm(request),
+        "delete_url": thread_url(request, thread, "delete"),
+        "export_url": thread_url(request, thread, "export"),
+    }
+    return render(request, "threads/view.html", context)
+
+
+def build_entry(message: WireMessage) -> dict[str, Any]:
+    """Return a message as the template shows it: texts, and calls with their values as JSON."""
+    parts: list[dict[str, Any]] = []
+    for part in message["content"]["parts"]:
+        if part["type"] == "text":
+            parts.append({"text": part["text"]})
+        else:
+            call = part["toolInvocation"]
+            result = json.dumps(call["result"], ensure_ascii=False, indent=2) if "result" in call else ""
+            arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
+            parts.append({"tool": call["toolName"], "arguments": arguments, "result": result})
+    is_user = message["role"] == "user"
+    author = message.get("author", {}).get("name") or ("User" if is_user else "Agent")
+    return {"author": author, "is_user": is_user, "at": parse_timestamp(message["createdAt"]), "parts": parts}
+
+
+@require_safe
+@login_required
+def export(request: HttpRequest, key: str) -> StreamingHttpResponse:
+    """Download a thread as JSON lines: the thread, then its messages."""
+    thread = get_page_thread(request, key)
+    headers = {"Content-Disposition": 'attachment; filename="thread.jsonl"'}
+    return StreamingHttpResponse(export_lines(thread), content_type="application/x-ndjson", headers=headers)
+
+
+def export_lines(thread: Thread) -> Iterator[bytes]:
+    yield encode_json({"thread": thread_body(thread)}) + b"\n"
+    last = 0
+    heads = thread.messages.filter(head_number=F("number")).order_by("number").values_list("number", flat=True)
+    while numbers := [*heads.filter(number__gt=last)[:EXPORT_BATCH]]:
+        rows = thread.messages.filter(head_number__in=numbers).order_by("number")
+        yield from (encode_json(message) + b"\n" for message in wire_messages(thread, rows))
+        last = numbers[-1]
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, key: str) -> HttpResponse:
+    """Delete one of the user's own threads, after a question."""
+    thread = get_object_or_404(Thread, key=key, realm=own_realm(request))
+    if request.method == "POST":
+        for run in AgentRun.objects.unfinished().filter(thread=thread, parent=None):
+            cancel_run(run)
+        thread.delete()
+        messages.success(request, "The thread was deleted.")
+        return redirect_page(request, reverse("threads:list"))
+    context = {
+        "nav": "runs",
+        "title": f"Delete “{thread.title or thread.key}”?",
+        "body": "threads/_delete.html",
+        "thread": thread,
+        "buttons": [{"label": "Delete the thread", "kind": "danger"}],
+        "back": reverse("threads:view", args=[thread.key]),
+    }
+    return render_dialog(request, context)

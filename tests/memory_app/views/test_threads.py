@@ -1,0 +1,63 @@
+"""Pages of conversations."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from memory_app.models import Thread
+from tests.factories import AgentFactory, UserFactory, member
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("threads:list")
+
+
+@pytest.fixture
+def ann():
+    return member("editor", "support", username="ann")
+
+
+@pytest.fixture
+def thread(ann):
+    agent = AgentFactory(id="concierge", name="Concierge", owner_id="support")
+    texts = [("user", "My colour is turquoise."), ("assistant", "Noted.")]
+    return add_thread(ann, texts=texts, title="Colours", agent=agent, agent_key=agent.pk)
+
+
+def test_a_user_reads_exports_and_deletes_an_own_thread(client, ann, thread):
+    client.force_login(ann)
+
+    listed = client.get(LIST).content.decode()
+    page = client.get(reverse("threads:view", args=["t"])).content.decode()
+    lines = b"".join(client.get(reverse("threads:export", args=["t"])).streaming_content).splitlines()
+
+    assert "Colours" in listed
+    assert 'data-label="Messages" class="align-right">2<' in listed
+    assert page.index("My colour is turquoise.") < page.index("Noted.")
+    assert ">ann</h2>" in page
+    assert [json.loads(line).get("role") for line in lines] == [None, "user", "assistant"]
+    question = client.get(reverse("threads:delete", args=["t"])).content.decode()
+    assert "This cannot be undone." in question
+    assert client.post(reverse("threads:delete", args=["t"])).status_code == 302
+    assert not Thread.objects.exists()
+    assert "No threads yet" in client.get(LIST).content.decode()
+
+
+def test_publishers_read_the_threads_of_an_agent_and_others_do_not(client, ann, thread):
+    realm = {"realm": thread.realm}
+    for user, may_read in (
+        (member("publisher", "support"), True),
+        (member("editor", "support"), False),
+        (member("manager", "sales"), False),
+        (UserFactory(), False),
+    ):
+        client.force_login(user)
+        listed = client.get(LIST, {"agent": "concierge"}).content.decode()
+        page = client.get(reverse("threads:view", args=["t"]), realm)
+        assert ("Colours" in listed, page.status_code == 200) == (may_read, may_read)
+        assert (b"turquoise" in page.content) == may_read
+        assert client.get(reverse("threads:export", args=["t"]), realm).status_code == (200 if may_read else 404)
+        assert client.post(reverse("threads:delete", args=["t"]) + f"?realm={thread.realm}").status_code == 404
+    assert Thread.objects.exists()
