@@ -3,20 +3,16 @@
 import asyncio
 import inspect
 import re
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
+from agentcms_client import CALLS, ApiError, AsyncClient, Client, Stale
+from agentcms_client import clients as waiting
 
 from tests.served import Served
 
 HERE = Path(__file__).parents[2] / "clients" / "python"
-sys.path.insert(0, str(HERE))
-
-from agentcms_client import CALLS, ApiError, AsyncClient, Client, Stale  # noqa: E402
-from agentcms_client import clients as waiting  # noqa: E402
-
 EXAMPLES = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
 
 

@@ -228,7 +228,6 @@ def test_coroutine_functions_are_awaited():
 
 
 def test_another_process_reads_the_same_run_from_any_event(served: Served):
-    sys.path.insert(0, str(HERE))
     from agentcms_client import CALLS, Client
 
     with Client(served.base_url, served.keys["python"]) as cms:

@@ -2,7 +2,6 @@
 
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,7 +82,6 @@ def test_the_printed_logins_work(started_copy):
 
 @pytest.mark.parametrize("guide", ["README.md", "clients/python/README.md"])
 def test_the_python_examples_work_with_the_demo_data(started_copy, guide):
-    sys.path.insert(0, str(PROJECT / "clients" / "python"))
     key = started_copy.manage("create_api_key", "ada", "--name", "Examples").strip()
     examples = re.findall(r"```python\n(.*?)```", (PROJECT / guide).read_text(), re.DOTALL)
 

