@@ -34,6 +34,7 @@ from agents_app.forms.fields import (
     RawTextField,
     ScorersField,
 )
+from agents_app.forms.mcp_tools import ServerRows, compose_selection, server_rows
 from agents_app.forms.members import is_line
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.object_field import ObjectField, StructuredValue, stored_value
@@ -138,6 +139,8 @@ class AgentEditForm(forms.Form):
         # A page of the previous release does not send the field.
         if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
+        if "mcp_clients" in self.data:
+            cleaned["mcp_clients"] = compose_selection(self.data, self.base["mcp_clients"])
         self.validate_config(cleaned)
         return cleaned
 
@@ -271,6 +274,13 @@ class AgentEditForm(forms.Form):
         """Return the submitted or else the stored value of a field, not as its text."""
         return self[name].data if self.is_bound else self[name].initial
 
+    @cached_property
+    def mcp_servers(self) -> list[ServerRows]:
+        """Return the MCP servers with their tools, as submitted or stored."""
+        is_sent = self.is_bound and "mcp_clients" in self.data
+        value = compose_selection(self.data, self.base["mcp_clients"]) if is_sent else self.base["mcp_clients"]
+        return server_rows(value, self.agent.owner_id)
+
     @property
     def missing_memory(self) -> str:
         """Return the chosen memory if it is not registered, else a blank text."""
@@ -287,7 +297,8 @@ class AgentEditForm(forms.Form):
     @property
     def open_sections(self) -> set[str]:
         """Return the ids of the sections in which something is set or invalid."""
-        return {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
+        filled = {section for section, names in SECTION_FIELDS.items() if any(map(self.is_filled, names))}
+        return filled | ({"mcp-tools"} if any(server.selected_count for server in self.mcp_servers) else set())
 
     def is_filled(self, name: str) -> bool:
         is_set = self.structured[name].is_set if name in STRUCTURED_FIELDS else bool(self[name].value())

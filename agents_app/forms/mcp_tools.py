@@ -1,0 +1,110 @@
+"""The tools of MCP servers in the editor: a list of checkboxes for each server.
+
+The names of the inputs:
+
+    mcp_clients             sent by every page that has the list
+    mcp-tool                the key of each selected tool
+    mcp-approval            the key of each tool whose calls need approval
+    mcp-accept              the key of each changed tool whose new definition is accepted
+    mcp-hash-<key>          the hash of the definition that the page showed
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents_app.configuration.mcp_clients import ALL_TOOLS, SelectedTool, find_problem, selected_tools
+from agents_app.forms.object_field import get_list
+from agents_app.registry import Entry, Kind, registry
+
+is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+@dataclass(frozen=True)
+class ToolRow:
+    """A tool in the list. `problem` says why the agent runs without it, if it is selected."""
+
+    key: str
+    name: str
+    entry: Entry | None
+    is_selected: bool
+    needs_approval: bool
+    problem: str
+
+    @property
+    def is_changed(self) -> bool:
+        entry = self.entry
+        return bool(self.problem and entry and entry.definition_hash and not entry.unavailable_reason)
+
+    @property
+    def schema_text(self) -> str:
+        return json.dumps(self.entry.schema, indent=2, ensure_ascii=False) if self.entry else ""
+
+
+@dataclass(frozen=True)
+class ServerRows:
+    """A server with its tools."""
+
+    key: str
+    tools: list[ToolRow]
+
+    @property
+    def selected_count(self) -> int:
+        return sum(tool.is_selected for tool in self.tools)
+
+    @property
+    def has_problem(self) -> bool:
+        return any(tool.is_selected and tool.problem for tool in self.tools)
+
+
+def server_rows(value: Any, owner_id: str) -> list[ServerRows]:
+    """Return the servers that agents of this owner may use, and those that a value names."""
+    selected = {tool.key: tool for tool in selected_tools(value)}
+    entries = {
+        key: entry
+        for key, entry in registry.staff_entries_of(Kind.MCP_TOOL).items()
+        if entry.owner_id in ("", owner_id) and (key in selected or not entry.unavailable_reason)
+    }
+    servers: dict[str, list[ToolRow]] = {}
+    for key in sorted({*entries, *selected}):
+        server = key.partition("_")[0]
+        servers.setdefault(server, []).append(tool_row(key, entries.get(key), selected.get(key), owner_id))
+    return [ServerRows(server, tools) for server, tools in servers.items()]
+
+
+def tool_row(key: str, entry: Entry | None, selected: SelectedTool | None, owner_id: str) -> ToolRow:
+    problem = find_problem(selected.reference if selected else key, owner_id)
+    asks = selected is not None and selected.options.get("requireApproval") is True
+    return ToolRow(key, key.partition("_")[2], entry, selected is not None, asks, problem)
+
+
+def compose_selection(data: Any, base: Any) -> dict[str, Any] | None:
+    """Return the value that a page sent, with the stored options that have no input."""
+    stored = {tool.key: tool for tool in selected_tools(base)}
+    approved, accepted = {*get_list(data, "mcp-approval")}, {*get_list(data, "mcp-accept")}
+    value: dict[str, Any] = {}
+    for key in dict.fromkeys(get_list(data, "mcp-tool")):
+        server, _, name = key.partition("_")
+        known = base.get(server, {}) if isinstance(base, dict) else {}
+        if name == ALL_TOOLS:
+            value[server] = known
+            continue
+        before = stored[key].options if key in stored else {}
+        sent = data.get(f"mcp-hash-{key}", "") if key not in stored or key in accepted else ""
+        choice = value.setdefault(server, {**known, "tools": {}})
+        choice["tools"][name] = compose_options(before, sent, needs_approval=key in approved)
+    return value or None
+
+
+def compose_options(before: Mapping[str, Any], sent_hash: str, *, needs_approval: bool) -> dict[str, Any]:
+    """Return the options of a tool. A hash that the page showed replaces the stored one."""
+    options = dict(before)
+    if needs_approval:
+        options["requireApproval"] = True
+    elif options.get("requireApproval") is True:
+        del options["requireApproval"]
+    return {**options, "hash": sent_hash} if is_hash(sent_hash) else options

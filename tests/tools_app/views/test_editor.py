@@ -1,0 +1,118 @@
+"""The tools of MCP servers in the editor of an agent."""
+
+import pytest
+from django.urls import reverse
+
+from agents_app.models import Agent
+from tests.factories import AgentFactory, member
+from tests.form_submission import form_data
+from tools_app.mcp.definitions import Definition, Listing
+from tools_app.mcp.listing import store_listing
+from tools_app.models import McpServer
+
+pytestmark = pytest.mark.django_db
+
+SCHEMA = {"type": "object", "properties": {"recipient": {"type": "string"}}}
+
+
+def listing(**descriptions):
+    return Listing({name: Definition(name, text, SCHEMA) for name, text in descriptions.items()}, [])
+
+
+@pytest.fixture
+def office():
+    row = McpServer.objects.create(key="office", title="Office", url="https://mcp.example.org/mcp")
+    store_listing(row.pk, listing(add="Add <i>numbers</i>.", send="Send."))
+    return McpServer.objects.get()
+
+
+@pytest.fixture
+def publisher(client):
+    client.force_login(member("publisher"))
+    return client
+
+
+def page(client, agent):
+    return client.get(reverse("agents:edit", args=[agent.pk])).content.decode()
+
+
+def save(client, agent, **changes):
+    """Send the form of the page as a browser does, with other values for some names."""
+    data = form_data(page(client, agent))
+    for name, values in changes.items():
+        data.setlist(name.replace("_", "-"), values)
+    data["publish"] = "yes"
+    answer = client.post(reverse("agents:edit", args=[agent.pk]), dict(data.lists()))
+    assert answer.status_code == 302, answer.context["form"].errors
+    return Agent.objects.get(pk=agent.pk).mcp_clients
+
+
+def test_tools_are_selected_with_their_hashes_and_removed(publisher, office):
+    agent = AgentFactory()
+
+    selected = save(publisher, agent, mcp_tool=["office_add", "office_send"], mcp_approval=["office_send"])
+    unchanged = save(publisher, agent)
+    removed = save(publisher, agent, mcp_tool=[])
+
+    hashes = {name: item.hash for name, item in office.definitions.items()}
+    assert selected == {
+        "office": {
+            "tools": {"add": {"hash": hashes["add"]}, "send": {"hash": hashes["send"], "requireApproval": True}}
+        }
+    }
+    assert unchanged == selected
+    assert removed is None
+    assert Agent.objects.with_versions().get().active_version.version_number == 3
+
+
+def test_the_page_shows_each_tool_with_description_and_schema(publisher, office):
+    text = page(publisher, AgentFactory())
+
+    assert "Add &lt;i&gt;numbers&lt;/i&gt;." in text
+    assert "&quot;recipient&quot;" in text
+    assert "0 of 2 selected" in text
+
+
+def test_options_that_the_page_does_not_show_are_kept(publisher, office):
+    tools = {"add": {"description": "Add prices.", "hash": office.definitions["add"].hash, "extra": 1}}
+    agent = AgentFactory(mcp_clients={"office": {"tools": tools}, "gone": {"tools": {"copy": {}}}})
+
+    kept = save(publisher, agent, name=["Doorman"])
+
+    assert kept == agent.mcp_clients
+
+
+def test_a_changed_and_a_gone_tool_are_marked_and_a_change_is_accepted(publisher, office):
+    agent = AgentFactory(mcp_clients={"office": {}})
+    before = agent.mcp_clients["office"]["tools"]["add"]["hash"]
+    store_listing(office.pk, listing(add="Add more."))
+
+    text = page(publisher, agent)
+    not_accepted = save(publisher, agent, name=["Doorman"])
+    accepted = save(publisher, agent, mcp_accept=["office_add"])
+
+    office.refresh_from_db()
+    assert "changed on its server. Accept the change to use it." in text.replace("&#x27;", "'")
+    assert "no longer has the tool" in text
+    assert not_accepted["office"]["tools"]["add"]["hash"] == before
+    assert accepted["office"]["tools"]["add"]["hash"] == office.definitions["add"].hash
+    assert office.changed_tools == ["add"]
+
+
+def test_the_servers_of_other_teams_are_not_listed(publisher, office):
+    office.owner_id = "legal"
+    office.save()
+
+    assert "office" not in page(publisher, AgentFactory())
+
+
+def test_a_page_of_an_earlier_release_changes_nothing(publisher, office):
+    agent = AgentFactory(mcp_clients={"office": {}})
+    data = form_data(page(publisher, agent))
+    for name in [name for name in data if name.startswith("mcp")]:
+        del data[name]
+    data["publish"], data["name"] = "yes", "Doorman"
+
+    publisher.post(reverse("agents:edit", args=[agent.pk]), dict(data.lists()))
+
+    assert Agent.objects.get().mcp_clients == agent.mcp_clients
