@@ -1,13 +1,17 @@
-"""Registration of the built-in memory and of the response cache.
+"""Registration of the built-in memory, of the response cache, and of example tools that wait for people.
 
 The target of a memory returns a capability of pydantic-ai.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from agents_app.registry import Entry, Kind, processor, registry
+from pydantic import BaseModel, Field
+
+from agents_app.registry import Entry, Kind, processor, registry, tool
+from runs_app.calling import ToolCall, current
 from runs_app.response_cache.options import DEFAULT_SECONDS, PROCESSOR_KEY
 
 if TYPE_CHECKING:
@@ -45,3 +49,34 @@ def response_cache(
     The builder of an agent reads these arguments. The texts stay unchanged.
     """
     return text
+
+
+MAX_REFUND = 100  # above this amount a person approves
+
+
+def is_large_refund(arguments: Mapping[str, Any], call: ToolCall) -> bool:
+    """Return whether a person has to approve a refund."""
+    return float(arguments["amount"]) > MAX_REFUND
+
+
+@tool("issue-refund", title="Issue a refund", requires_approval=is_large_refund, at_most_once=True)
+def issue_refund(order: str, amount: float, reason: str = "") -> str:
+    """Refund an order. A person approves amounts above 100."""
+    return f"Refunded {amount:.2f} for order {order}"
+
+
+class DeliveryChoice(BaseModel):
+    """The answer of a person to the question for a day."""
+
+    day: Literal["Monday", "Wednesday", "Friday"]
+    note: str = Field("", title="Note for the driver")
+
+
+@tool("arrange-delivery", title="Arrange a delivery", resume_schema=DeliveryChoice)
+def arrange_delivery(order: str) -> str:
+    """Arrange the delivery of an order on a day that a person chooses."""
+    answer = current().resume_data
+    if answer is None:
+        current().suspend({"question": f"On which day may order {order} be delivered?"})
+    note = f", with a note for the driver: {answer['note']}" if answer.get("note") else ""
+    return f"Order {order} is delivered on {answer['day']}{note}"

@@ -35,19 +35,26 @@ class DecisionForm(forms.Form):
     mark = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
 
     def __init__(
-        self, call_id: UUID, schema: Mapping[str, Any] | None, value: Any, data: QueryDict | None = None
+        self,
+        call_id: UUID,
+        schema: Mapping[str, Any] | None,
+        value: Any,
+        data: QueryDict | None = None,
+        label: str = "Arguments",
     ) -> None:
         super().__init__(data, prefix=f"call-{call_id}")
         self.value = value
         self.shape = schema_members(schema) or SchemaMembers(())
-        self.fields[DATA] = ObjectField(members=self.shape.members, label="Arguments")
+        self.fields[DATA] = ObjectField(members=self.shape.members, label=label)
         has_no_value = value is None and bool(self.shape.members)
         self.initial[DATA] = {} if has_no_value else self.shape.wrap(value)
 
     @classmethod
     def for_call(cls, view: PendingCallView, data: QueryDict | None = None) -> DecisionForm:
         """Return the form of a call with its arguments, or for a question with an empty answer."""
-        return cls(view.call.pk, view.schema, None if view.is_question else view.call.arguments, data)
+        if view.is_question:
+            return cls(view.call.pk, view.schema, None, data, label="Answer")
+        return cls(view.call.pk, view.schema, view.call.arguments, data)
 
     def structured(self, view: str = "") -> StructuredValue:
         """Return the arguments for the template, in the view `json` or `fields`, or as they were submitted."""

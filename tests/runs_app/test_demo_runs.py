@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
 from agents_app.models import Agent
-from runs_app.models import AgentRun
+from runs_app.models import AgentRun, PendingCall
 from runs_app.usage.aggregation import UsageFigures
 from runs_app.usage.report import build_report
 
@@ -25,10 +25,10 @@ def test_demo_runs_use_a_tool_and_a_sub_agent():
     output = seed()
 
     runs = AgentRun.objects.filter(parent=None, agent="storyteller")
-    assert "Created 4 runs of storyteller and " in output
+    assert "Created 4 runs of storyteller, " in output
     assert set(runs.values_list("status", "is_demo")) == {("succeeded", True)}
     assert set(runs.values_list("requested_by_name", flat=True)) == {"ada", "maya", "tom"}
-    assert AgentRun.objects.get(parent__isnull=False).agent_key == "proofreader"
+    assert AgentRun.objects.get(parent__in=runs).agent_key == "proofreader"
     called = [event.data["payload"]["toolName"] for run in runs for event in run.events.filter(type="tool-call")]
     assert sorted(called) == ["agent-proofreader", "word-count"]
 
@@ -48,6 +48,24 @@ def test_an_agent_was_used_for_weeks_in_several_versions():
     assert total.cost
     assert total.scores
     assert len(report.moves) >= 3
+
+
+def test_calls_wait_for_people_and_others_were_decided():
+    seed()
+    waiting = PendingCall.objects.waiting()
+    tools = {call.tool: call.agent_key for call in waiting.exclude(kind="child")}
+
+    manager = get_user_model().objects.get(username="maya")
+    assert tools == {"issue-refund": "refund-desk", "arrange-delivery": "delivery-planner"}
+    assert PendingCall.objects.decidable_by(manager).count() == 3
+    assert waiting.get(kind="child").agent_key == "service-desk"
+    decided = PendingCall.objects.exclude(state="open").order_by("created_at")
+    assert [call.state for call in decided] == ["resumed", "declined", "approved", "approved"]
+    assert {call.run.status for call in decided} == {"succeeded"}
+    outputs = " ".join(call.run.output for call in decided)
+    assert "delivered on Friday, with a note for the driver: Ring twice" in outputs
+    assert "Refunded 40.00 for order A-1009" in outputs
+    assert "This order was refunded in May." in outputs
 
 
 def test_seeding_again_creates_no_runs():
