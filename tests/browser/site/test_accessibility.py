@@ -32,7 +32,16 @@ READ = [
     "/no-such-page",
     "/api/docs#createAgent",  # with one operation open; axe needs four seconds for this page, so it is visited once
 ]
-READ += ["/account/keys", "/account/password", "/team", "/selected-agents", "/deleted-agents"]
+READ += [
+    "/approvals",
+    "/approvals?tab=decided",
+    "/account/notices",
+    "/account/keys",
+    "/account/password",
+    "/team",
+    "/selected-agents",
+    "/deleted-agents",
+]
 OF_AN_AGENT = ["", "/usage", "/versions", "/versions/1", "/versions/2", "/versions/compare?from=1&to=3"]
 OF_AN_AGENT += ["/live-history", "/used-by", "/runs"]
 OF_AN_AGENT += ["/versions/compare?from=1&to=3&layout=sides", "/delete", "/archive", "/hand-over"]
