@@ -75,6 +75,7 @@ def call_schema() -> JSON:
                     "messages": MESSAGES_SCHEMA,
                     "memory": {"type": "object", "properties": {"thread": thread, "resource": STRING}},
                     "clientTools": {"type": "object", "additionalProperties": tool},
+                    "structuredOutput": {"type": "object", "required": ["schema"], "properties": {"schema": OBJECT}},
                     "requestContext": {
                         **OBJECT,
                         "description": f"The values of the agent's variables, at most {MAX_CONTEXT_KB} KB.",
@@ -126,6 +127,7 @@ def generated_schema() -> JSON:
         finishReason=STRING,
         usage=ref("Usage"),
         steps=array_of(OBJECT),
+        object=nullable(OBJECT),
         toolCalls=array_of(ref("Chunk")),
         toolResults=array_of(ref("Chunk")),
         warnings=array_of(ref("Warning")),

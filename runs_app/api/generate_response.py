@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID
@@ -14,13 +15,14 @@ from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.events import streams
 from runs_app.events.chunks import Chunk
 from runs_app.models import AgentRun, PendingCall
+from runs_app.requests.structured_output import STRUCTURED_OUTPUT
 
 ResponseBody = dict[str, Any]
 
 RUN_FAILED = 424  # not a 5xx: clients retry those, and each retry would be another paid run
 
 # The client expects these fields. This application has no such features.
-EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "object": None, "error": None}
+EMPTY_FIELDS: ResponseBody = {"sources": [], "files": [], "error": None}
 
 
 def answer_response(run_id: UUID, agent_id: str) -> HttpResponse:
@@ -72,6 +74,7 @@ def generate_response(run: AgentRun) -> ResponseBody:
         "steps": steps,
         **{name: last[name] for name in ("toolCalls", "toolResults", "reasoning", "reasoningText")},
         **EMPTY_FIELDS,
+        "object": structured_output(run),
         "warnings": run.warnings,
         "response": response_body(run, [message for chunks in steps_chunks for message in step_messages(chunks)]),
         "agentId": run.agent_key,
@@ -80,6 +83,12 @@ def generate_response(run: AgentRun) -> ResponseBody:
         "cost": None if run.cost is None else float(run.cost),
         "isDemo": run.is_demo,
     }
+
+
+def structured_output(run: AgentRun) -> Any:
+    """Return the answer of a run as an object, or None if its caller has asked for a text."""
+    has_object = run.output and run.input.get("options", {}).get(STRUCTURED_OUTPUT) and run.finish_reason == "stop"
+    return json.loads(run.output) if has_object else None
 
 
 def response_body(run: AgentRun, messages: list[ResponseBody]) -> ResponseBody:

@@ -6,6 +6,7 @@ Imports pydantic-ai, which is heavy. Import this module only where an agent runs
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable
@@ -33,6 +34,7 @@ from runs_app.approvals.segments import (
 )
 from runs_app.approvals.suspending import SUSPENDED, suspension_chunks
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
+from runs_app.building.structured_output import calls_tools, output_types
 from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal, current_journal, describe_step, load_steps
@@ -297,8 +299,17 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
             await follow_steps(model_run, execution.recorder)
         else:
             await record_steps(model_run, execution.recorder, limits)
-    if isinstance(model_run.result.output, str):
-        execution.columns["output"] = to_storable_json(model_run.result.output)
+    record_answer_value(execution, model_run.result.output)
+
+
+def record_answer_value(execution: RunExecution, output: Any) -> None:
+    """Record the output of a model run: a text, an object as JSON, or nothing if the run waits."""
+    if isinstance(output, str):
+        execution.columns["output"] = to_storable_json(output)
+    elif isinstance(output, dict):
+        answer = to_storable_json(output)
+        execution.columns["output"] = json.dumps(answer, ensure_ascii=False)
+        execution.recorder.add(build_chunk("object-result", object=answer))
 
 
 def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]) -> None:
@@ -341,6 +352,7 @@ def model_run_context(
     prompt, history = (None, segment.messages) if segment.messages else prompt_and_history(run.input["messages"])
     return built.agent.iter(
         prompt,
+        output_type=output_types(deps.options),
         message_history=history or None,
         deferred_tool_results=deferred_results(segment),
         deps=deps,
@@ -368,7 +380,7 @@ async def record_steps(model_run: ModelRun[RunDeps, Any], recorder: Recorder, li
 def end_step(node: Any, recorder: Recorder) -> None:
     """Record the end of a step, unless it waits for people. Then the next segment ends it."""
     if not recorder.is_waiting:
-        recorder.end_step(node.model_response, calls=bool(node.model_response.tool_calls))
+        recorder.end_step(node.model_response, calls=calls_tools(node.model_response.tool_calls))
 
 
 async def record_answer(node: Any, model_run: ModelRun[RunDeps, Any], recorder: Recorder, limits: RunLimits) -> None:

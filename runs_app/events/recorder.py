@@ -73,7 +73,9 @@ class Recorder:
 
     def end_step(self, response: ModelResponse, *, calls: bool) -> None:
         """Record the end of a step with its usage and finish reason."""
-        self.finish_reason = "tool-calls" if calls else finish_reason(response)
+        reason = finish_reason(response)
+        # Without calls of tools, the call is that of the structured output.
+        self.finish_reason = "tool-calls" if calls else "stop" if reason == "tool-calls" else reason
         self.metadata = CACHE_HIT if (response.metadata or {}).get("cache") == "hit" else {}
         self.add(
             build_chunk(

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
-from runs_app.providers.demo_calls import requested_calls
+from runs_app.providers.demo_calls import build_call, requested_calls
 
 DEMO_MODEL_NAMES = ("echo", "storyteller")
 DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
@@ -46,6 +46,9 @@ def demo_model(name: str, settings: Mapping[str, Any]) -> FunctionModel:
         prompts = [*user_prompts(messages)]
         if not results and (calls := requested_calls(prompts[-1] if prompts else "", info)):
             yield calls
+            return
+        if info.output_tools:
+            yield {0: build_call(info.output_tools[0], 0, "; ".join(results) or (prompts[-1] if prompts else ""))}
             return
         for word in split_words(answer_text(name, prompts, results, info.instructions or "")):
             yield word

@@ -14,6 +14,7 @@ from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import CallOptions, ModelOptions, parse_options
 from runs_app.requests.request_context import MEMBERS as CONTEXT_MEMBERS
 from runs_app.requests.request_context import RequestContext, parse_request_context
+from runs_app.requests.structured_output import STRUCTURED_OUTPUT, parse_structured_output
 from runs_app.requests.tool_schemas import reject_large_schemas
 
 MAX_CLIENT_TOOLS = 128
@@ -26,8 +27,7 @@ UNSUPPORTED_MESSAGES = {
     "system": "The instructions come from the version of the agent.",
     "context": "Send earlier messages as messages.",
     "model": "The model comes from the version of the agent.",
-    "output": "Only text output is supported.",
-    "structuredOutput": "Only text output is supported.",
+    "output": "Send the schema of the answer as structuredOutput.",
     "toolsets": "Send your own tools as clientTools. Other tools come from the version of the agent.",
     "scorers": "The scorers come from the version of the agent.",
     "versions": "Select a version with the query parameter versionId, versionNumber or status.",
@@ -71,6 +71,7 @@ KNOWN_KEYS = frozenset(
         "messages",
         "memory",
         "clientTools",
+        STRUCTURED_OUTPUT,
         *CONTEXT_MEMBERS,
         *map(to_wire, CallOptions.model_fields),
         *UNSUPPORTED_MESSAGES,
@@ -114,7 +115,7 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
             reject_unknown_keys(body)
     call = GenerateCall(body.get("messages"), {}, [], "", "", {}, [])
     with collecting_issues(issues):
-        call = call._replace(options=parse_options(body))
+        call = call._replace(options=parse_call_options(body))
     with collecting_issues(issues):
         call = call._replace(client_tools=parse_client_tools(body.get("clientTools")))
     with collecting_issues(issues):
@@ -129,6 +130,20 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
     if issues:
         raise ConfigError(issues)
     return call
+
+
+def parse_call_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a call, including the schema of its answer. Raise ConfigError with all issues."""
+    options: dict[str, Any] = {}
+    issues: list[Issue] = []
+    with collecting_issues(issues):
+        options |= parse_options(body)
+    with collecting_issues(issues):
+        if output := parse_structured_output(body.get(STRUCTURED_OUTPUT)):
+            options[STRUCTURED_OUTPUT] = output
+    if issues:
+        raise ConfigError(issues)
+    return options
 
 
 def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:

@@ -37,6 +37,7 @@ MODEL_SETTING_NAMES = {
     "frequencyPenalty": "frequency_penalty",
 }
 
+MAX_APPROVED_TOOLS = 1000  # in requireToolApproval
 PROVIDER_SETTING_PREFIXES = ("openai_", "anthropic_", "google_")
 DEFAULT_DURABLE_MESSAGE = "Set the field durable of the agent instead."
 PROVIDER_SETTING_MESSAGE = "Settings of one provider belong to the model of the agent. Omit this."
@@ -53,6 +54,14 @@ def _tool_choice(value: Any) -> Any:
             return value
     message = 'This must be "auto", "none", "required" or {"type": "tool", "toolName": …}.'
     raise PydanticCustomError("tool_choice", "{message}", {"message": message})
+
+
+def _tool_approval(value: Any) -> Any:
+    is_list = isinstance(value, list) and len(value) <= MAX_APPROVED_TOOLS
+    if value is None or isinstance(value, bool) or (is_list and all(isinstance(key, str) and key for key in value)):
+        return value
+    message = "This must be true, false or a list of keys of tools."
+    raise PydanticCustomError("tool_approval", "{message}", {"message": message})
 
 
 class ModelOptions(BaseModel):
@@ -77,7 +86,7 @@ class CallOptions(ModelOptions):
     max_steps: Count | None = None
     durable: Durable = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
-    require_tool_approval: bool | Annotated[list[ShortText], Field(max_length=1000)] | None = None
+    require_tool_approval: Annotated[Any, AfterValidator(_tool_approval)] = None
     active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
     model_settings: dict[str, Any] | None = None
 

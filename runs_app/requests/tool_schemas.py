@@ -18,6 +18,11 @@ TOO_LARGE_MESSAGE = (
     "levels once each $ref is replaced. Refer to large definitions from fewer places, or send fewer tools."
 )
 
+ONE_TOO_LARGE_MESSAGE = (
+    f"The schema has more than {MAX_SCHEMAS_LENGTH // 1024} KB or {MAX_SCHEMA_DEPTH} levels once each $ref is "
+    "replaced. Refer to large definitions from fewer places."
+)
+
 
 class SchemaTooLarge(Exception):
     """A schema that exceeds the maximum. The rest of it is not read."""
@@ -31,6 +36,14 @@ def reject_large_schemas(tools: Iterable[Mapping[str, Any]]) -> None:
             remaining = ExpandedSchema(tool["schema"], remaining).count()
         except SchemaTooLarge:
             raise ConfigError([Issue(join_path("clientTools", tool["name"]), TOO_LARGE_MESSAGE)]) from None
+
+
+def reject_large_schema(schema: Mapping[str, Any], path: str) -> None:
+    """Raise ConfigError with the path of a schema that is too large once its references are replaced."""
+    try:
+        ExpandedSchema(schema, MAX_SCHEMAS_LENGTH).count()
+    except SchemaTooLarge:
+        raise ConfigError([Issue(path, ONE_TOO_LARGE_MESSAGE)]) from None
 
 
 @dataclass

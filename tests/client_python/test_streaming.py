@@ -245,3 +245,32 @@ def test_another_process_reads_the_same_run_from_any_event(served: Served):
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == chunks[4:]
     assert "Hello there" in run.text
+
+
+def test_decisions_send_what_they_were_given(client):  # noqa: F811
+    cms, script = client(*(answer(200, {"id": "a"}) for _ in range(3)))
+
+    cms.approve("a", {"amount": 1}, mark="m")
+    cms.decline("a", "Too much.")
+    cms.resume("a", None)
+
+    assert [json.loads(request.content) for request in script.requests] == [
+        {"decision": "approve", "arguments": {"amount": 1}, "reason": "", "mark": "m"},
+        {"decision": "decline", "reason": "Too much.", "mark": ""},
+        {"decision": "resume", "mark": "", "resumeData": None},
+    ]
+    assert {request.url.path for request in script.requests} == {"/api/approvals/a"}
+
+
+def test_waiting_ends_with_the_run(client, pauses):  # noqa: F811
+    cms, _ = client(*(answer(200, {"status": status}) for status in ("running", "suspended", "succeeded")))
+
+    assert cms.wait(RUN)["status"] == "succeeded"
+    assert len(pauses) == 2
+
+
+def test_waiting_ends_after_its_time_limit(client, pauses):  # noqa: F811
+    cms, _ = client(answer(200, {"status": "suspended"}))
+
+    with pytest.raises(TimeoutError):
+        cms.wait(RUN, 0)

@@ -92,7 +92,10 @@ class DeletedAgent(TypedDict):
 
 
 class Answer(TypedDict):
-    """The answer of a run. `warnings` name, among others, variables without a value."""
+    """The answer of a run. `warnings` name, among others, variables without a value.
+
+    `suspendPayload` is the call for which a run waits whose `finishReason` is "suspended".
+    """
 
     runId: str
     text: str
@@ -101,6 +104,8 @@ class Answer(TypedDict):
     steps: list[dict[str, Any]]
     toolCalls: list[dict[str, Any]]
     toolResults: list[dict[str, Any]]
+    object: dict[str, Any] | None
+    suspendPayload: NotRequired[dict[str, Any]]
     warnings: list[AgentWarning]
     agentId: str
     versionId: str | None

@@ -1,0 +1,65 @@
+"""Validation of `structuredOutput`, the JSON Schema of the answer of a run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentcms.wire.validation import find_faults
+from agents_app.configuration.schema import ConfigError, Issue
+from runs_app.requests.tool_schemas import reject_large_schema
+
+STRUCTURED_OUTPUT = "structuredOutput"
+SCHEMA_PATH = f"{STRUCTURED_OUTPUT}.schema"
+MAX_SCHEMA_KB = 64  # as JSON in UTF-8
+
+NOT_OBJECT_MESSAGE = 'This must be a JSON Schema of an object: {"type": "object", "properties": {…}}.'
+MODEL_MESSAGES = {
+    "model": "The model comes from the version of the agent. Omit this.",
+    "instructions": "The instructions come from the version of the agent. Omit this.",
+}
+
+
+def parse_structured_output(value: Any) -> dict[str, Any] | None:
+    """Return `{"schema"}` of a body, or None without one. Raise ConfigError with the paths of what is invalid."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ConfigError([Issue(STRUCTURED_OUTPUT, "This must be an object with a schema.")])
+    if issues := [Issue(*fault) for fault in find_faults(value, STRUCTURED_OUTPUT)]:
+        raise ConfigError(issues)
+    issues = [Issue(f"{STRUCTURED_OUTPUT}.{name}", text) for name, text in MODEL_MESSAGES.items() if value.get(name)]
+    schema = value.get("schema")
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        issues.append(Issue(SCHEMA_PATH, NOT_OBJECT_MESSAGE))
+    elif len(json.dumps(schema, ensure_ascii=False).encode()) > MAX_SCHEMA_KB * 1024:
+        issues.append(Issue(SCHEMA_PATH, f"The schema may have {MAX_SCHEMA_KB} KB."))
+    else:
+        issues += schema_faults(schema)
+    if issues:
+        raise ConfigError(issues)
+    return {"schema": schema}
+
+
+def schema_faults(schema: dict[str, Any]) -> list[Issue]:
+    """Return the issues of a schema that no answer could be validated against."""
+    from jsonschema import Draft202012Validator, SchemaError  # loads slowly
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return [Issue(SCHEMA_PATH, f"This is not a JSON Schema: {error.message[:300]}.")]
+    if not all(reference.startswith("#/") for reference in references(schema)):
+        return [Issue(SCHEMA_PATH, 'Only references within the schema are supported, such as "#/$defs/Address".')]
+    reject_large_schema(schema, SCHEMA_PATH)
+    return []
+
+
+def references(value: Any) -> list[str]:
+    """Return the targets of all references in a schema."""
+    if isinstance(value, list):
+        return [target for item in value for target in references(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+    return own + [target for item in value.values() for target in references(item)]

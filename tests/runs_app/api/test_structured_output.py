@@ -1,0 +1,71 @@
+"""Answers that fit a JSON Schema of the caller."""
+
+import pytest
+
+from runs_app.models import AgentRun
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO, chunks
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city", "days"],
+}
+PATH = "/api/agents/concierge/generate"
+
+
+@pytest.fixture
+def editor():
+    AgentFactory(id="concierge", model=DEMO, tools=["word-count"])
+    return Caller(api_key(member("editor")))
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_the_answer_is_an_object_that_fits_the_schema(editor, durable):
+    body = {"messages": "Lisbon for 3 days", "structuredOutput": {"schema": SCHEMA}, "durable": durable}
+    answer = editor.post(PATH, body)
+
+    run = AgentRun.objects.get()
+    assert answer.status_code == 200, answer.body
+    assert answer.body["object"] == {"city": "Lisbon for 3 days", "days": 3}
+    assert (answer.body["finishReason"], answer.body["toolCalls"], answer.body["warnings"]) == ("stop", [], [])
+    assert chunks(run, "object-result")[0]["payload"] == {"object": answer.body["object"]}
+    assert chunks(run, "step-finish")[-1]["payload"]["stepResult"]["reason"] == "stop"
+
+
+def test_tools_are_called_before_the_answer(editor):
+    body = {"messages": "Use word-count on this", "structuredOutput": {"schema": SCHEMA}}
+    answer = editor.post(PATH, body).body
+
+    assert [step["finishReason"] for step in answer["steps"]] == ["tool-calls", "stop"]
+    assert answer["object"]["city"].startswith("word-count says")
+
+
+def test_a_text_has_no_object(editor):
+    assert editor.post(PATH, {"messages": "Hello"}).body["object"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ("all", "structuredOutput"),
+        ({}, "structuredOutput.schema"),
+        ({"schema": []}, "structuredOutput.schema"),
+        ({"schema": {"type": "array"}}, "structuredOutput.schema"),
+        ({"schema": {"type": "object", "properties": 7}}, "structuredOutput.schema"),
+        ({"schema": {**SCHEMA, "description": "x" * 66_000}}, "structuredOutput.schema"),
+        (
+            {"schema": {"type": "object", "properties": {"a": {"$ref": "http://elsewhere/x"}}}},
+            "structuredOutput.schema",
+        ),
+        ({"schema": SCHEMA, "model": "gpt"}, "structuredOutput.model"),
+    ],
+)
+def test_an_invalid_schema_is_refused_and_starts_no_run(editor, value, field):
+    answer = editor.post(PATH, {"messages": "Hello", "structuredOutput": value})
+
+    assert (answer.status_code, [issue["field"] for issue in answer.body["issues"]]) == (400, [field])
+    assert not AgentRun.objects.exists()
