@@ -9,7 +9,7 @@ from uuid import UUID
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from runs_app import cleanup, scoring  # noqa: F401  registers their handlers
+from runs_app import cleanup, forget, scoring  # noqa: F401  registers their handlers
 from runs_app.engine import leases, lifecycle
 from runs_app.engine.engine import get_engine
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook

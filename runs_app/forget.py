@@ -1,0 +1,80 @@
+"""Export and deletion of all data of a resource: its runs, threads, messages and memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Q
+from django.utils import timezone
+
+from agentcms.wire.canonical import sha256_hex
+from jobs_app.models import Job
+from jobs_app.runner import job_handler
+from memory_app.models import Forgotten, Message, Resource, Thread
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun
+
+FORGET = "forget_resource"
+ROWS_PER_BATCH = 1000  # rows of a transaction
+
+RESOURCE_COLUMNS = ("realm", "key", "working_memory", "created_at")
+RUN_COLUMNS = ("id", "agent_key", "input", "output", "status", "created_at", "finished_at")
+THREAD_COLUMNS = ("key", "title", "metadata", "agent_key", "working_memory", "created_at", "updated_at")
+MESSAGE_COLUMNS = ("key", "number", "role", "text", "data", "author_name", "attributes", "created_at")
+
+
+def resource_digest(realm: str, key: str) -> str:
+    """Return the hash by which a forgotten resource is known."""
+    return sha256_hex(json.dumps([realm, key], ensure_ascii=False))
+
+
+def runs_of(realm: str, key: str) -> Any:
+    """Return the runs of a resource, with those of its threads."""
+    return AgentRun.objects.filter(
+        Q(resource__realm=realm, resource__key=key) | Q(thread__realm=realm, thread__resource_key=key)
+    )
+
+
+def export_lines(realm: str, key: str) -> Iterator[str]:
+    """Yield all data of a resource as JSON lines."""
+
+    def line(kind: str, values: dict[str, Any]) -> str:
+        return json.dumps({"type": kind, **values}, ensure_ascii=False, cls=DjangoJSONEncoder)
+
+    for resource in Resource.objects.filter(realm=realm, key=key):
+        yield line("resource", {name: getattr(resource, name) for name in RESOURCE_COLUMNS})
+    for thread in Thread.objects.filter(realm=realm, resource_key=key).order_by("pk").iterator():
+        yield line("thread", {name: getattr(thread, name) for name in THREAD_COLUMNS})
+        rows = Message.objects.filter(thread=thread).order_by("number").values(*MESSAGE_COLUMNS)
+        for row in rows.iterator(ROWS_PER_BATCH):
+            yield line("message", {"thread": thread.key, **row})
+    for run in runs_of(realm, key).order_by("pk").values(*RUN_COLUMNS).iterator(ROWS_PER_BATCH):
+        yield line("run", run)
+
+
+@job_handler(FORGET, "Deletion of the data of a resource")
+def forget(job: Job) -> dict[str, int]:
+    """Delete all data of a resource in batches. A job that was interrupted continues with what is left."""
+    realm, key = job.parameters["realm"], job.parameters["resource"]
+    for run in runs_of(realm, key).unfinished():
+        cancel_run(run)
+    counts: dict[str, int] = job.cursor or {"messages": 0, "threads": 0, "runs": 0}
+    messages = Message.objects.filter(thread__realm=realm, thread__resource_key=key)
+    threads = Thread.objects.filter(realm=realm, resource_key=key)
+    parts: list[tuple[str, Any]] = [("messages", messages), ("runs", runs_of(realm, key)), ("threads", threads)]
+    for name, rows in parts:
+        while keys := [*rows.order_by("pk").values_list("pk", flat=True)[:ROWS_PER_BATCH]]:
+            rows.model.objects.filter(pk__in=keys).delete()
+            counts[name] += len(keys)
+            job.report_progress(done=sum(counts.values()), cursor=counts)
+    Resource.objects.filter(realm=realm, key=key).delete()
+    Forgotten.objects.update_or_create(
+        digest=resource_digest(realm, key),
+        defaults={"forgotten_at": timezone.now(), "forgotten_by": job.parameters.get("by", "")},
+    )
+    # The row of the job must not say whose data it was.
+    Job.objects.filter(pk=job.pk).update(parameters={"digest": resource_digest(realm, key)})
+    return counts
