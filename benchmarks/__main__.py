@@ -5,6 +5,7 @@
     make benchmark ARGS="--growth"    the same with 100,000 agents and 1,000,000 versions, then the retention job
     make benchmark ARGS="--agent-runs"  runs of an agent whose model answers at once, on both databases
     make benchmark ARGS="--exchange"  import and export of 10,000 agents
+    make benchmark ARGS="--durable"   durable runs compared with others, on both databases
     make benchmark ARGS="--footprint" start time, idle memory and the editor page of the embedded stack
     make benchmark ARGS="--profile"   CPU profile of a web process in each operation, by package
     make benchmark ARGS="--all"       everything, in about ten minutes
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,7 +28,7 @@ from benchmarks import footprint, load, report, runs
 from benchmarks.deployment import empty_database, manage, prepared_environment, run, serving
 
 MAX_SECONDS = 20
-PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint")
+PARTS = ("sqlite", "growth", "agent_runs", "profile", "exchange", "footprint", "durable")
 CLIENTS = (1, 8, 32)
 # Agents, and versions of each.
 SMALL, LARGE = (1000, 2), (100_000, 10)
@@ -42,9 +44,7 @@ def main() -> None:
     if "sqlite" in parts:
         report.write_measurements("sqlite", measure_load(options, True, options.clients), options.out)
     if "growth" in parts:
-        measurements, prune = measure_growth(options)
-        report.write_measurements("postgresql-grown", measurements, options.out)
-        report.write_json("prune", prune, options.out)
+        write_growth(options)
     if "agent_runs" in parts:
         figures = {title: measure_agent_runs(options, sqlite) for title, sqlite in runs.DATABASES.items()}
         report.write_json("agent-runs", figures, options.out)
@@ -54,6 +54,8 @@ def main() -> None:
         report.write_json("exchange", measure_exchange(options.agents), options.out)
     if "footprint" in parts:
         report.write_json("footprint", footprint.measure_footprint(), options.out)
+    if "durable" in parts:
+        write_durable(options.out)
     report.render(options.out)
     print(f"\nTables and charts are in {options.out}.")
 
@@ -112,6 +114,24 @@ def measure_exchange(agents: int) -> dict[str, float]:
     for step, measured in steps.items():
         figures |= {f"{step}, s": measured["seconds"], f"{step}, peak MB": measured["peak"] / 2**20}
     return figures
+
+
+def write_growth(options: argparse.Namespace) -> None:
+    measurements, prune = measure_growth(options)
+    report.write_measurements("postgresql-grown", measurements, options.out)
+    report.write_json("prune", prune, options.out)
+
+
+def write_durable(folder: Path) -> None:
+    """Measure durable runs on both databases."""
+    report.write_json("durable", measure_durable({**os.environ, "DATABASE_URL": ""}), folder)
+    with empty_database(False, Path()) as environment:
+        report.write_json("durable-postgresql", measure_durable(environment), folder)
+
+
+def measure_durable(environment: dict[str, str]) -> dict[str, Any]:
+    """Return the cost of durable runs in one process."""
+    return parse_last_line(run(environment, sys.executable, "-m", "benchmarks.durable", "--json"))
 
 
 def parse_last_line(output: str) -> dict[str, Any]:

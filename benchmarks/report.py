@@ -50,6 +50,8 @@ FIGURE_TITLES = {
     ),
     "prune": "The retention job with 1,000,000 versions and concurrent activations",
     "exchange": "Import and export of 10,000 agents on PostgreSQL",
+    "durable": "Durable runs on SQLite: the cost of the journal in one process, with a model that answers at once",
+    "durable-postgresql": "Durable runs on PostgreSQL",
 }
 
 SOAK_TITLE = "Mixed load with kills"

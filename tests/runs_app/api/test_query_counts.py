@@ -16,7 +16,7 @@ from tests.runs import DEMO, start_run, wait_for_end, wait_for_engine
 pytestmark = pytest.mark.usefixtures("idle_engine")
 
 # The lock that serializes the runs of a user is a statement on PostgreSQL only.
-STATEMENTS_OF_START = 8 if connection.vendor == "postgresql" else 7
+STATEMENTS_OF_START = 7 if connection.vendor == "postgresql" else 6
 
 
 @pytest.fixture
