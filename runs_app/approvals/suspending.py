@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -18,16 +17,11 @@ from runs_app.approvals.approval_signals import approval_requested
 from runs_app.approvals.lookup import child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
 from runs_app.engine import leases
-from runs_app.events.chunks import Chunk, build_chunk, event_type
+from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
+from runs_app.events.decided_calls import waiting_chunk
 from runs_app.models import AgentRun, PendingCall, RunEvent
 
 MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash
-SUSPENDED = "suspended"  # the type of the last chunk of a run that waits
-APPROVAL_SCHEMA = {
-    "type": "object",
-    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
-    "required": ["approved"],
-}
 
 
 def stored_call_id(call_id: str) -> str:
@@ -69,25 +63,16 @@ def rule_columns(rules: Mapping[str, Any]) -> dict[str, Any]:
 # --- Events
 
 
-def call_chunk(call: PendingCall, shown_id: str) -> Chunk:
-    """Return the chunk that reports a waiting call in the events of its run, or of a run above it."""
-    payload: dict[str, Any] = {"toolCallId": shown_id, "toolName": call.tool, "args": call.arguments}
-    if call.kind == PendingCall.Kind.SUSPEND:
-        schema = json.dumps(call.resume_schema or {})
-        return build_chunk("tool-call-suspended", **payload, suspendPayload=call.payload, resumeSchema=schema)
-    return build_chunk("tool-call-approval", **payload, resumeSchema=json.dumps(APPROVAL_SCHEMA))
-
-
 def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
     """Return the chunks of calls for which their run is about to wait, with those of its child runs."""
     chunks = []
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
-            chunks.append(call_chunk(call, call.call_id))
+            chunks.append(waiting_chunk(call, call.call_id))
         elif (child_id := child_run_id(call)) is not None:
             below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
             chunks += [
-                call_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
+                waiting_chunk(leaf, call.call_id if len(below) == 1 else f"{call.call_id}/{shown_id}")
                 for leaf, shown_id, _ in below
             ]
     return chunks
@@ -134,7 +119,9 @@ def report_to_ancestors(run: AgentRun) -> None:
         if parent.status != AgentRun.Status.SUSPENDED:
             return  # it will report them when it is suspended itself
         below = [reachable for reachable in waiting_calls_below(parent) if reachable.call.pk in own_ids]
-        append_events(parent, [*(call_chunk(call, shown_id) for call, shown_id, _ in below), build_chunk(SUSPENDED)])
+        append_events(
+            parent, [*(waiting_chunk(call, shown_id) for call, shown_id, _ in below), build_chunk(SUSPENDED_TYPE)]
+        )
         parent_id = parent.parent_id
 
 

@@ -32,7 +32,7 @@ from runs_app.approvals.segments import (
     pending_calls,
     processed_parts,
 )
-from runs_app.approvals.suspending import SUSPENDED, suspension_chunks
+from runs_app.approvals.suspending import suspension_chunks
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import calls_tools, output_types
 from runs_app.engine import failures, leases
@@ -41,7 +41,7 @@ from runs_app.engine.journal import Journal, current_journal, describe_step, loa
 from runs_app.engine.limits import AnswerGuard, RunLimits, run_limits
 from runs_app.engine.sub_runs import RunResult, RunTree
 from runs_app.engine.threads import run_blocking, run_db
-from runs_app.events.chunks import Chunk, build_chunk, to_storable_json
+from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk, to_storable_json
 from runs_app.events.durable_recorder import DurableRecorder, WrittenEvents, load_written_events
 from runs_app.events.recorder import Recorder, usage_payload
 from runs_app.exceptions import JournalError, RunError
@@ -213,7 +213,7 @@ async def record_suspension(
         call_uses=execution.journal.uses_without(calls) if execution.journal is not None else {},
     )
     await execution.close(
-        build_chunk(SUSPENDED),
+        build_chunk(SUSPENDED_TYPE),
         status=AgentRun.Status.SUSPENDED,
         calls=calls,
         conversation=conversation,

@@ -44,9 +44,9 @@ def test_the_runs_above_wait_and_go_on(planned, is_durable, levels):
     assert PendingCall.objects.filter(kind="child").count() == levels
     leaf = PendingCall.objects.get(kind="approval")
     assert (leaf.root_id, leaf.agent_key, leaf.requested_by) == (run.pk, "level-0", run.requested_by)
-    (shown,) = chunks(run, "tool-call-approval")
-    assert (shown["payload"]["toolCallId"], shown["payload"]["toolName"]) == ("c0-0", "refund")
-    assert shown["payload"]["args"] == REFUND[1]
+    (reported,) = chunks(run, "tool-call-approval")
+    assert (reported["payload"]["toolCallId"], reported["payload"]["toolName"]) == ("c0-0", "refund")
+    assert reported["payload"]["args"] == REFUND[1]
 
     assert settle(run, "approve").pk == leaf.pk
     done = wait_for_end(run)
@@ -92,10 +92,10 @@ def test_a_sub_agent_that_waits_again_is_reported_above_again(planned):
 def test_a_child_that_waits_for_several_calls_is_named_with_both_ids():
     run = wait_for_suspension(start(1, leaf_plan=[[REFUND, ["refund", {"order": "B", "amount": 1}]], "Leaf done."]))
 
-    shown = [chunk["payload"]["toolCallId"] for chunk in chunks(run, "tool-call-approval")]
-    assert shown == ["c0-0/c0-0", "c0-0/c0-1"]
-    settle(run, "approve", shown[0])
-    settle(run, "approve", shown[1])
+    reported = [chunk["payload"]["toolCallId"] for chunk in chunks(run, "tool-call-approval")]
+    assert reported == ["c0-0/c0-0", "c0-0/c0-1"]
+    settle(run, "approve", reported[0])
+    settle(run, "approve", reported[1])
 
     assert wait_for_end(run).status == "succeeded"
 

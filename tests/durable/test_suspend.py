@@ -39,9 +39,9 @@ def test_a_tool_asks_a_person_and_gets_the_answer_once(planned, here, is_durable
     call = PendingCall.objects.get()
     assert (call.kind, call.payload) == ("suspend", {"question": "Which size?"})
     assert call.resume_schema["properties"] == {"size": {"type": "string"}}
-    (shown,) = chunks(run, "tool-call-suspended")
-    assert shown["payload"]["suspendPayload"] == {"question": "Which size?"}
-    assert '"size"' in shown["payload"]["resumeSchema"]
+    (reported,) = chunks(run, "tool-call-suspended")
+    assert reported["payload"]["suspendPayload"] == {"question": "Which size?"}
+    assert '"size"' in reported["payload"]["resumeSchema"]
 
     settle(run, "resume", resume_data={"size": "L"})
     done = wait_for_end(run)
