@@ -29,6 +29,7 @@ from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
 from runs_app.response_cache.store import answer_looked_up  # noqa: E402
+from tools_app.mcp.call_signal import mcp_called  # noqa: E402
 from versions_app.models import Activation, AgentVersion  # noqa: E402
 from versions_app.retention import pruned  # noqa: E402
 
@@ -53,6 +54,8 @@ TAKEN_OVER = Counter(
 )
 CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the response cache.", ["result"])
 APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people and were decided.", ["state", "via"])
+MCP_CALLS = Counter("agentcms_mcp_calls", "Calls of tools of MCP servers.", ["server", "outcome"])
+MCP_SECONDS = Histogram("agentcms_mcp_call_seconds", "Time of calls of MCP servers.", ["server"], buckets=BUCKETS)
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -86,12 +89,18 @@ def count_decision(call: PendingCall, **kwargs: Any) -> None:
     APPROVALS.labels(call.state, call.via).inc()
 
 
+def count_mcp_call(server: str, outcome: str, seconds: float, **kwargs: Any) -> None:
+    MCP_CALLS.labels(server, outcome).inc()
+    MCP_SECONDS.labels(server).observe(seconds)
+
+
 def connect_signals() -> None:
     """Count versions, activations, runs, approvals and throttles without the cache from their signals."""
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")
     counting_alone.connect(count_unshared_throttle, dispatch_uid="count-alone")
+    mcp_called.connect(count_mcp_call, dispatch_uid="count-mcp-calls")
     run_ended.connect(count_run, dispatch_uid="count-runs")
     approval_decided.connect(count_decision, dispatch_uid="count-decisions")
     run_requeued.connect(count_take_over, dispatch_uid="count-take-overs")

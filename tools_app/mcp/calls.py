@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.dispatch import Signal
 from fastmcp.exceptions import ToolError
 from pydantic_ai.messages import BinaryContent
 
+from tools_app.mcp.call_signal import mcp_called
 from tools_app.mcp.connection import build_toolset, reject_unavailable
 from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.errors import (
@@ -32,8 +32,6 @@ from tools_app.models import McpServer
 
 MAX_RESULT_BYTES = 256 * 1024  # of the images and files of a result
 MAX_ERROR_LENGTH = 500  # characters of a message of a server
-
-mcp_called = Signal()  # server, outcome ("succeeded", "failed" or "timed_out") and seconds of a call
 
 is_unknown_tool = re.compile(r"unknown tool|tool not found|tool .{0,150} not found", re.IGNORECASE).search
 

@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from agentcms.observability.metrics import MCP_CALLS
 from tools_app.mcp.calls import call_tool
 from tools_app.mcp.errors import McpError, UnknownTool
 from tools_app.mcp.headers import CallerNames
@@ -141,3 +142,14 @@ def test_stored_headers_are_encrypted_and_in_no_version(http_server):
     assert row.headers == {"Authorization": "Bearer hush"}
     assert "hush" not in str(row.versions.values_list("snapshot"))
     assert row.versions.first().snapshot["headerNames"] == ["Authorization"]
+
+
+def test_the_metrics_count_calls_by_server_and_outcome(http_server):
+    def count(outcome):
+        return MCP_CALLS.labels("office", outcome)._value.get()
+
+    before = count("succeeded"), count("failed")
+
+    call_all(server_from_row(http_server), ("add", {"a": 1, "b": 1}), ("fail", {}))
+
+    assert (count("succeeded"), count("failed")) == (before[0] + 1, before[1] + 1)

@@ -4,9 +4,11 @@ import socket
 
 import pytest
 
+from runs_app.models import PendingCall
 from runs_app.resolution import stored_agents
 from tests.factories import AgentFactory, member
 from tests.runs import DEMO, chunks, start_run, wait_for_end
+from tests.served import wait_until
 from tools_app.mcp import table
 from tools_app.mcp.definitions import Definition, Listing
 from tools_app.mcp.listing import accept_definition, store_listing
@@ -81,6 +83,15 @@ def test_a_server_that_is_down_is_a_failed_tool_and_no_failed_run(idle_engine, o
     assert run.status == run.Status.SUCCEEDED
     assert result["payload"]["isError"]
     assert "The MCP server 'Office' cannot be reached." in str(result["payload"]["result"])
+
+
+def test_a_call_that_needs_approval_waits_for_a_person(idle_engine, office):
+    agent = agent_with({"office": {"tools": {"add": {"requireApproval": True}}}})
+
+    run = start_run(agent, member("editor"), "Use office_add with 2 and 40.")
+
+    wait_until(lambda: PendingCall.objects.filter(run=run).exists(), 30, "the call that waits")
+    assert PendingCall.objects.get().tool == "office_add"
 
 
 def test_a_changed_definition_is_offered_once_it_is_accepted(office):
