@@ -199,6 +199,13 @@ class McpToolChoice(BaseModel):
     hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
+def _reject_command(choice: Any) -> Any:
+    """Reject a choice that names a program. Only the operator of the server does."""
+    if isinstance(choice, dict) and {"command", "args", "argv"} & choice.keys():
+        raise _validation_error("Commands are not taken from an agent. Name a server that a manager added.")
+    return choice
+
+
 class McpServerChoice(BaseModel):
     """The tools of an MCP server that an agent uses. Without `tools`, all of them."""
 
@@ -207,7 +214,11 @@ class McpServerChoice(BaseModel):
     tools: Annotated[dict[Key, McpToolChoice], Field(max_length=MAX_REFERENCES), _LimitKeys] | None = None
 
 
-McpClients = Annotated[dict[Key, McpServerChoice], Field(max_length=MAX_REFERENCES), _LimitKeys]
+McpClients = Annotated[
+    dict[Key, Annotated[McpServerChoice, BeforeValidator(_reject_command)]],
+    Field(max_length=MAX_REFERENCES),
+    _LimitKeys,
+]
 
 
 class AgentConfig(BaseModel):

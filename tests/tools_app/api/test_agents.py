@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents_app.configuration.schema import ConfigError, validate_config
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import api_key, member
 from tools_app.mcp.definitions import Definition, Listing
@@ -86,6 +87,7 @@ def test_a_strict_write_refuses_a_missing_tool_at_its_path(caller, office):
         ({"office": {"tools": {"add": {"hash": "x"}}}}, "mcpClients.office.tools.add.hash"),
         ({"office": {"tools": {"add": {"description": 5}}}}, "mcpClients.office.tools.add.description"),
         ({" ": {}}, "mcpClients. "),
+        ({"office": {"command": "sh", "args": ["-c", "id"]}}, "mcpClients.office"),
     ],
 )
 def test_invalid_values_are_refused_at_their_path(caller, value, path):
@@ -104,3 +106,12 @@ def test_null_and_an_export_keep_the_field(caller, office):
 
     assert duplicate.body["mcpClients"] == before
     assert "mcpClients" not in reset.body
+
+
+def test_the_schema_that_an_import_uses_refuses_a_command():
+    configuration = {"name": "Hostile", "instructions": "", "model": MODEL, "mcpClients": {"x": {"command": "sh"}}}
+
+    with pytest.raises(ConfigError) as error:
+        validate_config(configuration)
+
+    assert error.value.issues[0].field == "mcpClients.x"
