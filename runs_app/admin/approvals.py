@@ -13,7 +13,6 @@ from django.utils.html import format_html
 
 from access_app.admin_access import ReadOnlyAdmin
 from runs_app.models import PendingCall
-from runs_app.views.approval_list import calls_with_arguments
 
 
 @admin.register(PendingCall)
@@ -64,7 +63,7 @@ class PendingCallAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PendingCall]:
-        return calls_with_arguments(request.user).order_by(*self.ordering)
+        return PendingCall.objects.for_user(request.user).order_by(*self.ordering)
 
     @admin.display(description="Page")
     def page(self, call: PendingCall) -> str:

@@ -11,8 +11,6 @@ from django.http import HttpRequest, QueryDict
 from django.utils.functional import SimpleLazyObject
 
 from access_app.caller import Caller
-from access_app.permissions import has_role_everywhere, owner_ids_for
-from access_app.role import Role
 from agentcms.web.list_state import Chip, ListState
 from runs_app.display.approvals import PendingCallView, build_approval_views
 from runs_app.models import PendingCall
@@ -35,20 +33,9 @@ class ListTab(NamedTuple):
     url: str
 
 
-def calls_with_arguments(user: Caller) -> PendingCallQuerySet:
-    """Return the calls whose arguments a user may read.
-
-    Former members of a team read only the answers of their runs.
-    """
-    calls = PendingCall.objects.for_user(user)
-    if has_role_everywhere(user, Role.VIEWER):
-        return calls
-    return calls.filter(owner_id__in=owner_ids_for(user))
-
-
 def listed_calls(user: Caller) -> PendingCallQuerySet:
     """Return the calls that a user may read and somebody decides. Calls that wait for child runs have no decision."""
-    return calls_with_arguments(user).exclude(kind=PendingCall.Kind.CHILD)
+    return PendingCall.objects.for_user(user).exclude(kind=PendingCall.Kind.CHILD)
 
 
 def count_decidable(user: Caller) -> int:
