@@ -9,9 +9,13 @@ from jobs_app import runner
 from jobs_app.cleanup import CLEAN_UP
 from memory_app import tasks as memory_tasks  # noqa: F401  a worker knows them all
 from memory_app.models import Thread
-from runs_app import tasks  # noqa: F401
+from runs_app import (
+    cleanup,
+    tasks,  # noqa: F401
+)
 from runs_app.models import AgentRun, RunEvent
 from tests.factories import AgentFactory, UserFactory
+from tests.runs_app.factories import PendingCallFactory, RunFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +58,26 @@ def test_old_threads_are_deleted_and_their_runs_kept(settings):
 
     run_in_old_thread.refresh_from_db()
     assert (run_in_old_thread.thread, list(Thread.objects.all())) == (None, [young])
+
+
+def test_decided_calls_are_stored_longer_than_their_runs(settings):
+    settings.APPROVAL_LOG_DAYS = 730
+    long_ago = timezone.now() - timedelta(days=731)
+    old = PendingCallFactory(state="approved", created_at=long_ago)
+    PendingCallFactory(run=old.run, created_at=long_ago)  # still waits
+    PendingCallFactory(run=old.run, state="approved", created_at=timezone.now() - timedelta(days=729))
+
+    assert list(cleanup.expired_approvals()) == [old]
+
+
+def test_the_conversation_of_an_ended_run_is_cleared(settings):
+    settings.RUN_STEP_DAYS = 1
+    ended = RunFactory(conversation={"steps": 1}, finished_at=timezone.now() - timedelta(hours=25))
+    recent = RunFactory(conversation={"steps": 1}, finished_at=timezone.now(), agent=ended.agent)
+    waiting = RunFactory(suspended=True, chunks=[], conversation={"steps": 1}, agent=ended.agent)
+
+    cleanup.clear_conversations()
+
+    for row, conversation in ((ended, None), (recent, {"steps": 1}), (waiting, {"steps": 1})):
+        row.refresh_from_db()
+        assert row.conversation == conversation
