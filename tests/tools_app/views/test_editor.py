@@ -77,9 +77,9 @@ def test_options_that_the_page_does_not_show_are_kept(publisher, office):
     tools = {"add": {"description": "Add prices.", "hash": office.definitions["add"].hash, "extra": 1}}
     agent = AgentFactory(mcp_clients={"office": {"tools": tools}, "gone": {"tools": {"copy": {}}}})
 
-    kept = save(publisher, agent, name=["Doorman"])
+    stored = save(publisher, agent, name=["Doorman"])
 
-    assert kept == agent.mcp_clients
+    assert stored == agent.mcp_clients
 
 
 def test_a_changed_and_a_gone_tool_are_marked_and_a_change_is_accepted(publisher, office):
