@@ -94,6 +94,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "arguments": "Other arguments with which to call the tool.",
     "at": "The time of the question.",
     "author": "Who made the change. Null for the system.",
+    "autoResumeSuspendedTools": "Whether a message may answer the tool that waits in its conversation.",
     "autoPublish": "Publish the change. With false it becomes a draft.",
     "basedOn": "The number of the version that was changed.",
     "cancelRequestedAt": "When somebody stopped the run.",

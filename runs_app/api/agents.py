@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 from uuid import UUID
 
 from django.http import HttpResponse, StreamingHttpResponse
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 
-from access_app.permissions import can_have_role
+from access_app.permissions import can_have_role, require_role
 from access_app.role import Role, RoleRequired
 from agentcms.api.parsers import json_object_body
 from agentcms.api.query_params import MAX_NUMBER, QueryParams
@@ -29,17 +30,33 @@ from runs_app.api.lookups import (
     get_run_of_agent,
     stream_response,
 )
+from runs_app.approvals.auto_resume import resume_by_message
 from runs_app.engine import reaper, start
 from runs_app.events import streams
+from runs_app.events.chunks import Chunk
+from runs_app.events.decided_calls import chunks_after_decision, suspension_number
 from runs_app.events.network import NetworkConverter
 from runs_app.models import AgentRun
-from runs_app.requests.body import parse_call
+from runs_app.requests.body import GenerateCall, parse_call
+from runs_app.requests.messages import parse_messages
+from runs_app.requests.options import merge_options, parse_default_options
 from runs_app.resolution import ResolvedAgent, stored_agents
-from runs_app.response_cache.options import bust_cache
 from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+AUTO_RESUME_OPTION = "autoResumeSuspendedTools"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
+
+
+class StartedRun(NamedTuple):
+    """A run, with the number after which its stream begins, and the chunks that come first."""
+
+    run: AgentRun
+    after: int = 0
+    first_chunks: Sequence[Chunk] = ()
 
 
 class AgentsView(JSONView):
@@ -66,7 +83,7 @@ class GenerateView(JSONView):
     def post(self, request: Request, agent_id: str) -> HttpResponse:
         # The slot is acquired first: a run whose answer cannot be returned would still cost money.
         with streams.StreamSlot(request.user):
-            return answer_response(start_requested_run(request, agent_id).pk, agent_id)
+            return answer_response(start_requested_run(request, agent_id).run.pk, agent_id)
 
 
 class AnswerStreamView(JSONView):
@@ -78,9 +95,10 @@ class AnswerStreamView(JSONView):
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:
-            run = start_requested_run(request, agent_id)
+            run, after, first_chunks = start_requested_run(request, agent_id)
             convert = NetworkConverter(run).convert if self.is_network else None
-            return stream_response(run.pk, 0, slot, numbered=accepts_event_ids(request), convert=convert)
+            numbered = accepts_event_ids(request)
+            return stream_response(run.pk, after, slot, numbered=numbered, first_chunks=first_chunks, convert=convert)
         except BaseException:
             slot.release()
             raise
@@ -140,8 +158,8 @@ def readable_stream(request: Request, run: AgentRun, after: int) -> StreamingHtt
     return stream_response(run.pk, after, slot, numbered=accepts_event_ids(request), redacted=redacted)
 
 
-def start_requested_run(request: Request, agent_id: str) -> AgentRun:
-    """Start a run with the body of a request."""
+def start_requested_run(request: Request, agent_id: str) -> StartedRun:
+    """Start a run with the body of a request, or answer the tool that waits in its conversation."""
     agent = get_requested_agent(request, agent_id)
     body = json_object_body(request)
     with QueryParams(request) as query:
@@ -150,13 +168,27 @@ def start_requested_run(request: Request, agent_id: str) -> AgentRun:
     if strict and unknown:
         raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
     call = call._replace(warnings=[*unknown, *call.warnings])
-    if request.META.get("HTTP_X_CACHE_BUST") == "1":
-        call = call._replace(request_context=bust_cache(call.request_context))
+    if (resumed := resume_conversation(request, agent, call)) is not None:
+        return resumed
     key = idempotency_key(request) or ""
     try:
-        return start.start_run(agent, user=request.user, key=key, **call._asdict())
+        return StartedRun(start.start_run(agent, user=request.user, key=key, **call._asdict()))
     except Agent.DoesNotExist:  # deleted meanwhile
         raise agent_not_found(agent_id) from None
+
+
+def resume_conversation(request: Request, agent: ResolvedAgent, call: GenerateCall) -> StartedRun | None:
+    """Return the run that waits in a conversation if the message answers its tool, or None."""
+    defaults, _ = parse_default_options(agent.configuration.get("defaultOptions") or {})
+    if not (call.thread and merge_options(defaults, call.options).get(AUTO_RESUME_OPTION)):
+        return None
+    require_role(request.user, Role.EDITOR, agent.owner_id)
+    user = cast("User", request.user)  # anonymous users have no role
+    resumed = resume_by_message(agent, user, call.thread, call.resource, parse_messages(call.messages))
+    if resumed is None:
+        return None
+    run, decided = resumed
+    return StartedRun(run, suspension_number(run, decided), chunks_after_decision(run, decided))
 
 
 def get_requested_agent(request: Request, agent_id: str) -> ResolvedAgent:

@@ -87,6 +87,7 @@ class CallOptions(ModelOptions):
     durable: Durable = None
     tool_choice: Annotated[Any, AfterValidator(_tool_choice)] = None
     require_tool_approval: Annotated[Any, AfterValidator(_tool_approval)] = None
+    auto_resume_suspended_tools: bool | None = None
     active_tools: Annotated[list[ShortText], Field(max_length=1000)] | None = None
     model_settings: dict[str, Any] | None = None
 
