@@ -14,8 +14,8 @@ OPERATION_DESCRIPTIONS: dict[str, str] = {
     "updateAgent": "Records a version with the given fields and publishes it, which needs the publisher role. With "
     "autoPublish false it saves a draft, which needs the editor role. Nothing is recorded if nothing changes. "
     "Send If-Match to reject the change if somebody else saved in the meantime.",
-    "deleteAgent": "Needs the publisher role. Runs are deleted at once, conversations stay. A 409 names the agents that "
-    "use this one as a sub-agent.",
+    "deleteAgent": "Needs the publisher role. Runs are deleted at once, conversations stay. A 409 names the agents "
+    "that use this one as a sub-agent.",
     "archiveAgent": "Needs the publisher role. Versions, history and runs stay.",
     "unarchiveAgent": "Needs the publisher role. The agent is in lists again and can run.",
     "listDeletedAgents": "Deleted agents are kept for TRASH_DAYS days with all versions.",
