@@ -201,7 +201,7 @@ def test_the_number_of_queries_is_constant(viewer):
     for _ in range(10):
         draft(AgentFactory(agents=["proofreader", "agent-x"]), name="Porter")
 
-    assert count_queries(viewer) == few == 12
+    assert count_queries(viewer) == few == 13
 
 
 def count_queries(client, **params):
