@@ -80,10 +80,14 @@ def test_old_admin_log_entries_are_deleted(settings):
 # Tables that users fill, that are deleted with other rows, or that retention limits.
 CREATED_BY_USERS = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
 CREATED_BY_USERS |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
-CREATED_BY_USERS |= {"runs_app.SavedInput"}
+CREATED_BY_USERS |= {"runs_app.SavedInput", "runs_app.ApprovalNotice", "tools_app.McpServer"}
+# Resources are deleted on request. The record of that stays, for a backup that is restored later.
+CREATED_BY_USERS |= {"memory_app.Resource", "memory_app.Forgotten"}
 DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
 DELETED_WITH_PARENT |= {"jobs_app.JobFile"}
-DELETED_WITH_PARENT |= {"runs_app.Message", "runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat"}
+DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}
+DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
+DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
 
 
 def test_every_growing_table_has_a_cleanup():
