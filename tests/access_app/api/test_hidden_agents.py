@@ -146,7 +146,9 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
     ids |= {"membership_id": bob.memberships.get().pk, "activation_id": agent.activations.first().pk}
     saved_input = SavedInput.objects.create(user=bob, agent=agent, name=HIDDEN_TEXT, text=HIDDEN_TEXT)
     ids |= {"run_id": run.pk, "input_id": saved_input.pk}
-    whole = {"duplicate": {"id": "copy"}, "observe": {"runId": str(run.pk)}}  # the body is invalid without these
+    whole = {"duplicate": {"id": "copy"}}  # the body is invalid without these
+    of_run = {"runId": str(run.pk), "toolCallId": "c", "resumeData": {}, "name": "Ann was here"}
+    of_run |= {"resourceId": "r", "threadId": "t", "approved": True}
     api = Caller(api_key(ann))
     client.force_login(ann)
     before = stored_rows()
@@ -156,7 +158,7 @@ def test_concurrent_requests_for_ids_of_another_owner_reveal_nothing(client):
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: str({**ids, "field": "tools"}[match[1]]), route)
         for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
             send_request = api.client.generic if path.startswith("/api/") else client.generic
-            params = whole.get(path.rpartition("/")[2], {"name": "Ann was here"})
+            params = whole.get(path.rpartition("/")[2], of_run)
             body = json.dumps(params).encode() if path.startswith("/api/") else b"name=Ann+was+here"
             kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
             answer = send_request(

@@ -15,6 +15,7 @@ from agents_app.models import Agent
 from memory_app.api.urls import urlpatterns as memory_urlpatterns
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
+from tools_app.api.urls import urlpatterns as mcp_urlpatterns
 
 ROLES = ["viewer", "editor", "publisher", "manager"]
 NEW = {"id": "new", "name": "New", "instructions": "", "model": MODEL}
@@ -91,6 +92,7 @@ OTHERS = {
         "../runs_app/api/test_decisions.py",
     ),
     **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
+    **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "../../tools_app/api/test_mcp_servers.py"),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (
