@@ -54,7 +54,7 @@ def render_pages() -> None:
     if not (OUT / "static").exists():
         (OUT / "static").symlink_to(ROOT / "static")
     for name, template in PAGES.items():
-        request, context = build_request(), {**build_context(), "nav": "agents"}
+        request, context = build_request(), {**build_context(), "nav": "agents", "approval_count": 2}
         if name == "login":
             request.user, context = None, {"form": build_sign_in_form(), "next": "/agents/"}
         (OUT / f"{name}.html").write_text(render_to_string(template, context, request))

@@ -17,6 +17,7 @@ from django.conf import settings
 from agentcms.celery import app
 
 THREADS = 4
+BEAT_STOP_TIMEOUT = 10  # seconds
 QUEUES = ("celery", "runs")  # jobs, and messages about durable runs
 
 
@@ -38,6 +39,8 @@ def main() -> int:
     alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
     worker = app.Worker(pool="threads", concurrency=THREADS, queues=QUEUES, loglevel="INFO", quiet=True, **alone)
     worker.start()
+    if beat.is_alive():
+        beat.join(BEAT_STOP_TIMEOUT)  # it writes its schedule to the disk
     return int(worker.exitcode or 0)
 
 

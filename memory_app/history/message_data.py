@@ -1,7 +1,4 @@
-"""Fields of stored messages that are derived from their data, the JSON of a message of pydantic-ai.
-
-Migrations use this module too.
-"""
+"""Fields of stored messages that are derived from their data, the JSON of a message of pydantic-ai."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from django.db import migrations, transaction
 from django.db.models import Max, Min, Q
 
 from agentcms.ids import uuid7
-from memory_app.history.message_data import derive_fields, head_numbers
 
+USER, ASSISTANT, TOOL = "user", "assistant", "tool"
+BYTES_PER_TOKEN = 4
 BATCH_SIZE = 1000  # rows per transaction
 MAX_KEY_LENGTH = 256
 
@@ -86,6 +87,45 @@ def fill_rows(rows: list[Any]) -> None:
     positions = head_numbers([row.role for row in rows], 0)
     for row, position in zip(rows, positions, strict=True):
         row.head_number = rows[position].number
+
+
+# --- As this release derives fields of messages. A later one may derive them in another way.
+
+
+def derive_fields(data: dict[str, Any]) -> tuple[str, str, int]:
+    """Return the role, the text and the estimated number of tokens of a message."""
+    parts: list[dict[str, Any]] = data.get("parts") or []
+    if data.get("kind") == "response":
+        role, kind = ASSISTANT, "text"
+    else:
+        role = USER if any(part.get("part_kind") == "user-prompt" for part in parts) else TOOL
+        kind = "user-prompt"
+    text = "\n".join(text_of(part.get("content")) for part in parts if part.get("part_kind") == kind)
+    return role, text, sum(map(tokens_of, parts))
+
+
+def tokens_of(part: dict[str, Any]) -> int:
+    text = "".join(str(part[name]) for name in ("content", "args", "tool_name") if part.get(name))
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else []
+    return "\n".join(item if isinstance(item, str) else str(item.get("content", "")) for item in items)
+
+
+def head_numbers(roles: list[str], first: int) -> list[int]:
+    """Return for each message the position of the first one that the API shows with it."""
+    heads: list[int] = []
+    for index, role in enumerate(roles):
+        continues = bool(index) and role != USER and roles[index - 1] != USER
+        heads.append(heads[-1] if continues else first + index)
+    return heads
+
+
+# --- Back to the previous release
 
 
 def restore(apps: Any, schema_editor: Any) -> None:

@@ -41,6 +41,7 @@ from runs_app.requests.body import GenerateCall, parse_call
 from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import merge_options, parse_default_options
 from runs_app.resolution import ResolvedAgent, stored_agents
+from runs_app.response_cache.options import bust_cache
 from versions_app.models import AgentVersion
 
 MAX_AGENTS_PER_PAGE = 1000
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 AUTO_RESUME_OPTION = "autoResumeSuspendedTools"
+CACHE_BUST_HEADER = "HTTP_X_CACHE_BUST"
 VERSION_PARAMETERS = ("status", "versionId", "versionNumber")
 
 
@@ -167,7 +169,8 @@ def start_requested_run(request: Request, agent_id: str) -> StartedRun:
     call = parse_call(body, strict=strict, query_contexts=query.request_contexts)
     if strict and unknown:
         raise BadRequest("query parameters", [(name.field, name.message) for name in unknown])
-    call = call._replace(warnings=[*unknown, *call.warnings])
+    context = bust_cache(call.request_context) if request.META.get(CACHE_BUST_HEADER) == "1" else call.request_context
+    call = call._replace(warnings=[*unknown, *call.warnings], request_context=context)
     if (resumed := resume_conversation(request, agent, call)) is not None:
         return resumed
     key = idempotency_key(request) or ""

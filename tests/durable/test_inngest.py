@@ -17,14 +17,13 @@ from tests.served import wait_until
 
 
 @pytest.fixture
-def executor(transactional_db, planned, idle_engine, settings, monkeypatch, live_server):
+def executor(transactional_db, planned, idle_engine, settings, live_server):
     """Serve the application with RUN_ENGINE=inngest, and run the executor that it uses."""
     from runs_app.engine.runners import inngest
 
     executor = InngestExecutor(f"{live_server.url}/inngest")
-    monkeypatch.setenv("INNGEST_EVENT_KEY", "event-key")
-    monkeypatch.setenv("INNGEST_SIGNING_KEY", SIGNING_KEY)
-    monkeypatch.setenv("INNGEST_BASE_URL", executor.address)
+    settings.INNGEST_EVENT_KEY, settings.INNGEST_SIGNING_KEY = "event-key", SIGNING_KEY
+    settings.INNGEST_BASE_URL = executor.address
     settings.RUN_ENGINE = "inngest"
     reload_urls(inngest)
     yield executor

@@ -16,7 +16,7 @@ from fastmcp.exceptions import ToolError
 from pydantic_ai.messages import BinaryContent
 
 from tools_app.mcp.call_signal import mcp_called
-from tools_app.mcp.connection import build_toolset, reject_unavailable
+from tools_app.mcp.connection import Toolset, build_toolset, reject_unavailable
 from tools_app.mcp.definitions import Listing, parse_listing
 from tools_app.mcp.errors import (
     LARGE_MESSAGE,
@@ -40,6 +40,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
     """Call a tool and return its result as JSON values. Raise McpError, whose message is for users and models."""
     reject_unavailable(server)
     started, outcome = time.monotonic(), "failed"
+    toolset: Toolset | None = None
     try:
         async with asyncio.timeout(server.call_timeout):
             async with session_pool().use(server, fill_headers(server.headers, caller)) as toolset:
@@ -54,7 +55,7 @@ async def call_tool(server: Server, name: str, arguments: Mapping[str, Any], cal
     except (McpError, ValidationError):
         raise
     except Exception as error:  # libraries have errors of many types for a lost connection
-        raise error_in_call(server, error) from None
+        raise error_in_call(server, (toolset and toolset.refusal) or error) from None
     finally:
         seconds = time.monotonic() - started
         mcp_called.send(sender=McpServer, server=server.key, outcome=outcome, seconds=seconds)

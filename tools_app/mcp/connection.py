@@ -26,7 +26,15 @@ MAX_ANSWER = 4 * 1024 * 1024  # bytes of one response; the list of all tools is 
 REFUSAL_STATUSES = {401, 403, 407, 429}
 SERVER_ERROR = 500
 
-Toolset = MCPToolset[None]
+
+class Toolset(MCPToolset[None]):
+    """A client of a server. Its HTTP transport knows why it stopped reading, which the library may hide."""
+
+    server_transport: ServerTransport | None = None
+
+    @property
+    def refusal(self) -> Exception | None:
+        return self.server_transport.refusal if self.server_transport is not None else None
 
 
 def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
@@ -37,24 +45,27 @@ def build_toolset(server: Server, headers: Mapping[str, str]) -> Toolset:
     """
     options = {"id": server.key, "tool_error_behavior": "error", "cache_tools": False}
     if server.transport == McpServer.Transport.STDIO:
-        return MCPToolset(
+        return Toolset(
             program_transport(server),
             init_timeout=server.connect_timeout,
             read_timeout=server.call_timeout,
             **options,  # type: ignore[arg-type]
         )
+    transport = ServerTransport(server.url, headers)
     client = httpx2.AsyncClient(
-        transport=ServerTransport(server.url, headers),
+        transport=transport,
         timeout=httpx2.Timeout(server.call_timeout, connect=server.connect_timeout),
         trust_env=False,  # no proxy of the environment: it would connect to addresses that nobody checked
     )
-    return MCPToolset(
+    toolset = Toolset(
         server.url,
         http_client=client,
         init_timeout=server.connect_timeout,
         read_timeout=server.call_timeout,
         **options,  # type: ignore[arg-type]
     )
+    toolset.server_transport = transport
+    return toolset
 
 
 def program_transport(server: Server) -> StdioTransport:
@@ -77,12 +88,16 @@ class ServerTransport(httpx2.AsyncBaseTransport):
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._origin = origin_of(httpx2.URL(url))
         self._headers = headers
+        self.refusal: Exception | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if origin_of(request.url) != self._origin:
             raise OtherOrigin
         request.headers.update(self._headers)
-        return await checked_transport().handle_async_request(request)
+        response = await checked_transport().handle_async_request(request)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = LimitedStream(response.stream, self)
+        return response
 
 
 def origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -96,7 +111,7 @@ def checked_transport() -> CheckedTransport:
 
 
 async def check_response(response: httpx2.Response) -> httpx2.Response:
-    """Return a response with a limited body. Raise RedirectRefused and RequestRefused.
+    """Return a response that the client may read. Raise RedirectRefused and RequestRefused.
 
     The client reads other statuses: 404 is the end of a session, and 405 says that a server sends no events.
     """
@@ -106,23 +121,23 @@ async def check_response(response: httpx2.Response) -> httpx2.Response:
     if response.status_code in REFUSAL_STATUSES or response.status_code >= SERVER_ERROR:
         await response.aclose()
         raise RequestRefused(response.status_code)
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = LimitedStream(response.stream)
     return response
 
 
 class LimitedStream(httpx2.AsyncByteStream):
     """The body of a response, up to MAX_ANSWER bytes."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, transport: ServerTransport) -> None:
         self._stream = stream
+        self._transport = transport
         self._remaining = MAX_ANSWER
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
             self._remaining -= len(part)
             if self._remaining < 0:
-                raise AnswerTooLarge
+                self._transport.refusal = AnswerTooLarge()
+                raise self._transport.refusal
             yield part
 
     async def aclose(self) -> None:

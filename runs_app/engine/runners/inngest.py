@@ -1,7 +1,7 @@
 """The runner over Inngest: an event for each run, for which Inngest calls this web server.
 
-Imports inngest, an optional dependency. Only `get_runner` and the URLs with RUN_ENGINE=inngest import this module. The
-SDK reads INNGEST_EVENT_KEY, INNGEST_SIGNING_KEY and INNGEST_BASE_URL. See https://www.inngest.com/docs/reference/python.
+Imports inngest, an optional dependency. Only `get_runner` and the URLs with RUN_ENGINE=inngest import this module.
+See https://www.inngest.com/docs/reference/python.
 """
 
 from __future__ import annotations
@@ -49,7 +49,17 @@ class InngestRunner(MessageRunner):
 
 @cache
 def get_client() -> inngest.Inngest:
-    return inngest.Inngest(app_id=APP_ID, is_production=not settings.DEBUG, logger=logging.getLogger("inngest"))
+    """Return the client of Inngest. Outside production it needs no keys."""
+    address = settings.INNGEST_BASE_URL or None
+    return inngest.Inngest(
+        app_id=APP_ID,
+        api_base_url=address,
+        event_api_base_url=address,
+        event_key=settings.INNGEST_EVENT_KEY or None,
+        signing_key=settings.INNGEST_SIGNING_KEY or None,
+        is_production=not settings.DEBUG,
+        logger=logging.getLogger("inngest"),
+    )
 
 
 def build_url() -> URLPattern:
