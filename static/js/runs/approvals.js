@@ -46,7 +46,9 @@
   });
   addEventListener("htmx:after:swap", () => {
     const card = opened && document.getElementById(opened);
+    const field = card && find(FIELD, card);
+    if (!field) return; // another part of the page was replaced, such as the bell or a decided call
     opened = "";
-    if (card) find(FIELD, card)?.focus();
+    field.focus();
   });
 })();

@@ -14,6 +14,7 @@ from agents_app.editing.change_context import change
 from agents_app.models import Agent
 from runs_app.providers import table
 from tests.page_client import editor_form
+from tools_app.mcp import table as mcp_table
 
 pytestmark = pytest.mark.django_db
 
@@ -192,9 +193,10 @@ def test_the_editor_takes_a_fixed_number_of_queries(editor, agent, django_assert
     draft(agent, name="Porter")
     send(editor, agent, "no", description="Warm up.")
 
-    # The cache of stored providers would expire after a second.
-    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
-    with django_assert_num_queries(9):  # one for the live version, which the examples follow, one for the bell
+    # The caches of stored providers and MCP servers would expire after a second.
+    for cached in (table, mcp_table):
+        monkeypatch.setattr(cached, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+    with django_assert_num_queries(10):  # one for the live version, which the examples follow, one for the bell
         editor.get(reverse("agents:edit", args=[agent.pk]))
     with django_assert_num_queries(16):
         send(editor, agent, "no", description="At the door.")
