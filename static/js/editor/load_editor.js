@@ -8,7 +8,9 @@
   const EVENTS = ["pointermove", "pointerdown", "touchstart", "keydown", "focusin", "wheel"];
   const OPTIONS = { capture: true, passive: true };
 
-  function load() {
+  function load(event) {
+    // Browsers also report a pointer that rests where the page appears.
+    if (event.type === "pointermove" && !event.movementX && !event.movementY) return;
     EVENTS.forEach((type) => removeEventListener(type, load, OPTIONS));
     const script = document.createElement("script");
     script.type = "module";
