@@ -57,12 +57,12 @@ format: ## Format Python and templates
 types: ## Check the types
 	@scripts/environment dev && exec $(PY) -m mypy .
 
-COMPILE := uv pip compile --python-version 3.11 --universal --constraint constraints.txt --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
+COMPILE := uv pip compile --python-version 3.11 --universal --constraint constraints.txt --override overrides.txt \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 lock: ## Update the requirements files (needs uv)
 	$(COMPILE) -o requirements.txt
-	for extra in s3 dbos inngest temporal; do $(COMPILE) --extra $$extra -o requirements-$$extra.txt || exit 1; done
+	for extra in s3 dbos inngest minilm temporal; do $(COMPILE) --extra $$extra -o requirements-$$extra.txt || exit 1; done
 	$(COMPILE) --extra dev -o requirements-dev.txt
 
 clean: ## Remove .venv and caches, but not the data in var/
