@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "memory_app",
     "runs_app",
     "tools_app",
+    "evals_app",
 ]
 
 MIDDLEWARE = [

@@ -29,6 +29,7 @@ api_urlpatterns: list[Any] = [
     path("", include("runs_app.api.urls")),
     path("", include("memory_app.api.urls")),
     path("", include("tools_app.api.urls")),
+    path("", include("evals_app.api.urls")),
     re_path(r"", ApiNotFoundView.as_view()),
 ]
 

@@ -88,6 +88,9 @@ DELETED_WITH_PARENT |= {"jobs_app.JobFile"}
 DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}
 DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
+# Datasets, experiments and gates.
+CREATED_BY_USERS |= {"evals_app.Dataset"}
+DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion"}
 
 
 def test_every_growing_table_has_a_cleanup():

@@ -1,0 +1,5 @@
+"""URLs of the API of evaluations."""
+
+from typing import Any
+
+urlpatterns: list[Any] = []

@@ -1,0 +1,6 @@
+"""Models of the app, one file each."""
+
+from evals_app.models.dataset import Dataset
+from evals_app.models.item import DatasetItem, ItemVersion
+
+__all__ = ["Dataset", "DatasetItem", "ItemVersion"]

@@ -1,0 +1,75 @@
+"""Datasets: questions for agents, with the answers that people expect."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Exists, Q
+from django.utils import timezone
+
+from access_app.caller import Caller
+from access_app.permissions import SHARED_OWNER, can_have_role, granted_role, has_role_everywhere, owner_ids_for
+from access_app.role import Role
+
+MAX_ID_LENGTH = 64
+
+
+class DatasetQuerySet(models.QuerySet["Dataset"]):
+    def for_user(self, user: Caller) -> Self:
+        """Filter to the datasets of the user's teams and the shared ones."""
+        if has_role_everywhere(user, Role.VIEWER):
+            return self
+        if not can_have_role(user, Role.VIEWER):
+            return self.none()
+        memberships = owner_ids_for(user)
+        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
+
+    def with_role(self, user: Caller) -> Self:
+        """Annotate the role that the owner of each dataset granted the user, as `granted`."""
+        return self.annotate(granted=granted_role(user, "owner_id"))
+
+
+class Dataset(models.Model):
+    """A list of items whose every change is a version.
+
+    `version` counts the changes of items. An experiment that names a version reads the same items later.
+    """
+
+    id = models.CharField(
+        "ID",
+        primary_key=True,
+        max_length=MAX_ID_LENGTH,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
+        help_text="Used in URLs and the API; cannot be changed.",
+    )
+    owner_id = models.CharField(
+        "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
+    )
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    input_schema = models.JSONField(null=True, blank=True, help_text="JSON Schema of the inputs.")
+    ground_truth_schema = models.JSONField(null=True, blank=True, help_text="JSON Schema of the ground truths.")
+    request_context_schema = models.JSONField(null=True, blank=True, help_text="JSON Schema of the request contexts.")
+    scorer_keys = models.JSONField(default=list, blank=True, help_text="Scorers of experiments that name none.")
+    tags = models.JSONField(default=list, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    target_type = models.CharField(max_length=16, blank=True, default="")
+    target_ids = models.JSONField(default=list, blank=True, help_text="The agents that the dataset is for.")
+    version = models.PositiveIntegerField(default=0, editable=False)
+    item_count = models.PositiveIntegerField(default=0, editable=False)
+    archived_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    granted: str | None  # from `with_role()`
+
+    objects = DatasetQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["name", "id"]
+        indexes: ClassVar = [models.Index(fields=["owner_id"], name="dataset_owner")]
+
+    def __str__(self) -> str:
+        return self.name
