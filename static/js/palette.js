@@ -36,6 +36,7 @@
     field.focus();
     isSearching = true;
     opensWhenFound = false;
+    htmx.process(form); // htmx starts with a timer, so a quick key can come before it knows the form
     form.dispatchEvent(new Event("palette-opened"));
   }
 

@@ -99,9 +99,10 @@ def live_number(api: httpx.Client, agent_id: str) -> int:
 class Visitor:
     """A signed-in user with a browser context and its console messages."""
 
-    def __init__(self, context: BrowserContext, base_url: str) -> None:
+    def __init__(self, context: BrowserContext, base_url: str, runs_scripts: bool = True) -> None:
         self.context = context
         self.base_url = base_url
+        self.runs_scripts = runs_scripts
         self.console: list[str] = []
         self.page = self.open()
 
@@ -124,6 +125,9 @@ class Visitor:
 
     def goto(self, path: str) -> Page:
         self.page.goto(f"{self.base_url}{path}")
+        if self.runs_scripts:
+            # htmx starts with a timer of 0 ms, which can be after the load event. This timer comes later.
+            self.page.evaluate("new Promise((resolve) => setTimeout(resolve))")
         return self.page
 
 
@@ -143,7 +147,7 @@ def visit(browser: Browser, served: Served) -> Iterator[Any]:
         state = None if own_session else SIGNED_IN.get(name)
         context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state, **options)
         contexts.append(context)
-        visitor = Visitor(context, served.base_url)
+        visitor = Visitor(context, served.base_url, options.get("java_script_enabled", True))
         if state is None:
             visitor.sign_in(name)
             if not own_session:

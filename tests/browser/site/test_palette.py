@@ -68,3 +68,11 @@ def test_the_palette_fits_on_a_phone_and_works_without_scripts(visit, api):
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name="Usage").click()
     page.wait_for_url(f"**/agents/{word}-one/usage")
+
+
+def test_a_key_before_htmx_has_started_opens_the_palette(visit):
+    visitor = visit()
+    visitor.page.add_init_script("const later = setTimeout; window.setTimeout = (run, ms) => later(run, ms ?? 2000);")
+    visitor.page.goto(f"{visitor.base_url}/account/keys")
+    visitor.page.keyboard.press("Control+k")
+    expect(visitor.page.locator("#palette [aria-selected=true]")).to_have_count(1)
