@@ -129,7 +129,7 @@ def test_signing_out_deletes_unsaved_text(visit, fresh):
     page.close()
     page = visitor.page = visitor.open()
     visitor.goto("/")
-    page.locator(".topbar details summary").click()
+    page.locator(".topbar-tools summary").click()
     page.get_by_role("button", name="Sign out").click()
 
     page.wait_for_url("**/sign-in")

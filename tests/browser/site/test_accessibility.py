@@ -198,7 +198,7 @@ def test_bulk_actions_and_jobs_break_no_rule(visit: Any, agent: str, axe: str, t
     page = visitor.goto("/?q=porter")
     page.get_by_label("Select all").check()
     violations["ticked"] = find_violations(page, axe)
-    page.locator(".topbar details summary").click()
+    page.locator(".topbar-tools summary").click()
     violations["menu"] = find_violations(page, axe)
     page.keyboard.press("Escape")
     page.locator(".bulk-bar").get_by_role("button", name="Delete").click()
