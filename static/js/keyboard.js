@@ -6,11 +6,33 @@
   const { find, listen, onAdded, openDialog, isMac } = agentcms;
   const EDITABLE = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable='true']";
 
-  // Return true if a key without a modifier may be a shortcut: nobody is typing, and no dialog is open.
-  function isPlainShortcut(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    return !event.target.closest?.(EDITABLE) && !find("dialog[open]");
+  // Whoever speaks to the computer, or touches keys by accident, switches single keys off in the dialog of the shortcuts.
+  const SETTING = "agentcms:single-keys";
+  let areKeysOff = false;
+  try {
+    areKeysOff = localStorage.getItem(SETTING) === "off";
+  } catch {
+    // Storage is blocked. The choice lasts as long as the page.
   }
+
+  // Return true if a key without a modifier may be a shortcut in a dialog too: nobody is typing.
+  function isPlainKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || areKeysOff) return false;
+    return !event.target.closest?.(EDITABLE);
+  }
+
+  const isPlainShortcut = (event) => isPlainKey(event) && !find("dialog[open]");
+
+  onAdded("[data-single-keys]", (box) => (box.checked = !areKeysOff));
+  listen("change", (event) => {
+    if (!event.target.matches("[data-single-keys]")) return;
+    areKeysOff = !event.target.checked;
+    try {
+      localStorage.setItem(SETTING, areKeysOff ? "off" : "on");
+    } catch {
+      // See above.
+    }
+  });
 
   listen("keydown", (event) => {
     const modifier = isMac ? event.metaKey : event.ctrlKey;
@@ -52,5 +74,5 @@
 
   if (isMac) onAdded("[data-modifier]", (key) => (key.textContent = "⌘"));
 
-  Object.assign(agentcms, { isPlainShortcut });
+  Object.assign(agentcms, { isPlainKey, isPlainShortcut });
 })();

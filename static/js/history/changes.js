@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { find, findAll, listen, onAdded, isPlainShortcut, formatCount } = agentcms;
+  const { find, findAll, listen, onAdded, isPlainKey, formatCount } = agentcms;
 
   // A dialog over the page has its own changes.
   const visibleChanges = () =>
@@ -29,7 +29,7 @@
   });
 
   listen("keydown", (event) => {
-    if (!isPlainShortcut(event)) return;
+    if (!isPlainKey(event)) return;
     if (event.key === "n") step(1);
     else if (event.key === "p") step(-1);
   });

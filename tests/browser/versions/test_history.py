@@ -51,6 +51,16 @@ def test_two_selected_versions_are_compared_step_by_step(visit, agent):
     expect(page.locator("[data-change-position]")).to_have_text("2 of 3")
     page.keyboard.press("p")
     expect(page.locator("[data-change-position]")).to_have_text("1 of 3")
+
+    page.keyboard.press("?")
+    page.get_by_label("Use the keys without").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    expect(page.locator("[data-change-position]")).to_have_text("3 changes")
+    page.keyboard.press("n")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_hidden()
+    expect(page.locator("[data-change-position]")).to_have_text("3 changes")
     assert visitor.console == []
 
 
