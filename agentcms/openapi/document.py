@@ -7,6 +7,15 @@ from functools import cache
 from pydantic import BaseModel
 
 from agentcms.openapi.approvals import approval_schemas
+from agentcms.openapi.datasets import (
+    DATASET_DESCRIPTIONS,
+    DATASET_EXAMPLES,
+    DATASET_FIELDS,
+    DATASET_OPERATIONS,
+    DATASET_QUERY,
+    OWN_DATASET_PARAMETERS,
+    dataset_schemas,
+)
 from agentcms.openapi.descriptions import (
     BODY_EXAMPLES,
     LINES_EXAMPLE,
@@ -44,14 +53,18 @@ from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
+from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from tools_app.api.schemas import McpClientBody
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
+DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
+    "/datasets": "Evaluations",
+    "/experiments": "Evaluations",
     "/mcp": "MCP servers",
     "/versions": "Versions",
     "/activations": "Live history",
@@ -77,6 +90,10 @@ REQUIRED_BODIES = {
     "ApprovalDecision",
     "Call",
     "CallDecision",
+    "DatasetCreate",
+    "DatasetItemCreate",
+    "DatasetItemIds",
+    "DatasetItemsCreate",
     "Duplicate",
     "Lines",
     "Observe",
@@ -157,7 +174,7 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    for operation in (*OPERATIONS, *MEMORY_OPERATIONS):
+    for operation in (*OPERATIONS, *MEMORY_OPERATIONS, *DATASET_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
@@ -177,7 +194,7 @@ def operation_object(operation: Operation) -> JSON:
         "operationId": operation.id,
         "tags": [tag(operation.path)],
         "summary": operation.summary,
-        "description": (OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS).get(operation.id, ""),
+        "description": DESCRIPTIONS.get(operation.id, ""),
         "parameters": parameters(operation),
         "responses": {
             str(operation.status): success_response(operation),
@@ -200,7 +217,8 @@ def operation_object(operation: Operation) -> JSON:
 
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
-    return LINES_EXAMPLE if operation.body == "Lines" else (BODY_EXAMPLES | MEMORY_EXAMPLES).get(operation.id)
+    examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES
+    return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
 def tag(path: str) -> str:
@@ -212,7 +230,7 @@ def parameters(operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    known = QUERY_PARAMETERS | MEMORY_QUERY
+    known = QUERY_PARAMETERS | MEMORY_QUERY | DATASET_QUERY
     in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
     return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
 
@@ -220,7 +238,7 @@ def parameters(operation: Operation) -> list[JSON]:
 def describe_parameter(operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
-    own = (OWN_PARAMETERS | OWN_MEMORY_PARAMETERS).get(operation.id, {}).get(name, {})
+    own = (OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS).get(operation.id, {}).get(name, {})
     described = {
         **PARAMETER_DESCRIPTIONS.get(name, {}),
         **parameter,
@@ -254,6 +272,7 @@ def component_schemas() -> dict[str, JSON]:
     )
     add_model_schema(schemas, "McpClientCreate", McpClientBody)
     add_model_schema(schemas, "McpClientChange", as_partial(McpClientBody))
+    add_evaluation_schemas(schemas)
     add_model_schema(schemas, "CallOptions", CallOptions)
     add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
     add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
@@ -265,6 +284,14 @@ def component_schemas() -> dict[str, JSON]:
     add_model_schema(schemas, "Configuration", AgentConfig)
     schemas["Agent"] = agent_schema(schemas["Configuration"])
     return {name: describe_fields(name, schema) for name, schema in schemas.items()}
+
+
+def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
+    schemas |= dataset_schemas()
+    add_model_schema(schemas, "DatasetCreate", DatasetBody)
+    add_model_schema(schemas, "DatasetChange", as_partial(DatasetBody))
+    add_model_schema(schemas, "DatasetItemCreate", ItemBody)
+    add_model_schema(schemas, "DatasetItemChange", ItemChange)
 
 
 def describe_fields(name: str, schema: JSON) -> JSON:
@@ -285,7 +312,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    texts = MEMORY_FIELDS | FIELD_DESCRIPTIONS
+    texts = MEMORY_FIELDS | DATASET_FIELDS | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

@@ -67,7 +67,7 @@ class ItemVersion(models.Model):
     from_version = models.PositiveIntegerField(editable=False)
     to_version = models.PositiveIntegerField(null=True, editable=False, help_text="Blank: the current one.")
     is_deleted = models.BooleanField("deleted", default=False, editable=False)
-    input = models.JSONField(editable=False)
+    input = models.JSONField(null=True, editable=False)
     ground_truth = models.JSONField(null=True, editable=False)
     expected_trajectory = models.JSONField(null=True, editable=False)
     tool_mocks = models.JSONField(null=True, editable=False)
@@ -76,6 +76,7 @@ class ItemVersion(models.Model):
     request_context = models.JSONField(null=True, editable=False)
     metadata = models.JSONField(null=True, editable=False)
     source = models.JSONField(null=True, editable=False, help_text="Where the item comes from: type and reference.")
+    text = models.TextField(blank=True, default="", editable=False, help_text="What a search looks at.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ItemVersionQuerySet.as_manager()

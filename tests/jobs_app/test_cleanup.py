@@ -90,7 +90,7 @@ DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
 # Datasets, experiments and gates.
 CREATED_BY_USERS |= {"evals_app.Dataset"}
-DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion"}
+DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion", "evals_app.DatasetVersion"}
 
 
 def test_every_growing_table_has_a_cleanup():

@@ -12,6 +12,7 @@ from django.utils import timezone
 from access_app.models import ApiKey
 from access_app.role import Role
 from agents_app.models import Agent
+from evals_app.api.urls import urlpatterns as evals_urlpatterns
 from memory_app.api.urls import urlpatterns as memory_urlpatterns
 from tests.api_client import AGENTS, MODEL, Caller, agent_path
 from tests.factories import AgentFactory, UserFactory, api_key, member
@@ -92,6 +93,7 @@ OTHERS = {
         "../runs_app/api/test_decisions.py",
     ),
     **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
+    **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "../../evals_app/api/test_datasets.py"),
     **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "../../tools_app/api/test_mcp_servers.py"),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(

@@ -1,0 +1,108 @@
+"""API views of datasets."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.http import HttpResponse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from access_app.permissions import require_role
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.configuration.schema import JSONObject
+from evals_app.api.lookups import get_dataset, owner_for_new_dataset
+from evals_app.api.representation import dataset_body, dataset_version_body, paged
+from evals_app.datasets.creation import create_dataset, reject_invalid_items
+from evals_app.datasets.schema import SCHEMA_FIELDS, parse_dataset, parse_dataset_change
+from evals_app.models import Dataset
+
+ORDERS = {"createdAt": "created_at", "updatedAt": "updated_at", "name": "name"}
+
+
+class DatasetsView(JSONView):
+    """The datasets that the user may see, and the creation of one."""
+
+    def get(self, request: Request) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+            target_type, owner_id = query.text("targetType"), query.text("ownerId")
+            archived = query.boolean("archived")
+            unknown = query.check_unknown_names("targetIds")
+        rows = Dataset.objects.for_user(request.user).filter(archived_at__isnull=not archived)
+        if target_type is not None:
+            rows = rows.filter(target_type=target_type)
+        if owner_id is not None:
+            rows = rows.filter(owner_id=owner_id)
+        sign = "-" if order.direction == "DESC" else ""
+        rows = rows.order_by(f"{sign}{ORDERS[order.field]}", "pk")
+        if targets := set(query.values.get("targetIds", [])):
+            matching = [row for row in rows if targets.intersection(row.target_ids)]
+            page, total = matching[paging.start : paging.stop], len(matching)
+        else:
+            page, total = list(rows[paging.start : paging.stop]), rows.count()
+        payload = paged("datasets", [dataset_body(row) for row in page], total, paging)
+        return json_response(payload | warning_payloads(unknown))
+
+    @idempotent
+    def post(self, request: Request) -> HttpResponse:
+        columns = parse_dataset(json_object_body(request))
+        columns["owner_id"] = owner_for_new_dataset(request, columns.get("owner_id"))
+        note_required_role(Role.EDITOR, columns["owner_id"])
+        columns.pop("archived", None)
+        return json_response(dataset_body(create_dataset(columns)), 201)
+
+
+class DatasetView(JSONView):
+    """A dataset: read, change and delete."""
+
+    def get(self, request: Request, dataset_id: str) -> HttpResponse:
+        return json_response(dataset_body(get_dataset(request, dataset_id)))
+
+    def patch(self, request: Request, dataset_id: str) -> HttpResponse:
+        get_dataset(request, dataset_id, Role.EDITOR)
+        columns = parse_dataset_change(json_object_body(request))
+        with transaction.atomic():
+            dataset = Dataset.objects.select_for_update().get(pk=dataset_id)
+            apply_change(request, dataset, columns)
+            dataset.save()
+        return json_response(dataset_body(dataset))
+
+    def delete(self, request: Request, dataset_id: str) -> HttpResponse:
+        get_dataset(request, dataset_id, Role.PUBLISHER).delete()
+        return json_response({"success": True, "message": f"Dataset {dataset_id} deleted"})
+
+
+def apply_change(request: Request, dataset: Dataset, columns: JSONObject) -> None:
+    """Set columns of a locked dataset. Raise ConfigError if current items do not fit its new schemas."""
+    if (owner_id := columns.pop("owner_id", dataset.owner_id)) != dataset.owner_id:
+        require_role(request.user, Role.PUBLISHER, dataset.owner_id)
+        require_role(request.user, Role.PUBLISHER, owner_id or "")
+        dataset.owner_id = owner_id or ""
+    if (archived := columns.pop("archived", None)) is not None:
+        dataset.archived_at = (dataset.archived_at or timezone.now()) if archived else None
+    before = [getattr(dataset, name) for name in SCHEMA_FIELDS]
+    for name, value in columns.items():
+        setattr(dataset, name, value)
+    if before != [getattr(dataset, name) for name in SCHEMA_FIELDS]:
+        reject_invalid_items(dataset)
+    dataset.updated_at = timezone.now()
+
+
+class DatasetVersionsView(JSONView):
+    """The versions of a dataset, newest first."""
+
+    def get(self, request: Request, dataset_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(20)
+            unknown = query.check_unknown_names()
+        rows = get_dataset(request, dataset_id).versions.all()
+        page = [dataset_version_body(row) for row in rows[paging.start : paging.stop]]
+        return json_response(paged("versions", page, rows.count(), paging) | warning_payloads(unknown))

@@ -1,0 +1,142 @@
+"""API views of the items of a dataset."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest
+from agentcms.ids import parse_uuid
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import warning_payloads
+from evals_app.api.lookups import get_dataset, get_item
+from evals_app.api.representation import item_body, item_history_body, paged
+from evals_app.datasets.changes import add_items, change_item, delete_items, item_not_found, purge_item
+from evals_app.datasets.schema import parse_item, parse_item_change, parse_items
+from evals_app.models import Dataset, ItemVersion
+
+MAX_BATCH = 5000
+ORDERS = {"createdAt": "item_id", "updatedAt": "created_at"}  # IDs of items grow with the time
+
+
+class ItemsView(JSONView):
+    """The items of a dataset at its current or an earlier version, and the addition of one."""
+
+    def get(self, request: Request, dataset_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            version, search = query.integer("version", 0), query.text("search")
+            has_version = "version" in query.values
+            order = query.order_by(tuple(ORDERS), OrderBy("createdAt", "ASC"))
+            unknown = query.check_unknown_names()
+        dataset = get_dataset(request, dataset_id)
+        rows = ItemVersion.objects.filter(dataset=dataset).select_related("item")
+        rows = rows.at_version(version) if has_version else rows.current()
+        if search:
+            rows = rows.filter(text__contains=search.casefold())
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "item_id")
+        page = [item_body(row) for row in rows[paging.start : paging.stop]]
+        return json_response(paged("items", page, rows.count(), paging) | warning_payloads(unknown))
+
+    @idempotent
+    def post(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        note_required_role(Role.EDITOR, dataset.owner_id)
+        (version,) = add_items(dataset, [parse_item(json_object_body(request))])
+        return json_response(item_body(version), 201)
+
+
+class ItemBatchView(JSONView):
+    """Additions and deletions of many items, each as one version."""
+
+    @idempotent
+    def post(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        note_required_role(Role.EDITOR, dataset.owner_id)
+        versions = add_items(dataset, parse_items(get_list(request, "items")))
+        return json_response({"items": [item_body(row) for row in versions], "count": len(versions)}, 201)
+
+    def delete(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        ids = [parse_uuid(text) if isinstance(text, str) else None for text in get_list(request, "itemIds")]
+        count = delete_items(dataset, [item_id for item_id in ids if item_id])
+        return json_response({"success": True, "deletedCount": count})
+
+
+def get_list(request: Request, name: str) -> list[Any]:
+    """Return a list of the body. Raise BadRequest."""
+    value = json_object_body(request).get(name)
+    if not isinstance(value, list):
+        raise BadRequest("request body", [(name, "This must be a list.")])
+    if len(value) > MAX_BATCH:
+        raise BadRequest("request body", [(name, f"Send at most {MAX_BATCH:,} at a time.")])
+    return value
+
+
+class ItemView(JSONView):
+    """An item: read, change and delete."""
+
+    def get(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        return json_response(item_body(get_current(get_dataset(request, dataset_id), item_id)))
+
+    def patch(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        item = get_item(dataset, item_id)
+        version = change_item(dataset, item.pk, parse_item_change(json_object_body(request)))
+        return json_response(item_body(version))
+
+    def delete(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        if not delete_items(dataset, [get_item(dataset, item_id).pk]):
+            raise item_not_found(item_id)
+        return json_response({"success": True, "message": f"Item {item_id} deleted"})
+
+
+def get_current(dataset: Dataset, item_id: str) -> ItemVersion:
+    """Return the current version of an item. Raise ApiError."""
+    item_uuid: UUID | None = parse_uuid(item_id)
+    rows = ItemVersion.objects.current().filter(dataset=dataset, item_id=item_uuid)
+    version = rows.select_related("item").first() if item_uuid else None
+    if version is None:
+        raise item_not_found(item_id)
+    return version
+
+
+class ItemHistoryView(JSONView):
+    """The versions of an item, newest first."""
+
+    def get(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        item = get_item(get_dataset(request, dataset_id), item_id)
+        rows = item.versions.select_related("item").order_by("-from_version")
+        return json_response({"history": [item_history_body(row) for row in rows]})
+
+
+class ItemVersionView(JSONView):
+    """An item as it was at a version of its dataset."""
+
+    def get(self, request: Request, dataset_id: str, item_id: str, number: str) -> HttpResponse:
+        item = get_item(get_dataset(request, dataset_id), item_id)
+        rows = item.versions.select_related("item")
+        version = rows.at_version(int(number)).first() if re.fullmatch(r"[0-9]{1,9}", number) else None
+        if version is None:
+            raise item_not_found(item_id)
+        return json_response(item_body(version))
+
+
+class PurgeView(JSONView):
+    """The redaction of an item in all its versions and results."""
+
+    def delete(self, request: Request, dataset_id: str, item_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.PUBLISHER)
+        purge_item(dataset, get_item(dataset, item_id), request.user)
+        return json_response({"success": True, "message": f"Item {item_id} purged"})

@@ -1,0 +1,47 @@
+"""Lookups for the API views of evaluations."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+
+from access_app.permissions import SHARED_OWNER, owner_ids_for, require_granted_role, require_role
+from access_app.role import Role
+from agentcms.errors import BadRequest, Forbidden
+from agentcms.ids import parse_uuid
+from evals_app.datasets.changes import dataset_not_found, item_not_found
+from evals_app.models import Dataset, DatasetItem
+
+
+def get_dataset(request: Request, dataset_id: str, role: Role = Role.VIEWER) -> Dataset:
+    """Return a dataset. Raise ApiError if the user may not see it, and RoleRequired without the role."""
+    dataset = Dataset.objects.for_user(request.user).with_role(request.user).filter(pk=dataset_id).first()
+    if dataset is None:
+        raise dataset_not_found(dataset_id)
+    if role != Role.VIEWER:  # everybody with a team reads the shared ones
+        require_granted_role(request.user, role, dataset)
+    return dataset
+
+
+def get_item(dataset: Dataset, item_id: str) -> DatasetItem:
+    """Return an item of a dataset, deleted or not. Raise ApiError."""
+    item_uuid = parse_uuid(item_id)
+    item = dataset.items.filter(pk=item_uuid).first() if item_uuid else None
+    if item is None:
+        raise item_not_found(item_id)
+    return item
+
+
+def owner_for_new_dataset(request: Request, requested: str | None) -> str:
+    """Return the owner of a new dataset: the requested one, or the only team in which the user is an editor."""
+    user = request.user
+    if requested is None and not user.is_superuser:
+        owner_ids = list(owner_ids_for(user, Role.EDITOR)[:2])
+        if len(owner_ids) > 1:
+            message = "You can create datasets for several owners. Send the ownerId of one."
+            raise BadRequest("request body", [("ownerId", message)])
+        if not owner_ids:
+            raise Forbidden("Creating a dataset needs the editor role for an owner.")
+        return owner_ids[0]
+    owner_id = SHARED_OWNER if requested is None else requested
+    require_role(user, Role.EDITOR, owner_id)
+    return owner_id

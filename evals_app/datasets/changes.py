@@ -1,0 +1,273 @@
+"""Changes of the items of a dataset. Each change, of one item or many, is one version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agentcms.errors import ApiError, Conflict
+from agentcms.ids import uuid7
+from agentcms.wire.canonical import json_equal
+from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from agents_app.editing.change_context import current_change
+from evals_app.datasets.schema import ItemValidator
+from evals_app.models import Dataset, DatasetItem, DatasetVersion, ItemVersion
+
+MAX_ITEMS = 20_000
+MAX_TEXT = 20_000  # characters of an item that a search looks at
+BATCH = 500
+REDACTED = "[purged]"
+
+
+def dataset_not_found(dataset_id: str) -> ApiError:
+    return ApiError(404, f"Dataset with id {dataset_id} not found", "DATASET_NOT_FOUND")
+
+
+def item_not_found(item_id: object) -> ApiError:
+    return ApiError(404, f"Item with id {item_id} not found", "DATASET_ITEM_NOT_FOUND")
+
+
+def validator_of(dataset: Dataset) -> ItemValidator:
+    """Return the validator of the items of a dataset."""
+    return ItemValidator(
+        {
+            "input": dataset.input_schema,
+            "groundTruth": dataset.ground_truth_schema,
+            "requestContext": dataset.request_context_schema,
+        }
+    )
+
+
+@transaction.atomic
+def add_items(dataset: Dataset, items: Sequence[JSONObject]) -> list[ItemVersion]:
+    """Add items as one version. Items with a known external ID replace the item that has it.
+
+    Return the current versions in the order of the items. Nothing is written for an equal item. Raise ConfigError
+    for items that the schemas refuse, and Conflict above the limit.
+    """
+    change = ItemsChange(dataset)
+    known = change.by_external_id([item["external_id"] for item in items if item.get("external_id")])
+    latest = change.latest([item.pk for item in known.values()])
+    _validate(dataset, items)
+    versions = []
+    for columns in items:
+        content = {name: value for name, value in columns.items() if name != "external_id"}
+        external_id = columns.get("external_id")
+        if external_id and external_id in known:
+            item = known[external_id]
+            reject_purged(item)
+            versions.append(change.replace(item, content, latest.get(item.pk)))
+            continue
+        versions.append(change.add(content, external_id))
+        if external_id:
+            known[external_id] = versions[-1].item
+    change.save()
+    return versions
+
+
+@transaction.atomic
+def change_item(dataset: Dataset, item_id: UUID, columns: JSONObject) -> ItemVersion:
+    """Change fields of an item. Equal fields make no version. Raise ConfigError, and ApiError for an unknown item."""
+    return change_items(dataset, {item_id: columns})[0]
+
+
+@transaction.atomic
+def change_items(dataset: Dataset, changes: Mapping[UUID, JSONObject]) -> list[ItemVersion]:
+    """Change fields of items as one version."""
+    change = ItemsChange(dataset)
+    current = change.current(changes)
+    versions = []
+    for item_id, columns in changes.items():
+        before = current.get(item_id)
+        if before is None:
+            raise item_not_found(item_id)
+        reject_purged(before.item)
+        _validate(dataset, [{**before.content, **columns}], many=len(changes) > 1)
+        versions.append(change.replace(before.item, columns, before))
+    change.save()
+    return versions
+
+
+@transaction.atomic
+def delete_items(dataset: Dataset, item_ids: Collection[UUID]) -> int:
+    """Delete items as one version, and return their number. Earlier versions of the dataset keep them."""
+    change = ItemsChange(dataset)
+    for version in change.current(item_ids).values():
+        change.delete(version)
+    change.save()
+    return change.row.deleted
+
+
+@transaction.atomic
+def restore_item(dataset: Dataset, item_id: UUID, version: int) -> ItemVersion:
+    """Make an item what it was at a version of its dataset. Raise ApiError if it was not there."""
+    change = ItemsChange(dataset)
+    earlier = ItemVersion.objects.at_version(version).filter(dataset=dataset, item_id=item_id).first()
+    if earlier is None:
+        raise item_not_found(item_id)
+    reject_purged(earlier.item)
+    restored = change.replace(earlier.item, earlier.content, change.latest([item_id]).get(item_id))
+    change.save()
+    return restored
+
+
+@transaction.atomic
+def purge_item(dataset: Dataset, item: DatasetItem, user: Caller) -> None:
+    """Redact an item in all its versions. This makes no version and stands in the log of the admin."""
+    ItemsChange(dataset)
+    empty = {name: None for name in ItemVersion.CONTENT_FIELDS if name not in ("input", "unmocked_tool_policy")}
+    ItemVersion.objects.filter(item=item).update(input=REDACTED, text="", **empty)
+    item.purged_at = timezone.now()
+    item.save(update_fields=["purged_at"])
+    LogEntry.objects.create(
+        user_id=user.pk,  # type: ignore[misc]  # anonymous users do not come here
+        content_type=ContentType.objects.get_for_model(Dataset),
+        object_id=dataset.pk,
+        object_repr=dataset.name[:200],
+        action_flag=CHANGE,
+        change_message=f"Item {item.pk} purged ({current_change().source}).",
+    )
+
+
+def reject_purged(item: DatasetItem) -> None:
+    """Raise Conflict for an item whose content was purged."""
+    if item.purged_at is not None:
+        raise Conflict(f"Item {item.pk} was purged and cannot be changed. Delete it.", "DATASET_ITEM_PURGED")
+
+
+def _validate(dataset: Dataset, items: Sequence[Mapping[str, Any]], many: bool = True) -> None:
+    validator = validator_of(dataset)
+    issues: list[Issue] = []
+    for number, columns in enumerate(items):
+        path = f"items[{number}]" if many and len(items) > 1 else ""
+        issues += validator.issues(columns, path)
+    if issues:
+        raise ConfigError(issues)
+
+
+class ItemsChange:
+    """A change of items, which becomes the next version of the dataset when it is saved.
+
+    Locks the dataset for the transaction. Raise ApiError if it was deleted meanwhile.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        locked = Dataset.objects.select_for_update().filter(pk=dataset.pk).first()
+        if locked is None:
+            raise dataset_not_found(dataset.pk)
+        self.dataset = locked
+        actor = current_change().actor
+        self.row = DatasetVersion(
+            dataset=locked,
+            version=locked.version + 1,
+            author=actor,
+            author_name=actor.get_username() if actor else "",
+            source=current_change().source,
+        )
+        self.new_items: list[DatasetItem] = []
+        self.opened: dict[UUID, ItemVersion] = {}  # by the ID of the item
+        self.closed: list[ItemVersion] = []
+        self.last_id = 0
+        self._caller_row = dataset
+
+    def by_external_id(self, keys: Collection[str]) -> dict[str, DatasetItem]:
+        """Return the items with these external IDs."""
+        rows: dict[str, DatasetItem] = {}
+        names = list(dict.fromkeys(keys))
+        for start in range(0, len(names), BATCH):
+            found = self.dataset.items.filter(external_id__in=names[start : start + BATCH])
+            rows |= {row.external_id: row for row in found if row.external_id}
+        return rows
+
+    def current(self, item_ids: Collection[UUID]) -> dict[UUID, ItemVersion]:
+        """Return the current versions of items that are not deleted, by the ID of the item."""
+        return {item_id: row for item_id, row in self.latest(item_ids).items() if not row.is_deleted}
+
+    def latest(self, item_ids: Collection[UUID]) -> dict[UUID, ItemVersion]:
+        """Return the last versions of items, by the ID of the item."""
+        versions: dict[UUID, ItemVersion] = {}
+        ids = list(item_ids)
+        for start in range(0, len(ids), BATCH):
+            batch = ids[start : start + BATCH]
+            rows = ItemVersion.objects.filter(dataset=self.dataset, to_version=None, item_id__in=batch)
+            versions |= {row.item_id: row for row in rows.select_related("item")}
+        return versions
+
+    def add(self, content: JSONObject, external_id: str | None = None) -> ItemVersion:
+        # IDs of one millisecond are in random order. Those of a batch grow, so that its items keep their order.
+        self.last_id = max(uuid7().int, self.last_id + 1)
+        item = DatasetItem(pk=UUID(int=self.last_id), dataset=self.dataset, external_id=external_id)
+        self.new_items.append(item)
+        self.row.added += 1
+        return self._open(item, content)
+
+    def replace(self, item: DatasetItem, content: JSONObject, before: ItemVersion | None) -> ItemVersion:
+        """Set fields of an item, and keep the others. An item that was deleted is there again."""
+        if item.pk in self.opened:  # the same external ID twice in one batch
+            _set_content(self.opened[item.pk], content)
+            return self.opened[item.pk]
+        if before is None or before.is_deleted:
+            self.row.added += 1
+        elif json_equal(before.content, {**before.content, **content}):
+            before.item = item
+            return before
+        else:
+            self.row.changed += 1
+        if before is not None:
+            self.closed.append(before)
+        kept = before.content if before is not None and not before.is_deleted else {}
+        return self._open(item, {**kept, **content})
+
+    def delete(self, version: ItemVersion) -> None:
+        self.closed.append(version)
+        self.row.deleted += 1
+        deleted = self._open(version.item, {"input": None})
+        deleted.is_deleted = True
+
+    def save(self) -> None:
+        """Write the version, unless nothing changed. Raise Conflict if the dataset would have too many items."""
+        if not self.opened:
+            return
+        count = self.dataset.item_count + self.row.added - self.row.deleted
+        if count > MAX_ITEMS:
+            raise Conflict(f"A dataset has at most {MAX_ITEMS:,} items. Delete some first.", "too_many_items")
+        DatasetItem.objects.bulk_create(self.new_items, batch_size=BATCH)
+        ids = [version.pk for version in self.closed]
+        for start in range(0, len(ids), BATCH):
+            closed = ItemVersion.objects.filter(pk__in=ids[start : start + BATCH])
+            closed.update(to_version=self.row.version)
+        ItemVersion.objects.bulk_create(list(self.opened.values()), batch_size=BATCH)
+        self.row.save(force_insert=True)
+        for row in (self.dataset, self._caller_row):
+            row.version, row.item_count, row.updated_at = self.row.version, count, self.row.created_at
+        self.dataset.save(update_fields=["version", "item_count", "updated_at"])
+
+    def _open(self, item: DatasetItem, content: JSONObject) -> ItemVersion:
+        version = ItemVersion(
+            item=item, dataset=self.dataset, from_version=self.row.version, created_at=self.row.created_at
+        )
+        _set_content(version, content)
+        self.opened[item.pk] = version
+        return version
+
+
+def _set_content(version: ItemVersion, content: JSONObject) -> None:
+    for name, value in content.items():
+        setattr(version, name, value)
+    version.text = " ".join([*texts_in(version.input), *texts_in(version.ground_truth)])[:MAX_TEXT].casefold()
+
+
+def texts_in(value: Any) -> list[str]:
+    """Return the texts and numbers in a JSON value."""
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in texts_in(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in texts_in(item)]
+    return [] if value is None else [str(value)]

@@ -1,0 +1,204 @@
+"""The shapes of datasets and items, for the API, the forms and the import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from django.conf import settings
+from pydantic import BaseModel, Field
+
+from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.names import to_wire
+from agents_app.configuration.schema import (
+    WIRE_CONFIG,
+    ConfigError,
+    Issue,
+    JSONObject,
+    Name,
+    OwnerId,
+    as_partial,
+    collecting_issues,
+    validate_fields,
+)
+
+MAX_ERRORS = 20  # of one item
+Text = Annotated[str, Field(max_length=10_000)]
+Key = Annotated[str, Field(min_length=1, max_length=256)]
+Keys = Annotated[list[Key], Field(max_length=50)]
+SCHEMA_FIELDS = ("input_schema", "ground_truth_schema", "request_context_schema")
+
+
+class DatasetBody(BaseModel):
+    """A dataset."""
+
+    model_config = WIRE_CONFIG
+
+    name: Name
+    owner_id: OwnerId | None = None
+    description: Text | None = None
+    metadata: JSONObject | None = None
+    input_schema: JSONObject | None = None
+    ground_truth_schema: JSONObject | None = None
+    request_context_schema: JSONObject | None = None
+    tags: Keys | None = None
+    target_type: Literal["agent", "workflow", "scorer"] | None = None
+    target_ids: Keys | None = None
+    scorer_ids: Keys | None = None
+    archived: bool | None = None
+
+
+class ToolMock(BaseModel):
+    """What answers a call of a tool in place of the tool."""
+
+    model_config = WIRE_CONFIG
+
+    tool_name: Key
+    args: JSONObject
+    output: Any
+    match_args: Literal["strict", "ignore"] | None = None
+
+
+class ItemSource(BaseModel):
+    """Where an item comes from."""
+
+    model_config = WIRE_CONFIG
+
+    type: Literal["csv", "json", "trace", "llm", "experiment-result", "candidate-screener"]
+    reference_id: Annotated[str, Field(max_length=500)] | None = None
+
+
+class ItemChange(BaseModel):
+    """The fields of an item that a change may set."""
+
+    model_config = WIRE_CONFIG
+
+    input: Any = None
+    ground_truth: Any = None
+    expected_trajectory: JSONObject | None = None
+    tool_mocks: Annotated[list[ToolMock], Field(max_length=200)] | None = None
+    unmocked_tool_policy: Literal["allow", "deny"] | None = None
+    scorer_ids: Keys | None = None
+    request_context: JSONObject | None = None
+    metadata: JSONObject | None = None
+    source: ItemSource | None = None
+
+
+class ItemBody(ItemChange):
+    """An item of a dataset."""
+
+    input: Any
+    external_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+def parse_dataset(body: Any) -> JSONObject:
+    """Return the columns of a new dataset. Raise ConfigError."""
+    return dataset_columns(validate_fields(DatasetBody, body))
+
+
+def parse_dataset_change(body: Any) -> JSONObject:
+    """Return the columns of a dataset that a body changes. Raise ConfigError."""
+    return dataset_columns(validate_fields(as_partial(DatasetBody), body))
+
+
+def dataset_columns(fields: JSONObject) -> JSONObject:
+    """Return the columns for the fields of a body. Raise ConfigError for what is no JSON Schema."""
+    issues = []
+    for name in SCHEMA_FIELDS:
+        if fields.get(name):
+            try:
+                reject_invalid_schema(fields[name])
+            except ValueError as error:
+                issues.append(Issue(to_wire(name), f"This is not a JSON Schema: {error}"))
+    if issues:
+        raise ConfigError(issues)
+    columns = {name: value for name, value in fields.items() if name != "scorer_ids"}
+    if "scorer_ids" in fields:
+        columns["scorer_keys"] = fields["scorer_ids"] or []
+    defaults: JSONObject = {"description": "", "target_type": "", "metadata": {}, "tags": [], "target_ids": []}
+    return {name: defaults.get(name) if value is None else value for name, value in columns.items()}
+
+
+def parse_item(body: Any, path: str = "") -> JSONObject:
+    """Return the columns of a new item. `path` begins the paths of the issues. Raise ConfigError."""
+    return _item_columns(ItemBody, body, path)
+
+
+def parse_item_change(body: Any, path: str = "") -> JSONObject:
+    """Return the columns of an item that a body changes. Raise ConfigError."""
+    return _item_columns(ItemChange, body, path)
+
+
+def parse_items(bodies: list[Any]) -> list[JSONObject]:
+    """Return the columns of new items. Raise ConfigError with the issues of all of them."""
+    issues: list[Issue] = []
+    items = []
+    for number, body in enumerate(bodies):
+        with collecting_issues(issues):
+            items.append(parse_item(body, f"items[{number}]"))
+    if issues:
+        raise ConfigError(issues)
+    return items
+
+
+def _item_columns(model: type[BaseModel], body: Any, path: str) -> JSONObject:
+    try:
+        fields = validate_fields(model, body)
+        _reject_large(body)
+    except ConfigError as error:
+        raise ConfigError(Issue(_join(path, field), message) for field, message in error.issues) from None
+    if "scorer_ids" in fields:
+        fields["scorer_keys"] = fields.pop("scorer_ids")
+    if fields.get("unmocked_tool_policy", "") is None:
+        fields["unmocked_tool_policy"] = "allow"
+    return fields
+
+
+def _reject_large(body: Mapping[str, Any]) -> None:
+    if len(json.dumps(body, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
+        message = f"An item must not exceed {settings.RUN_MAX_INPUT // 1024} KB."
+        raise ConfigError([Issue("input", message)])
+
+
+def _join(path: str, field: str) -> str:
+    return f"{path}.{field}" if path and field else path or field
+
+
+class ItemValidator:
+    """The validation of items by the schemas of their dataset."""
+
+    def __init__(self, schemas: Mapping[str, JSONObject | None]) -> None:
+        """Take the schemas by the wire name of the field that they are for."""
+        self.validators = {name: _build_validator(schema) for name, schema in schemas.items() if schema}
+
+    def issues(self, columns: Mapping[str, Any], path: str = "") -> Iterator[Issue]:
+        """Yield what the schemas refuse in the columns of an item."""
+        for column, wire in (
+            ("input", "input"),
+            ("ground_truth", "groundTruth"),
+            ("request_context", "requestContext"),
+        ):
+            value = columns.get(column)
+            if (validator := self.validators.get(wire)) is None or (value is None and column != "input"):
+                continue
+            yield from _schema_issues(validator, value, _join(path, wire))
+
+
+def _build_validator(schema: JSONObject) -> Any:
+    from jsonschema import Draft202012Validator  # loads slowly
+    from referencing import Registry
+
+    return Draft202012Validator(schema, registry=Registry())  # a registry of its own fetches nothing
+
+
+def _schema_issues(validator: Any, value: Any, path: str) -> Iterator[Issue]:
+    from referencing.exceptions import Unresolvable  # loads slowly
+
+    try:
+        for number, error in enumerate(validator.iter_errors(value)):
+            if number == MAX_ERRORS:
+                return
+            yield Issue(path + error.json_path[1:], f"{error.message[:500]}.")
+    except Unresolvable:
+        yield Issue(path, "The schema of the dataset refers to a schema that is not part of it.")

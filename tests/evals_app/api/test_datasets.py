@@ -1,0 +1,237 @@
+"""Datasets and items in the API: create, change, batches, versions, history, purge, and who may."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from evals_app.models import Dataset, ItemVersion
+from tests.api_client import Caller
+from tests.factories import api_key, member
+
+pytestmark = pytest.mark.django_db
+
+DATASETS = "/api/datasets"
+ONE = f"{DATASETS}/support"
+ITEMS = f"{ONE}/items"
+
+
+@pytest.fixture
+def editor():
+    return Caller(api_key(member("editor", "support")))
+
+
+@pytest.fixture
+def publisher():
+    return Caller(api_key(member("publisher", "support")))
+
+
+@pytest.fixture
+def support():
+    return Dataset.objects.create(pk="support", name="Support", owner_id="support")
+
+
+def add(caller, text, **fields):
+    return caller.post(ITEMS, {"input": text, **fields})
+
+
+def inputs(answer):
+    return [item["input"] for item in answer.body["items"]]
+
+
+def test_a_dataset_is_created_changed_and_deleted(editor, publisher):
+    created = editor.post(DATASETS, {"name": "Support questions", "scorerIds": ["exact"], "targetType": "agent"})
+    path = f"{DATASETS}/{created.body['id']}"
+    changed = editor.patch(path, {"description": "Of customers", "scorerIds": None})
+
+    assert (created.status_code, created.body["id"], created.body["version"]) == (201, "support-questions", 0)
+    assert (changed.body["description"], changed.body["scorerIds"], changed.body["targetType"]) == (
+        "Of customers",
+        [],
+        "agent",
+    )
+    assert editor.get(DATASETS).body["pagination"] == {"total": 1, "page": 0, "perPage": 100, "hasMore": False}
+    assert editor.delete(path).status_code == 403
+    assert publisher.delete(path).status_code == 200
+    assert editor.get(path).body["code"] == "DATASET_NOT_FOUND"
+
+
+def test_two_datasets_of_one_name_get_two_ids(editor):
+    ids = {editor.post(DATASETS, {"name": "Same"}).body["id"] for _ in range(2)}
+
+    assert len(ids) == 2
+
+
+def test_each_change_of_items_is_a_version(editor, support):
+    first = add(editor, "One", groundTruth="1").body
+    batch = editor.post(f"{ITEMS}/batch", {"items": [{"input": "Two"}, {"input": "Three"}]}).body
+    editor.patch(f"{ITEMS}/{first['id']}", {"groundTruth": "uno"})
+    deleted = editor.delete(f"{ITEMS}/batch", {"itemIds": [batch["items"][0]["id"]]})
+
+    assert deleted.body == {"success": True, "deletedCount": 1}
+    assert editor.get(ONE).body["version"] == 4
+    assert inputs(editor.get(ITEMS)) == ["One", "Three"]
+    assert inputs(editor.get(f"{ITEMS}?version=2")) == ["One", "Two", "Three"]
+    assert editor.get(f"{ITEMS}?version=3").body["items"][0]["groundTruth"] == "uno"
+    assert editor.get(f"{ITEMS}/{first['id']}/versions/2").body["groundTruth"] == "1"
+    versions = editor.get(f"{ONE}/versions").body["versions"]
+    assert [(row["version"], row["added"], row["changed"], row["deleted"]) for row in versions] == [
+        (4, 0, 0, 1),
+        (3, 0, 1, 0),
+        (2, 2, 0, 0),
+        (1, 1, 0, 0),
+    ]
+
+
+def test_an_equal_change_makes_no_version(editor, support):
+    item = add(editor, {"question": "One"}).body
+
+    editor.patch(f"{ITEMS}/{item['id']}", {"input": {"question": "One"}})
+
+    assert editor.get(ONE).body["version"] == 1
+
+
+def test_the_history_of_an_item_shows_its_deletion(editor, support):
+    item = add(editor, "One").body
+    editor.delete(f"{ITEMS}/{item['id']}")
+
+    history = editor.get(f"{ITEMS}/{item['id']}/history").body["history"]
+
+    assert [(row["datasetVersion"], row["validTo"], row["isDeleted"]) for row in history] == [
+        (2, None, True),
+        (1, 2, False),
+    ]
+    assert editor.get(f"{ITEMS}/{item['id']}").status_code == 404
+
+
+def test_an_external_id_replaces_the_item_that_has_it(editor, support):
+    first = add(editor, "One", externalId="q1", metadata={"topic": "a"}).body
+    second = add(editor, "Uno", externalId="q1").body
+    editor.delete(f"{ITEMS}/{first['id']}")
+    twice = editor.post(f"{ITEMS}/batch", {"items": [{"input": word, "externalId": "q1"} for word in ("A", "B")]})
+
+    assert second["id"] == first["id"]
+    assert (second["metadata"], second["datasetVersion"]) == ({"topic": "a"}, 2)
+    assert {item["id"] for item in twice.body["items"]} == {first["id"]}
+    assert inputs(editor.get(ITEMS)) == ["B"]
+    assert editor.get(ONE).body["itemCount"] == 1
+
+
+def test_items_must_fit_the_schemas_of_the_dataset(editor, support):
+    schema = {"type": "object", "required": ["question"]}
+    editor.patch(ONE, {"inputSchema": schema})
+
+    refused = editor.post(f"{ITEMS}/batch", {"items": [{"input": {"question": "Fine"}}, {"input": {}}]})
+    add(editor, {"question": "Fine"})
+    stricter = editor.patch(ONE, {"inputSchema": {"type": "string"}})
+
+    assert refused.status_code == 400
+    assert refused.body["issues"] == [{"field": "items[1].input", "message": "'question' is a required property."}]
+    assert stricter.status_code == 400
+    assert editor.get(ONE).body["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "input"),
+        ({"input": "One", "toolMocks": [{"toolName": "add", "output": 1}]}, "toolMocks[0].args"),
+        ({"input": "One", "unmockedToolPolicy": "perhaps"}, "unmockedToolPolicy"),
+        ({"input": "One", "source": {"type": "dream"}}, "source.type"),
+        ({"input": "x" * 300_000}, "input"),
+    ],
+)
+def test_a_faulty_item_names_its_field(editor, support, settings, body, field):
+    settings.RUN_MAX_INPUT = 256 * 1024
+
+    answer = editor.post(ITEMS, body)
+
+    assert (answer.status_code, [issue["field"] for issue in answer.body["issues"]]) == (400, [field])
+    assert not ItemVersion.objects.exists()
+
+
+def test_a_faulty_schema_is_refused(editor, support):
+    answer = editor.patch(ONE, {"inputSchema": {"type": "colour"}})
+
+    assert answer.status_code == 400
+    assert answer.body["issues"][0]["field"] == "inputSchema"
+
+
+def test_items_are_found_by_words_in_any_script(editor, support):
+    for text in ("Wie groß ist das Паровоз?", "Other"):
+        add(editor, {"question": text})
+
+    assert len(inputs(editor.get(f"{ITEMS}?search=ПАРОВОЗ"))) == 1
+    assert inputs(editor.get(f"{ITEMS}?search=nothing")) == []
+
+
+def test_a_purge_redacts_every_version_and_is_logged(editor, publisher, support):
+    item = add(editor, "My name is Ada", groundTruth="Ada").body
+    editor.patch(f"{ITEMS}/{item['id']}", {"input": "Ada again"})
+
+    assert editor.delete(f"{ITEMS}/{item['id']}/purge").status_code == 403
+    assert publisher.delete(f"{ITEMS}/{item['id']}/purge").status_code == 200
+
+    assert editor.get(ONE).body["version"] == 2
+    assert "Ada" not in str(editor.get(f"{ITEMS}/{item['id']}/history").body)
+    assert not ItemVersion.objects.filter(text__contains="ada").exists()
+    assert str(item["id"]) in LogEntry.objects.get().change_message
+    assert editor.patch(f"{ITEMS}/{item['id']}", {"input": "New"}).body["code"] == "DATASET_ITEM_PURGED"
+
+
+def test_a_dataset_has_a_limit_of_items(editor, support, monkeypatch):
+    monkeypatch.setattr("evals_app.datasets.changes.MAX_ITEMS", 2)
+
+    answer = editor.post(f"{ITEMS}/batch", {"items": [{"input": n} for n in range(3)]})
+
+    assert (answer.status_code, answer.body["code"]) == (409, "too_many_items")
+    assert editor.get(ONE).body["version"] == 0
+
+
+ROUTES = [
+    ("GET", ONE),
+    ("PATCH", ONE),
+    ("DELETE", ONE),
+    ("GET", f"{ONE}/versions"),
+    ("GET", ITEMS),
+    ("POST", ITEMS),
+    ("POST", f"{ITEMS}/batch"),
+    ("DELETE", f"{ITEMS}/batch"),
+    ("GET", ITEMS + "/{item}"),
+    ("PATCH", ITEMS + "/{item}"),
+    ("DELETE", ITEMS + "/{item}"),
+    ("GET", ITEMS + "/{item}/history"),
+    ("GET", ITEMS + "/{item}/versions/1"),
+    ("DELETE", ITEMS + "/{item}/purge"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_a_stranger_finds_no_dataset(editor, support, method, path):
+    item = add(editor, "One").body["id"]
+    stranger = Caller(api_key(member("manager", "elsewhere")))
+
+    answer = stranger.call(method, path.format(item=item), None if method == "GET" else {})
+
+    assert (answer.status_code, answer.body["code"]) == (404, "DATASET_NOT_FOUND")
+    assert Caller().call(method, path.format(item=item)).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), [route for route in ROUTES if route[0] != "GET"])
+def test_a_viewer_changes_nothing(editor, support, method, path):
+    item = add(editor, "One").body["id"]
+    viewer = Caller(api_key(member("viewer", "support")))
+
+    answer = viewer.call(method, path.format(item=item), {})
+
+    assert answer.status_code == 403
+    assert viewer.get(ITEMS).body["pagination"]["total"] == 1
+
+
+def test_the_list_of_items_takes_a_constant_number_of_queries(
+    editor, support, django_assert_num_queries, django_assert_max_num_queries
+):
+    editor.post(f"{ITEMS}/batch", {"items": [{"input": n} for n in range(30)]})
+
+    with django_assert_max_num_queries(5) as few:
+        editor.get(f"{ITEMS}?perPage=2")
+    with django_assert_num_queries(len(few)):
+        editor.get(f"{ITEMS}?perPage=30")
