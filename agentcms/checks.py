@@ -122,6 +122,26 @@ def check_mcp_commands(app_configs: Sequence[Any] | None, **kwargs: Any) -> list
 
 
 @register("environment")
+def check_traces(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error for each setting of traces that cannot work.
+
+    The operator sets the address of the collector, which may be private. It is not reached by redirects.
+    """
+    errors: list[CheckMessage] = []
+    try:
+        if settings.TRACES_ENDPOINT:
+            validate_url(settings.TRACES_ENDPOINT)
+    except AddressRefused as error:
+        if error.code != "private_address":
+            errors.append(Error(f"OTEL_EXPORTER_OTLP_ENDPOINT: {error.message}", id="agentcms.E014"))
+    if settings.TRACE_URL_TEMPLATE and "{trace_id}" not in settings.TRACE_URL_TEMPLATE:
+        message = "TRACE_URL_TEMPLATE does not contain {trace_id}."
+        hint = "Write the address of a trace: https://traces.example.org/trace/{trace_id}"
+        errors.append(Error(message, hint=hint, id="agentcms.E015"))
+    return errors
+
+
+@register("environment")
 def check_notices(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """Return an error for each setting without which notices about approvals cannot be sent or trusted."""
     return list(notice_errors())

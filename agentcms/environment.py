@@ -68,6 +68,14 @@ def read_url(name: str, *schemes: str) -> str:
     return value
 
 
+def read_traces_endpoint() -> str:
+    """Return the endpoint of the standard OpenTelemetry variables, or "" if traces are off."""
+    is_disabled = read_bool("OTEL_SDK_DISABLED", default=False) or read_text("OTEL_TRACES_EXPORTER") == "none"
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    endpoint = next(filter(None, (read_url(name, "http", "https") for name in names)), "")
+    return "" if is_disabled else endpoint
+
+
 def read_networks(name: str) -> list[IPv4Network | IPv6Network]:
     """Return the variable as IP networks, separated by commas."""
     try:

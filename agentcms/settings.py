@@ -248,6 +248,14 @@ LOGGING: dict[str, Any] = {
 }
 METRICS_ALLOW = environment.read_networks("METRICS_ALLOW")
 
+# --- Traces
+
+# The OpenTelemetry SDK reads the other standard variables. Without an endpoint it is not imported.
+TRACES_ENDPOINT = environment.read_traces_endpoint()
+TRACE_CONTENT = environment.read_bool("TRACE_CONTENT", default=False)
+# The address of a trace in a tool of yours: https://traces.example.org/trace/{trace_id}
+TRACE_URL_TEMPLATE = environment.read_url("TRACE_URL_TEMPLATE", "http", "https")
+
 # --- API
 
 TRUSTED_PROXIES = environment.read_networks("TRUSTED_PROXIES")

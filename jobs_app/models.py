@@ -103,6 +103,7 @@ class Job(models.Model):
     error = models.TextField(blank=True, default="", editable=False)
     report_size = models.PositiveBigIntegerField(default=0, db_default=0, editable=False, help_text="In bytes.")
     attempts = models.PositiveSmallIntegerField(default=0, editable=False)
+    traceparent = models.CharField(max_length=55, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, editable=False)

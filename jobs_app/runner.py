@@ -25,6 +25,7 @@ from agentcms.backends.circuit_breaker import CircuitBreaker
 from agentcms.errors import ApiError, Unavailable
 from agentcms.ids import uuid7
 from agentcms.logs import describe_exception
+from agentcms.tracing import spans
 from jobs_app.kinds import register_title
 from jobs_app.models import MAX_ATTEMPTS, Job, LeaseLost
 
@@ -81,7 +82,13 @@ def enqueue(
     job_id: UUID | None = None,
 ) -> Job:
     """Create a job and send it to a worker after the commit. Without a broker it starts later."""
-    job = Job.objects.create(pk=job_id or uuid7(), kind=kind, parameters=parameters or {}, requested_by=requested_by)
+    job = Job.objects.create(
+        pk=job_id or uuid7(),
+        kind=kind,
+        parameters=parameters or {},
+        requested_by=requested_by,
+        traceparent=spans.traceparent_to_store(f"enqueue {kind}"),
+    )
     transaction.on_commit(partial(send, job.pk), robust=True)
     return job
 
@@ -132,8 +139,11 @@ def run_now(kind: str, parameters: dict[str, Any]) -> Job:
 
 
 def _execute(job: Job) -> Job:
+    attributes: spans.Attributes = {"agentcms.job.id": str(job.pk), "agentcms.job.attempt": job.attempts}
     try:
-        job.finish(_handlers[job.kind](job))
+        with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent):
+            result = _handlers[job.kind](job)
+        job.finish(result)
     except LeaseLost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
     except Exception as error:

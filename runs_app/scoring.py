@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from agentcms.tracing import spans
 from agents_app.registry import Kind, registry
 from jobs_app import runner
 from jobs_app.models import Job
@@ -79,7 +80,8 @@ def compute_score(run: AgentRun, key: str) -> tuple[float | None, str]:
         log.warning("Run %s: no scorer is registered as '%s'.", run.pk, key)
         return None, f"No scorer is registered as '{key}'."
     try:
-        return float(entry.target(**scorer_arguments(entry.target, run))), ""
+        with spans.span(f"scorer {key}", {"agentcms.scorer": key, "agentcms.run.id": str(run.pk)}):
+            return float(entry.target(**scorer_arguments(entry.target, run))), ""
     except Exception as error:
         log.exception("The scorer '%s' could not score run %s.", key, run.pk)
         return None, f"{type(error).__name__}: {error}"[:2000]

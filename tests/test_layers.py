@@ -50,6 +50,7 @@ HEAVY = (
     "jsonschema",
     "numpy",
     "onnxruntime",
+    "opentelemetry",
     "prometheus_client",
     "pydantic_ai",
     "referencing",

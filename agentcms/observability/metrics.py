@@ -25,6 +25,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIR)
 from prometheus_client import Counter, Histogram  # noqa: E402  reads the variable when it is imported
 
 from access_app.throttling.limiter import counting_alone  # noqa: E402
+from agentcms.tracing.drop_signal import spans_dropped  # noqa: E402
 from runs_app.approvals.approval_signals import approval_decided  # noqa: E402
 from runs_app.engine.leases import run_ended, run_requeued  # noqa: E402
 from runs_app.models import PendingCall  # noqa: E402
@@ -56,6 +57,7 @@ CACHED_ANSWERS = Counter("agentcms_response_cache", "Lookups of answers in the r
 APPROVALS = Counter("agentcms_approvals_decided", "Calls that waited for people and were decided.", ["state", "via"])
 MCP_CALLS = Counter("agentcms_mcp_calls", "Calls of tools of MCP servers.", ["server", "outcome"])
 MCP_SECONDS = Histogram("agentcms_mcp_call_seconds", "Time of calls of MCP servers.", ["server"], buckets=BUCKETS)
+DROPPED_SPANS = Counter("agentcms_spans_dropped", "Spans of traces that were not exported.", ["reason"])
 PRUNED = Counter("agentcms_versions_pruned", "Versions removed by retention.", ["process"])
 
 
@@ -94,8 +96,13 @@ def count_mcp_call(server: str, outcome: str, seconds: float, **kwargs: Any) -> 
     MCP_SECONDS.labels(server).observe(seconds)
 
 
+def count_dropped_spans(count: int, reason: str, **kwargs: Any) -> None:
+    DROPPED_SPANS.labels(reason).inc(count)
+
+
 def connect_signals() -> None:
     """Count versions, activations, runs, approvals and throttles without the cache from their signals."""
+    spans_dropped.connect(count_dropped_spans, dispatch_uid="count-dropped-spans")
     post_save.connect(partial(count_created, VERSIONS), sender=AgentVersion, weak=False, dispatch_uid="count-versions")
     post_save.connect(partial(count_created, ACTIVATIONS), sender=Activation, weak=False, dispatch_uid="count-moves")
     pruned.connect(count_pruned, dispatch_uid="count-pruned")

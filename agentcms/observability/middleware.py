@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from agentcms.logs import is_valid_request_id, request_id
 from agentcms.observability import health, metrics
+from agentcms.tracing.requests import begin_request, end_request
 
 log = logging.getLogger("agentcms.requests")
 
@@ -36,12 +37,21 @@ class RequestLogMiddleware:
         current_id = client_id if is_valid_request_id(client_id) else token_hex(8)
         request_id.set(current_id)
         probe = PROBES.get(request.path_info)
-        response = probe(request) if probe else self.get_response(request)
+        response = probe(request) if probe else self.respond(request)
         response.headers["X-Request-ID"] = current_id
         seconds = perf_counter() - started_at
         self.count(request, response.status_code, seconds)
         if settings.LOG_REQUESTS:
             log_request(request, response.status_code, seconds)
+        return response
+
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """Return the response, in a span if traces are on."""
+        if not settings.TRACES_ENDPOINT:
+            return self.get_response(request)
+        begin_request(request)
+        response = self.get_response(request)
+        end_request(route(request), response.status_code)
         return response
 
     def count(self, request: HttpRequest, status: int, seconds: float) -> None:

@@ -22,7 +22,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
-from runs_app import scoring
+from runs_app import scoring, tracing
 from runs_app.approvals.deferred_requests import waits_for_calls
 from runs_app.approvals.segments import (
     Segment,
@@ -125,6 +125,13 @@ class RunExecution:
 
 async def execute_run(engine: Engine, run: AgentRun, tree: RunTree | None = None) -> RunResult:
     """Execute a run and write its end. A durable run may instead be handed over to another process."""
+    async with tracing.run_span(run) as span:
+        result = await execute_in_span(engine, run, tree)
+        tracing.record_status(span, result.status)
+        return result
+
+
+async def execute_in_span(engine: Engine, run: AgentRun, tree: RunTree | None) -> RunResult:
     execution = RunExecution(engine, run.pk, run.is_durable)
     current_journal.set(None)  # a tool of a durable run may have started this one
     if not run.is_durable:
@@ -360,6 +367,7 @@ def model_run_context(
         usage=segment.usage,
         usage_limits=limits,
         infer_name=False,
+        capabilities=tracing.instrumentation(),
         # A call of a tool of the API client ends the run.
         toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
     )

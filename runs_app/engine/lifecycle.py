@@ -7,6 +7,7 @@ from contextlib import suppress
 from django.db import DatabaseError
 
 from agentcms.process.shutdown import on_shutdown
+from agentcms.tracing import spans
 from runs_app.engine import engine, reaper, workers
 from runs_app.engine.runners import get_runner
 from runs_app.events import streams
@@ -47,3 +48,4 @@ def shut_down_runs() -> None:
     """End or hand over the runs of this process, then release all readers, including those of other runs."""
     get_runner().drain()
     streams.stop_streams()
+    spans.shut_down()

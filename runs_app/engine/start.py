@@ -17,6 +17,7 @@ from access_app.permissions import require_role
 from access_app.role import Role
 from agentcms.db.locks import lock_name
 from agentcms.errors import ApiError, Conflict, Unavailable, Unprocessable
+from agentcms.tracing.spans import traceparent_to_store
 from agentcms.wire.canonical import canonical, sha256_hex
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.schema import ConfigError, Issue
@@ -324,6 +325,7 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
         requested_by=user,
         requested_by_name=user.get_username() if user else "",
         input=run_input,
+        traceparent=traceparent_to_store("start run"),
         **columns,
     )
     if run.root_id is None:

@@ -10,6 +10,7 @@ from runs_app.models.run_event import RunEvent
 from runs_app.models.run_step import RunStep
 from runs_app.models.saved_input import SavedInput
 from runs_app.models.score import Score, ScorerCount
+from runs_app.models.trace_rule import TraceRule
 
 __all__ = [
     "AgentRun",
@@ -23,4 +24,5 @@ __all__ = [
     "SavedInput",
     "Score",
     "ScorerCount",
+    "TraceRule",
 ]

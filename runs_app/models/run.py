@@ -152,6 +152,9 @@ class AgentRun(models.Model):
     worked_ms = models.PositiveBigIntegerField(
         "worked for (ms)", default=0, db_default=0, editable=False, help_text="Before the current process took it."
     )
+    traceparent = models.CharField(
+        max_length=55, blank=True, default="", db_default="", editable=False, help_text="The span that started it."
+    )
     suspended_at = models.DateTimeField(null=True, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False, help_text="When a waiting call of the run expires.")
     conversation = models.JSONField(

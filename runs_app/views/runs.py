@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from django_htmx.http import trigger_client_event
 
+from agentcms.tracing.spans import trace_url
 from agentcms.web.list_state import parse_number
 from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
@@ -72,6 +73,7 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         **input_context(run, shows_configuration=shows_configuration),
         "children": run_view.children,
         "total_cost": total_cost(run) if run_view.has_details else None,
+        "trace_url": trace_url(run.traceparent) if run_view.has_details else "",
         "scores": run.scores.all() if run_view.has_details else [],
         "thread_runs": thread_runs(request, run),
         "parts": config_sections(run.configuration) if shows_configuration else [],

@@ -80,7 +80,7 @@ def test_old_admin_log_entries_are_deleted(settings):
 # Tables that users fill, that are deleted with other rows, or that retention limits.
 CREATED_BY_USERS = {"auth.User", "auth.Group", "auth.Permission", "contenttypes.ContentType", "access_app.Membership"}
 CREATED_BY_USERS |= {"access_app.ApiKey", "agents_app.Agent", "versions_app.RetentionRule", "runs_app.ModelProvider"}
-CREATED_BY_USERS |= {"runs_app.SavedInput", "runs_app.ApprovalNotice", "tools_app.McpServer"}
+CREATED_BY_USERS |= {"runs_app.SavedInput", "runs_app.TraceRule", "runs_app.ApprovalNotice", "tools_app.McpServer"}
 # Resources are deleted on request. The record of that stays, for a backup that is restored later.
 CREATED_BY_USERS |= {"memory_app.Resource", "memory_app.Forgotten"}
 DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}

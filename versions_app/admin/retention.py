@@ -18,13 +18,10 @@ from versions_app import tasks  # noqa: F401  registers the jobs that staff can 
 from versions_app.models.retention_rule import RetentionRule
 
 
-@admin.register(RetentionRule)
-class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
-    """Retention rules. Managers see and change the rules of their own teams."""
+class OwnerRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
+    """An admin of rules with one row per owner. Managers see and change those of their own teams."""
 
-    list_display = ("team", "versions", "days")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[RetentionRule]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rules = super().get_queryset(request)
         if has_role_everywhere(request.user, Role.MANAGER):
             return rules
@@ -47,9 +44,9 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
                 raise ValidationError("You can only set rules for teams that you manage.")
             return owner_id
 
-        return type("RetentionRuleForm", (form,), {"clean_owner_id": clean_owner_id})
+        return type("OwnerRuleForm", (form,), {"clean_owner_id": clean_owner_id})
 
-    def has_view_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if not self.has_module_permission(request):
             return False
         role = Role.MANAGER
@@ -58,12 +55,19 @@ class RetentionRuleAdmin(StaffAccessMixin, admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
-    def has_change_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_view_permission(request, obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: RetentionRule | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_view_permission(request, obj)
 
     @admin.display(ordering="owner_id")
-    def team(self, rule: RetentionRule) -> str:
+    def team(self, rule: Any) -> str:
         return rule.owner_id or "Shared"
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(OwnerRuleAdmin):
+    """Retention rules. Managers see and change the rules of their own teams."""
+
+    list_display = ("team", "versions", "days")

@@ -78,7 +78,7 @@ def test_readiness_names_an_unavailable_broker(client, with_heartbeat):
 
 def test_readiness_names_unapplied_migrations(client, with_heartbeat):
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0006_index_jobs_of_user'")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'jobs_app' AND name = '0007_job_traceparent'")
 
     status, checks = ready(client)
 

@@ -1,0 +1,82 @@
+"""The span of the current HTTP request.
+
+It is opened when it is first needed, or at the end of the request: only then it is known whether the caller is
+authenticated, and only the `traceparent` of an authenticated caller is used.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+HEADER = "HTTP_TRACEPARENT"
+SERVER_ERROR = 500
+
+
+@dataclass
+class RequestSpan:
+    """A request with its span, once that is open."""
+
+    request: HttpRequest
+    started_at: int = field(default_factory=time.time_ns)
+    span: Span | None = None
+    token: Token[Context] | None = None
+
+    @property
+    def traceparent(self) -> str:
+        """The `traceparent` of the caller, or a blank text unless the caller is authenticated."""
+        user: Any = getattr(self.request, "user", None)
+        is_authenticated = user is not None and bool(user.is_authenticated)
+        return str(self.request.META.get(HEADER, "")) if is_authenticated else ""
+
+
+_current: ContextVar[RequestSpan | None] = ContextVar("request_span", default=None)
+
+
+def begin_request(request: HttpRequest) -> None:
+    """Note the request that this thread handles."""
+    _current.set(RequestSpan(request))
+
+
+def open_request_span() -> None:
+    """Open the span of the current request, as the current one of this thread, unless it is open."""
+    current = _current.get()
+    if current is None or current.span is not None:
+        return
+    from opentelemetry.context import Context, attach
+    from opentelemetry.trace import SpanKind, set_span_in_context
+
+    from agentcms.tracing import provider
+
+    request = current.request
+    attributes = {"http.request.method": request.method or "", "url.scheme": request.scheme or ""}
+    parent = provider.context_of(current.traceparent) if current.traceparent else Context()
+    current.span = provider.get_tracer().start_span(
+        str(request.method), parent, SpanKind.SERVER, attributes, start_time=current.started_at
+    )
+    current.token = attach(set_span_in_context(current.span, parent))
+
+
+def end_request(route: str, status: int) -> None:
+    """End the span of the current request, which is named by its route: an address may contain words of users."""
+    open_request_span()
+    current = _current.get()
+    _current.set(None)
+    if current is None or current.span is None or current.token is None:
+        return
+    from opentelemetry.context import detach
+    from opentelemetry.trace import StatusCode
+
+    current.span.update_name(f"{current.request.method} {route}")
+    current.span.set_attributes({"http.route": route, "http.response.status_code": status})
+    if status >= SERVER_ERROR:
+        current.span.set_status(StatusCode.ERROR)
+    current.span.end()
+    detach(current.token)
