@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
+from agentcms.vectors import UnknownEmbedder, find_embedder
 from runs_app.providers.allowed_settings import setting_error
 from tools_app.mcp.commands import command_error
 
@@ -95,6 +96,18 @@ def check_model_settings(app_configs: Sequence[Any] | None, **kwargs: Any) -> li
         if message:
             errors.append(Error(f"MODEL_ALLOWED_SETTINGS contains {text!r}. {message}", id="agentcms.E009"))
     return errors
+
+
+@register("environment")
+def check_embedder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Return an error if MEMORY_EMBEDDER names no embedder. Providers may be added while the server runs."""
+    try:
+        find_embedder(settings.MEMORY_EMBEDDER)
+    except UnknownEmbedder as error:
+        provider, _, model = settings.MEMORY_EMBEDDER.partition("/")
+        if not (provider and model) or provider == "local":
+            return [Error(f"MEMORY_EMBEDDER: {error}", id="agentcms.E014")]
+    return []
 
 
 @register("environment")

@@ -22,6 +22,7 @@ def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]
         "prune-versions": {"task": "versions_app.tasks.prune_versions", "schedule": retention},
         "check-history": {"task": "versions_app.tasks.check_history", "schedule": check},
         "list-mcp-tools": {"task": "tools_app.tasks.list_mcp_tools", "schedule": cleanup},
+        "index-messages": {"task": "memory_app.tasks.index_missing_messages", "schedule": check},
         "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": cleanup},
         "mail-approvers": {"task": "runs_app.tasks.mail_approvers", "schedule": 60.0},
         "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds

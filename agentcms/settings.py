@@ -337,6 +337,8 @@ RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
 RUN_STREAMS = environment.read_int("RUN_STREAMS", 48, minimum=1)
 RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=1)
 RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
+MEMORY_EMBEDDER = environment.read_text("MEMORY_EMBEDDER", "local/multilingual")
+RECALL_MOST = environment.read_int("RECALL_MOST", 20_000, minimum=100, maximum=1_000_000)
 THREAD_DAYS = environment.read_int("THREAD_DAYS", 365, minimum=1, maximum=MAX_DAYS)
 # API keys of the built-in model providers, and base URLs that replace their defaults.
 MODEL_KEYS = {

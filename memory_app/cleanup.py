@@ -6,14 +6,25 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from jobs_app.cleanup import expired_rows
-from memory_app.models import Thread
+from memory_app.models import Thread, Vector
+from memory_app.recall.options import used_embedders
+
+OLD_VECTOR_DAYS = 30  # for which an agent can return to its earlier embedder without indexing again
 
 
 @expired_rows("threads")
 def expired_threads() -> QuerySet[Any]:
     """Return conversations without a new message for THREAD_DAYS."""
     return Thread.objects.filter(updated_at__lt=timezone.now() - timedelta(days=settings.THREAD_DAYS))
+
+
+@expired_rows("vectors")
+def replaced_vectors() -> QuerySet[Any]:
+    """Return the vectors of embedders that no agent uses, 30 days after another one has embedded the message."""
+    used, limit = used_embedders(), timezone.now() - timedelta(days=OLD_VECTOR_DAYS)
+    newer = Vector.objects.filter(message=OuterRef("message"), embedder__in=used, created_at__lt=limit)
+    return Vector.objects.exclude(embedder__in=used).filter(Exists(newer))

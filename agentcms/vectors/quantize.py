@@ -43,11 +43,14 @@ def unpack(packed: Sequence[PackedVector]) -> Rows:
 
 
 def scores(query: NDArray[np.float32], packed: Iterable[PackedVector]) -> NDArray[np.float32]:
-    """Return the similarity of a vector with each of the packed ones, from -1 to 1, in their order."""
+    """Return the similarity of a vector with each of the packed ones, from -1 to 1, in their order.
+
+    For several vectors as rows, the result has a row for each packed one and a column for each of them.
+    """
     import numpy as np
 
     vectors = iter(packed)
     parts = []
     while batch := [*islice(vectors, ROWS_PER_BATCH)]:
-        parts.append(unpack(batch) @ query)
+        parts.append(unpack(batch) @ query.T)
     return np.concatenate(parts) if parts else np.empty(0, np.float32)

@@ -25,6 +25,7 @@ from memory_app.history.threads import get_thread, is_thread_key
 from memory_app.history.wire_messages import WireMessage, parse_wire_message, ui_messages, wire_messages
 from memory_app.models import Message, Thread
 from memory_app.realms import MemoryCaller
+from memory_app.recall.indexing import index_if_recalled
 
 MESSAGES_PER_PAGE = 40
 MAX_SAVED = 1000  # messages of a request
@@ -118,9 +119,13 @@ class SaveMessagesView(JSONView):
         saved: list[WireMessage] = []
         author = Author(request.user.pk, request.user.get_username())
         with transaction.atomic():
+            threads = {}
             for item, rows in zip(items, parsed, strict=True):
                 thread = writable_thread(caller, item)
+                threads[thread.pk] = thread
                 saved += save_message(thread, rows, author)
+            for thread in threads.values():
+                index_if_recalled(thread)
         return json_response({"messages": saved})
 
 

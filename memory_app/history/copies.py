@@ -14,6 +14,7 @@ from memory_app.history.messages import NewMessage, append_messages, rows_of
 from memory_app.history.threads import create_thread, get_or_create_resource
 from memory_app.models import Message, Thread
 from memory_app.realms import MemoryCaller
+from memory_app.recall.indexing import index_if_recalled
 
 
 class CopiedMessages(NamedTuple):
@@ -47,6 +48,7 @@ def copy_thread(
             append_copies(copy, rows)
     except IntegrityError:
         raise Conflict(f"Thread with id {key} already exists", "thread_exists") from None
+    index_if_recalled(copy)
     copy.refresh_from_db()
     return copy
 

@@ -16,6 +16,7 @@ from agentcms.errors import Conflict
 from agentcms.ids import uuid7
 from memory_app.history.message_data import USER, derive_fields, head_numbers
 from memory_app.models import Message, Thread
+from memory_app.recall.indexing import enqueue_indexing
 
 MAX_MESSAGES = 100_000  # of a thread
 BATCH_SIZE = 500
@@ -87,10 +88,12 @@ def save_run_messages(
     run_id: UUID,
     author: Author | None = None,
     prompt_key: str = "",
+    embedder: str = "",
 ) -> None:
     """Append the messages of a run to its thread. Do nothing on a second call or if the thread was deleted.
 
-    `prompt_key` is the ID that the client gave to the message of the user.
+    `prompt_key` is the ID that the client gave to the message of the user. `embedder` is the one that indexes the
+    messages for semantic recall, or blank.
     """
     with transaction.atomic():
         thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
@@ -105,6 +108,8 @@ def save_run_messages(
         if prompt_key and roles[:1] == [USER] and not thread.messages.filter(key=prompt_key).exists():
             new[0] = NewMessage(new[0].data, key=prompt_key)
         append_messages(thread, new, run_id=run_id, author=author)
+        if embedder:
+            enqueue_indexing(thread_id, embedder)
 
 
 def load_messages(thread_id: int, limit: int | None, max_tokens: int | None = None) -> list[Any]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from access_app.models import printable_id
 from agentcms.errors import Conflict, Forbidden, NotFound
 from agentcms.ids import uuid7
-from memory_app.models import Resource, Thread
+from memory_app.models import Resource, Thread, Vector
 from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller
 
 if TYPE_CHECKING:
@@ -138,8 +138,10 @@ def create_named_thread(caller: MemoryCaller, key: str, resource: str, **columns
 def transfer_thread(caller: MemoryCaller, thread: Thread, resource: str) -> Thread:
     """Give a thread with all its messages to another resource of the realm."""
     target = get_or_create_resource(caller, resource)
-    Thread.objects.filter(pk=thread.pk).update(
-        resource=target, resource_key=target.key, working_memory=None, updated_at=timezone.now()
-    )
+    with transaction.atomic():
+        Thread.objects.filter(pk=thread.pk).update(
+            resource=target, resource_key=target.key, working_memory=None, updated_at=timezone.now()
+        )
+        Vector.objects.filter(thread=thread).update(resource=target)
     thread.refresh_from_db()
     return thread

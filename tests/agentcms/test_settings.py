@@ -43,6 +43,7 @@ def test_all_values_that_the_checks_refuse_are_named_at_once(tmp_path):
         "CORS_ORIGINS": "https://app.example.org/",
         "OPENAI_BASE_URL": "http://0177.0.0.2/v1",
         "MISTRAL_BASE_URL": "http://１２７.0.0.1/v1",
+        "MEMORY_EMBEDDER": "multilingual",
     }
 
     assert_start_is_refused(manage(tmp_path, "check", **values), *values)
@@ -57,6 +58,7 @@ def test_all_values_that_the_checks_refuse_are_named_at_once(tmp_path):
         ("JOB_LEASE", "0"),
         ("JOB_DAYS", "1000000"),
         ("AGENT_VERSION_LIMIT", "2"),
+        ("RECALL_MOST", "1"),
         ("LOG_FORMAT", "xml"),
         ("METRICS_ALLOW", "10.0.0.300"),
         ("TRUSTED_PROXIES", "proxy.internal"),

@@ -9,7 +9,8 @@ from django.db import connection
 
 from jobs_app import runner
 from jobs_app.models import Job
-from memory_app.models import Forgotten, Message, Resource, Thread
+from memory_app.models import Forgotten, Message, Resource, Thread, Vector
+from memory_app.recall import indexing
 from runs_app import forget
 from runs_app.models import AgentRun
 from tests.factories import member
@@ -28,6 +29,7 @@ def realm():
     for key in ("alice", "bob"):
         text = SECRET if key == "alice" else "Something else"
         thread = add_thread(user, f"t-{key}", key, [("user", text), ("assistant", text)])
+        runner.run_now(indexing.INDEX_MESSAGES, {"thread": thread.pk, "embedder": "local/multilingual"})
         RunFactory(requested_by=user, thread=thread, resource=thread.resource, output=text, input={"messages": text})
         RunFactory(requested_by=user, resource=thread.resource, output=text, input={"messages": text})
     return thread.realm
@@ -50,7 +52,7 @@ def test_an_export_has_all_data_of_a_resource(realm):
     call_command("export_resource", realm, "alice", stdout=output)
 
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert [line["type"] for line in lines] == ["resource", "thread", "message", "message", "run", "run"]
+    assert [line["type"] for line in lines] == ["resource", "thread", *["message"] * 2, *["vector"] * 2, *["run"] * 2]
     assert output.getvalue().count(SECRET) >= 6
     assert "Something else" not in output.getvalue()
 
@@ -76,6 +78,7 @@ def test_a_deletion_that_was_interrupted_continues_until_nothing_is_left(realm, 
 
     assert result == {"messages": 2, "threads": 1, "runs": 2}
     assert SECRET not in texts()
+    assert {row.resource.key for row in Vector.objects.all()} == {"bob"}
     assert "alice" not in texts() + str([*Job.objects.values()])
     assert Forgotten.objects.get().digest == forget.resource_digest(realm, "alice")
     counts = [model.objects.count() for model in (Resource, Thread, Message, AgentRun)]

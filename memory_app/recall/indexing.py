@@ -1,0 +1,154 @@
+"""Indexing of messages for semantic recall: a job for a thread after each run, and a nightly one for all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agentcms.errors import Unavailable
+from agentcms.vectors import Embedder, EmbedderFailed, find_embedder
+from agentcms.vectors.quantize import pack
+from jobs_app.models import Job
+from jobs_app.runner import enqueue, job_handler, offer_to_staff
+from memory_app.models import Message, Thread, Vector
+from memory_app.recall.options import recall_of_agent, recalling_agents
+from memory_app.recall.parts import cut_parts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+INDEX_MESSAGES = "index_messages"
+INDEX_MISSING = "index_missing_messages"
+TEXTS_PER_STEP = 50
+MAX_LOST_STEPS = 3  # in a row, because their messages were deleted meanwhile
+EMBEDDED_ROLES = (Message.Role.USER, Message.Role.ASSISTANT)
+
+offer_to_staff("index-messages", "Index missing messages", INDEX_MISSING)
+
+
+def enqueue_indexing(thread_id: int, embedder: str) -> Job:
+    """Let a worker index the messages of a thread after the commit."""
+    return enqueue(INDEX_MESSAGES, {"thread": thread_id, "embedder": embedder})
+
+
+def index_if_recalled(thread: Thread) -> None:
+    """Let a worker index a thread whose messages came from a client, if its agent recalls messages."""
+    if (options := recall_of_agent(thread.agent)) is not None:
+        enqueue_indexing(thread.pk, options.embedder)
+
+
+@job_handler(INDEX_MESSAGES, "Indexing of messages")
+def index_messages(job: Job) -> dict[str, int]:
+    """Index a thread. A job that was interrupted continues with what is missing."""
+    embedder = find_embedder(job.parameters["embedder"])
+    count = index_thread(job.parameters["thread"], embedder, lambda done: job.report_progress(done=done))
+    return {"indexed": count}
+
+
+@job_handler(INDEX_MISSING, "Indexing of missing messages")
+def index_missing(job: Job) -> dict[str, int]:
+    """Index what is missing in all threads that agents recall, the latest threads first."""
+    total = 0
+    for name, threads in recalled_threads():
+        embedder = find_embedder(name)
+        for thread_id in threads.values_list("pk", flat=True).iterator():
+            total += index_thread(thread_id, embedder, partial(report_sum, job, total))
+        job.report_progress(done=total)
+    return {"indexed": total}
+
+
+def report_sum(job: Job, earlier: int, count: int) -> None:
+    """Report the progress of a job that has indexed earlier threads and a part of this one."""
+    job.report_progress(done=earlier + count)
+
+
+def recalled_threads() -> Iterable[tuple[str, QuerySet[Thread]]]:
+    """Return each embedder that an agent uses, with the threads that lack a vector of it."""
+    agents: dict[str, set[str]] = {}
+    for agent, options in recalling_agents():
+        agents.setdefault(options.embedder, set()).add(agent.pk)
+    for name, keys in sorted(agents.items()):
+        resources = Thread.objects.filter(agent_id__in=keys).values("resource")
+        threads = Thread.objects.filter(Q(agent_id__in=keys) | Q(resource__in=resources), parent=None)
+        lacking = missing_messages(name).filter(thread=OuterRef("pk"))
+        yield name, threads.filter(Exists(lacking)).order_by("-updated_at", "-pk")
+
+
+def missing_messages(embedder: str) -> QuerySet[Message]:
+    """Return the messages with a text that have no vector of an embedder."""
+    indexed = Vector.objects.filter(message=OuterRef("pk"), part=0, embedder=embedder)
+    return Message.objects.filter(~Exists(indexed), role__in=EMBEDDED_ROLES).exclude(text="")
+
+
+def index_thread(thread_id: int, embedder: Embedder, report: Callable[[int], Any]) -> int:
+    """Embed the messages of a thread that lack a vector, the newest first. Return their number.
+
+    `report` gets the number so far after each step. Raise Unavailable if the embedder does not answer.
+    """
+    count = lost = 0
+    rows = missing_messages(embedder.name).filter(thread=thread_id, thread__parent=None).order_by("-number")
+    while messages := [*rows.only("pk", "text")[:TEXTS_PER_STEP]]:
+        messages = first_texts(messages)
+        try:
+            store_vectors(thread_id, embedder, messages)
+        except IntegrityError:  # a message was deleted meanwhile
+            lost += 1
+            if lost == MAX_LOST_STEPS:
+                raise Unavailable("Messages of the thread were deleted while it was indexed.") from None
+            continue
+        lost = 0
+        count += len(messages)
+        report(count)
+    return count
+
+
+def first_texts(messages: Sequence[Message]) -> list[Message]:
+    """Return as many of these messages as one step embeds, at least one."""
+    texts = 0
+    for number, message in enumerate(messages):
+        texts += len(cut_parts(message.text))
+        if texts > TEXTS_PER_STEP:
+            return [*messages[: max(number, 1)]]
+    return [*messages]
+
+
+def store_vectors(thread_id: int, embedder: Embedder, messages: Sequence[Message]) -> None:
+    """Embed messages and store their vectors, without those of messages that were deleted meanwhile.
+
+    Raise Unavailable if the embedder does not answer, and IntegrityError if a message is deleted at the same moment.
+    """
+    parts = [(message.pk, part, text) for message in messages for part, text in enumerate(cut_parts(message.text))]
+    try:
+        rows = embedder.embed([text for *_, text in parts], "document")
+    except EmbedderFailed as error:
+        raise Unavailable(str(error)) from None
+    with transaction.atomic():
+        # Locked, because a transfer gives the thread and its vectors to another resource.
+        thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
+        if thread is None:
+            return
+        remaining = {*Message.objects.filter(pk__in=[message.pk for message in messages]).values_list("pk", flat=True)}
+        vectors = [
+            build_vector(thread, message_id, part, embedder.name, row)
+            for (message_id, part, _), row in zip(parts, rows, strict=True)
+            if message_id in remaining
+        ]
+        Vector.objects.bulk_create(vectors, ignore_conflicts=True)
+
+
+def build_vector(thread: Thread, message_id: int, part: int, embedder: str, row: NDArray[np.float32]) -> Vector:
+    packed = pack(row)
+    return Vector(
+        message_id=message_id,
+        part=part,
+        embedder=embedder,
+        resource_id=thread.resource_id,
+        thread=thread,
+        scale=packed.scale,
+        data=packed.data,
+    )

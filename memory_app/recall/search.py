@@ -1,0 +1,107 @@
+"""Search for messages of similar meaning, in a thread or in all threads of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+from django.db.models import F, QuerySet
+
+from agentcms.vectors.quantize import PackedVector, scores
+from memory_app.models import Message, Thread, Vector
+
+if TYPE_CHECKING:
+    from agentcms.vectors.embedders import Rows
+
+ROWS_PER_LOOKUP = 50
+
+
+class Hit(NamedTuple):
+    """A message that is similar to a query, from -1 to 1, and its part that is the most similar."""
+
+    message_id: int
+    part: int
+    score: float
+
+
+@dataclass(frozen=True)
+class RecalledMessage:
+    """A message that was found, with its score and the messages before and after it as the API shows them."""
+
+    message: Message
+    part: int
+    score: float
+    before: Sequence[Message] = ()
+    after: Sequence[Message] = ()
+
+
+def vectors_of_thread(thread: Thread, embedder: str) -> QuerySet[Vector]:
+    """Return the vectors of a thread by an embedder."""
+    return Vector.objects.filter(thread=thread.pk, embedder=embedder)
+
+
+def vectors_of_resource(resource_id: int, embedder: str) -> QuerySet[Vector]:
+    """Return the vectors of all threads of a resource by an embedder."""
+    return Vector.objects.filter(resource=resource_id, embedder=embedder)
+
+
+def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:
+    """Yield each message among the newest RECALL_MOST vectors, the most similar first.
+
+    Several queries are parts of one text: the most similar one counts.
+    """
+    import numpy as np
+
+    newest = vectors.order_by("-message").values_list("message_id", "part", "scale", "data")[: settings.RECALL_MOST]
+    # A provider may have changed the length of the vectors of a model.
+    rows = [row for row in newest if len(row[3]) == queries.shape[1]]
+    if not rows or not len(queries):
+        return
+    packed = (PackedVector(scale, bytes(data)) for _, _, scale, data in rows)
+    best = scores(queries, packed).max(axis=1)
+    seen: set[int] = set()
+    for index in np.argsort(-best, kind="stable"):
+        message_id, part, *_ = rows[index]
+        if message_id not in seen:
+            seen.add(message_id)
+            yield Hit(message_id, part, float(best[index]))
+
+
+def recall_messages(
+    vectors: QuerySet[Vector],
+    queries: Rows,
+    top_k: int,
+    message_range: int = 0,
+    is_known: Callable[[Message], bool] = lambda message: False,
+) -> list[RecalledMessage]:
+    """Return the most similar messages, each with those around it. Leave out those that are known already."""
+    hits = rank_messages(vectors, queries)
+    chosen = islice(((row, hit) for row, hit in with_messages(hits) if not is_known(row)), top_k)
+    return [
+        RecalledMessage(row, hit.part, hit.score, *messages_around(row, message_range, is_known))
+        for row, hit in chosen
+    ]
+
+
+def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
+    """Yield each hit with its message and thread. They are loaded in small batches, because few are needed."""
+    remaining = iter(hits)
+    while batch := [*islice(remaining, ROWS_PER_LOOKUP)]:
+        rows = Message.objects.select_related("thread").in_bulk([hit.message_id for hit in batch])
+        yield from ((rows[hit.message_id], hit) for hit in batch if hit.message_id in rows)
+
+
+def messages_around(
+    row: Message, count: int, is_known: Callable[[Message], bool] = lambda message: False
+) -> tuple[list[Message], list[Message]]:
+    """Return the messages before and after a row, oldest first, without those that are known already."""
+    if not count:
+        return [], []
+    head = row.head_number or row.number
+    heads = Message.objects.filter(thread=row.thread_id, head_number=F("number"))
+    before = [*heads.filter(number__lt=head).order_by("-number")[:count]][::-1]
+    after = [*heads.filter(number__gt=head).order_by("number")[:count]]
+    return [item for item in before if not is_known(item)], [item for item in after if not is_known(item)]

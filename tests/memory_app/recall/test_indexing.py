@@ -1,0 +1,162 @@
+"""Indexing of messages by jobs."""
+
+import pytest
+
+from agentcms.vectors import EmbedderFailed, find_embedder
+from jobs_app import runner
+from jobs_app.models import Job
+from memory_app.cleanup import replaced_vectors
+from memory_app.history.messages import NewMessage, append_messages
+from memory_app.history.threads import get_or_create_resource, transfer_thread
+from memory_app.models import Message, Vector
+from memory_app.realms import memory_caller
+from memory_app.recall import indexing
+from tests.memory_app.conftest import add_thread
+
+pytestmark = pytest.mark.django_db
+
+LOCAL = "local/multilingual"
+
+
+class CountingEmbedder:
+    """The default embedder under another name, which counts its texts and may fail."""
+
+    dimensions = 512
+
+    def __init__(self, name="local/counting", fails_after=None):
+        self.name, self.fails_after, self.batches = name, fails_after, []
+
+    def load(self):
+        pass
+
+    def embed(self, texts, kind):
+        if self.fails_after is not None and len(self.batches) >= self.fails_after:
+            raise EmbedderFailed("The provider did not answer.")
+        self.batches.append(len(texts))
+        return find_embedder(LOCAL).embed(texts, kind)
+
+
+@pytest.fixture
+def thread(editor):
+    return add_thread(editor, texts=[("user", "My favourite colour is teal."), ("assistant", "Noted."), ("user", "")])
+
+
+def index(thread, embedder=LOCAL):
+    return runner.run_now(indexing.INDEX_MESSAGES, {"thread": thread.pk, "embedder": embedder})
+
+
+def add_messages(thread, texts):
+    data = [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]} for text in texts]
+    append_messages(thread, [NewMessage(item) for item in data])
+
+
+def test_texts_of_both_sides_get_vectors(thread):
+    job = index(thread)
+
+    assert job.result == {"indexed": 2}
+    rows = [(row.message.text, row.part, row.thread, row.resource) for row in Vector.objects.order_by("message")]
+    assert rows == [
+        ("My favourite colour is teal.", 0, thread, thread.resource),
+        ("Noted.", 0, thread, thread.resource),
+    ]
+    assert {len(row.data) for row in Vector.objects.all()} == {512}
+
+
+def test_a_second_job_embeds_only_what_is_new(thread, monkeypatch):
+    index(thread)
+    embedder = CountingEmbedder(LOCAL)
+    monkeypatch.setattr(indexing, "find_embedder", lambda name: embedder)
+    add_messages(thread, ["One more"])
+
+    assert [index(thread).result, index(thread).result] == [{"indexed": 1}, {"indexed": 0}]
+    assert embedder.batches == [1]
+
+
+def test_a_job_that_was_interrupted_continues_with_what_is_missing(thread):
+    add_messages(thread, [f"Message {number}" for number in range(120)])
+    failing, working = CountingEmbedder(fails_after=1), CountingEmbedder()
+
+    with pytest.raises(indexing.Unavailable, match="did not answer"):
+        indexing.index_thread(thread.pk, failing, lambda done: None)
+    newest = Message.objects.filter(vectors__isnull=False).values_list("number", flat=True)
+    assert (failing.batches, min(newest)) == ([50], 124 - 50)
+
+    assert indexing.index_thread(thread.pk, working, lambda done: None) == 72
+    assert working.batches == [50, 22]
+
+
+def test_a_long_text_has_four_vectors(thread):
+    add_messages(thread, ["word " * 5000])
+
+    index(thread)
+
+    assert sorted(Vector.objects.filter(message__number=4).values_list("part", flat=True)) == [0, 1, 2, 3]
+
+
+def test_a_step_embeds_at_most_fifty_texts(thread):
+    add_messages(thread, ["word " * 5000] * 20)
+    embedder = CountingEmbedder()
+
+    indexing.index_thread(thread.pk, embedder, lambda done: None)
+
+    assert max(embedder.batches) <= 50
+    assert sum(embedder.batches) == 82
+
+
+def test_messages_that_are_deleted_meanwhile_get_no_vectors(thread, monkeypatch):
+    class Deleting(CountingEmbedder):
+        def embed(self, texts, kind):
+            Message.objects.filter(number=1).delete()
+            return super().embed(texts, kind)
+
+    indexing.index_thread(thread.pk, Deleting(), lambda done: None)
+
+    assert [row.message.number for row in Vector.objects.all()] == [2]
+
+
+def test_vectors_go_with_their_message_and_thread(thread):
+    index(thread)
+
+    Message.objects.filter(number=1).delete()
+    assert Vector.objects.count() == 1
+    thread.delete()
+    assert Vector.objects.count() == 0
+
+
+def test_a_transfer_takes_the_vectors_along(thread, editor):
+    index(thread)
+    caller = memory_caller(editor)
+
+    transfer_thread(caller, thread, "bob")
+
+    assert {row.resource for row in Vector.objects.all()} == {get_or_create_resource(caller, "bob")}
+
+
+def test_an_unknown_embedder_fails_the_job_with_its_reason(thread):
+    job = index(thread, "local/unknown")
+
+    assert (job.state, job.error[:31]) == (Job.State.FAILED, "Unknown embedder 'local/unknown")
+
+
+def test_vectors_of_an_embedder_that_nobody_uses_go_30_days_after_they_were_replaced(thread, age_vectors):
+    indexing.index_thread(thread.pk, CountingEmbedder("old/embedder"), lambda done: None)
+    age_vectors(60)
+    index(thread)
+    assert not replaced_vectors().exists()
+
+    age_vectors(31, embedder=LOCAL)
+
+    assert {row.embedder for row in replaced_vectors()} == {"old/embedder"}
+    assert replaced_vectors().count() == 2
+
+
+@pytest.fixture
+def age_vectors():
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    def age(days, **chosen):
+        Vector.objects.filter(**chosen).update(created_at=timezone.now() - timedelta(days=days))
+
+    return age
