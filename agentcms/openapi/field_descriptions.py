@@ -161,7 +161,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "maxSteps": "The highest number of requests to the model.",
     "maxTokens": "The highest number of tokens of an answer.",
     "mcpClients": "The tools of MCP servers that the agent uses, by server and name.",
-    "memory": "The key of the memory. Null for none.",
+    "memory": "The key of a registered memory, or its options. Null for none.",
     "message": "What happened, as a sentence.",
     "messages": "The messages of the conversation.",
     "metadata": "Custom data, as a JSON object. It is not sent to the model.",

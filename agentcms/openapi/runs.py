@@ -64,7 +64,9 @@ def events_schema() -> JSON:
 
 def call_schema() -> JSON:
     """Return the schema of a call: messages and options. Unknown options are ignored or rejected, by their effect."""
-    thread = {"anyOf": [STRING, {"type": "object", "properties": {"id": STRING}}]}
+    new_thread = {"type": "object", "properties": {"id": STRING, "title": STRING, "metadata": OBJECT}}
+    thread = {"anyOf": [STRING, new_thread]}
+    memory = {"thread": thread, "resource": STRING, "options": OBJECT}
     tool = {"type": "object", "properties": {"description": STRING, "inputSchema": OBJECT}}
     return {
         "allOf": [
@@ -73,7 +75,7 @@ def call_schema() -> JSON:
                 "required": ["messages"],
                 "properties": {
                     "messages": MESSAGES_SCHEMA,
-                    "memory": {"type": "object", "properties": {"thread": thread, "resource": STRING}},
+                    "memory": {"type": "object", "properties": memory},
                     "clientTools": {"type": "object", "additionalProperties": tool},
                     "structuredOutput": {"type": "object", "required": ["schema"], "properties": {"schema": OBJECT}},
                     "requestContext": {

@@ -12,14 +12,14 @@ from access_app.permissions import has_role
 from access_app.role import SHARED_LABEL, Role
 from agents_app.configuration import schema
 from agents_app.configuration.sub_agents import CircularReference, describe_dependents, reject_circular_reference
-from agents_app.forms.fields import ID_HELP, OptionalKeyField, RawTextField, StrictJSONField
+from agents_app.forms.fields import ID_HELP, KeyOrJSONField, RawTextField, StrictJSONField
 from agents_app.models import Agent
 from agents_app.views.access import selectable_owners
 
 # Lists are edited in the editor, which has pickers for them.
 LIST_FIELDS = ("tools", "workflows", "agents", "integration_tools", "input_processors", "output_processors")
-OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", "request_context_schema", "durable", "mcp_clients")
-NULLABLE_FIELDS = ("request_context_schema", "durable", "mcp_clients")
+NULLABLE_FIELDS = ("request_context_schema", "durable", "mcp_clients", "memory")
+OBJECT_FIELDS = ("model", "default_options", "scorers", "metadata", *NULLABLE_FIELDS)
 FORM_FIELDS = tuple(name for name in schema.FIELDS if name not in LIST_FIELDS)
 
 
@@ -32,12 +32,11 @@ class AgentForm(forms.ModelForm):
     name = RawTextField(max_length=200)
     description = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     instructions = RawTextField(required=False, widget=forms.Textarea(attrs={"rows": 20, "class": "code-field"}))
-    memory = OptionalKeyField(required=False, max_length=256)
 
     class Meta:
         model = Agent
         fields = list(FORM_FIELDS)
-        field_classes: ClassVar = dict.fromkeys(OBJECT_FIELDS, StrictJSONField)
+        field_classes: ClassVar = {**dict.fromkeys(OBJECT_FIELDS, StrictJSONField), "memory": KeyOrJSONField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

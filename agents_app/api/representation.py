@@ -20,6 +20,7 @@ from agentcms.wire.timestamps import format_timestamp
 from agentcms.wire.unknown_names import UnknownName
 from agents_app.configuration.mcp_clients import MCP_CLIENTS
 from agents_app.configuration.references import (
+    MEMORY_MODELS,
     NO_AGENTS,
     MissingReference,
     StoredAgents,
@@ -190,7 +191,7 @@ def warnings_json(references: str, fingerprint: str, known: StoredAgents) -> str
     """Return the warnings of a version as JSON; `fingerprint` is the registry's, `known` are stored sub-agents."""
     text = _unregistered_json(references, fingerprint, known)
     # Staff may have added or removed the provider, or an MCP server.
-    if '"field":"model"' in text or f'"field":"{MCP_CLIENTS}"' in text:
+    if any(f'"field":"{field}"' in text for field in ("model", MEMORY_MODELS, MCP_CLIENTS)):
         return _to_json(find_missing_references(json.loads(references), known))
     return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agents_app.configuration.references import FIELD_KINDS, MissingReference
@@ -67,11 +67,23 @@ def build_section(field: str, value: Any, missing: Collection[tuple[str, str]]) 
         return ConfigSection(
             field, FIELD_LABELS[field], "keys", [build_referenced_key(field, key, missing) for key in value]
         )
+    if field == "memory":
+        return ConfigSection(field, FIELD_LABELS[field], "facts", [*memory_facts(value)])
     if field == "model" and not any(isinstance(setting, dict | list) for setting in value.values()):
         settings = {"provider": value.get("provider"), **value}  # the provider first
         facts = [(name, text if isinstance(text, str) else json.dumps(text)) for name, text in settings.items()]
         return ConfigSection(field, FIELD_LABELS[field], "facts", facts)
     return ConfigSection(field, FIELD_LABELS[field], "json", json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def memory_facts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and the value of each option of a memory."""
+    for name, item in value.items():
+        inner = f"{path}.{name}" if path else name
+        if isinstance(item, dict) and item and name != "schema":
+            yield from memory_facts(item, inner)
+        else:
+            yield inner.removeprefix("options."), item if isinstance(item, str) else json.dumps(item)
 
 
 def build_referenced_key(field: str, key: str, missing: Collection[tuple[str, str]]) -> ReferencedKey:

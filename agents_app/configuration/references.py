@@ -6,7 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agents_app.configuration.mcp_clients import ALL_TOOLS, MCP_CLIENTS, find_problem, selected_tools, split_reference
+from agents_app.configuration.memory_options import model_paths
 from agents_app.registry import Entry, Kind, registry
+
+MEMORY_MODELS = "memory.model"  # the models that a memory names
 
 # The kind of entry that each field of a snapshot refers to, by wire name.
 FIELD_KINDS = {
@@ -18,6 +21,7 @@ FIELD_KINDS = {
     "inputProcessors": Kind.PROCESSOR,
     "outputProcessors": Kind.PROCESSOR,
     "memory": Kind.MEMORY,
+    MEMORY_MODELS: Kind.MODEL_PROVIDER,
     "scorers": Kind.SCORER,
     MCP_CLIENTS: Kind.MCP_TOOL,
 }
@@ -57,6 +61,7 @@ NO_AGENTS = StoredAgents()
 def referenced_keys(snapshot: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the keys that a configuration refers to, by wire field, without fields that have none."""
     keys_by_field = {field: _keys_of_field(field, snapshot.get(field)) for field in FIELD_KINDS}
+    keys_by_field[MEMORY_MODELS] = memory_providers(snapshot.get("memory"))
     return {field: keys for field, keys in keys_by_field.items() if keys}
 
 
@@ -74,6 +79,11 @@ def _keys_of_field(field: str, value: Any) -> list[str]:
     else:
         keys = list(value) if isinstance(value, list | dict) else []  # a list of keys, or scorers by key
     return [key for key in keys if isinstance(key, str)]  # rows written by SQL or a fixture may not follow the schema
+
+
+def memory_providers(memory: Any) -> list[str]:
+    """Return the providers of the models that a memory names."""
+    return [*dict.fromkeys(provider for _, provider in model_paths(memory))]
 
 
 def processor_key(processor: Mapping[str, Any]) -> Any:
@@ -95,6 +105,8 @@ def reference_path(field: str, key: str, snapshot: Mapping[str, Any]) -> str:
     value = snapshot.get(field)
     if field == "model":
         return "model.provider"
+    if field == MEMORY_MODELS:
+        return next(f"memory.{path}" for path, provider in model_paths(snapshot.get("memory")) if provider == key)
     if field == MCP_CLIENTS:
         server, _, name = key.partition("_")
         return f"{field}.{server}.tools.{name}" if name != ALL_TOOLS else f"{field}.{server}"

@@ -15,13 +15,24 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    create_model,
+)
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import PydanticCustomError
 
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
+from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, UNION_TAGS, MemoryOptions, kind_of_memory
 from agents_app.configuration.variables import RequestContextSchema
 
 JSONObject = dict[str, Any]
@@ -145,6 +156,9 @@ Keys = Annotated[
 Object = Annotated[JSONObject, _null_resets_to(dict)]
 Objects = Annotated[list[JSONObject], Field(max_length=MAX_REFERENCES), _null_resets_to(list)]
 Durable = Annotated[Any, AfterValidator(_validate_durable), WithJsonSchema(DURABLE_SCHEMA)]
+Memory = Annotated[
+    Annotated[Key, Tag(KEY_TAG)] | Annotated[MemoryOptions, Tag(OBJECT_TAG)], Discriminator(kind_of_memory)
+]
 Scorers = Annotated[
     dict[NonBlank, "ScorerChoice"], Field(max_length=MAX_REFERENCES), _LimitKeys, _null_resets_to(dict)
 ]
@@ -240,7 +254,7 @@ class AgentConfig(BaseModel):
     mcp_clients: McpClients | None = None
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
-    memory: Key | None = None
+    memory: Memory | None = None
     scorers: Scorers = Field(default_factory=dict)
     metadata: Object = Field(default_factory=dict)
 
@@ -347,7 +361,8 @@ def _path(location: tuple[int | str, ...]) -> str:
     """Format a pydantic location as a wire path: `scorers.tone.sampling.rate`, `tools[2]`."""
     path = ""
     for parent, part in zip(("", *location), location, strict=False):
-        if part == "[key]" or (parent == "sampling" and part in SAMPLING_TYPES):  # added by pydantic
+        # These are added by pydantic.
+        if part == "[key]" or part in UNION_TAGS or (parent == "sampling" and part in SAMPLING_TYPES):
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from agentcms.wire.names import join_path
 from agentcms.wire.unknown_names import MAX_UNKNOWN_NAMES, UnknownName, find_unknown_names
+from agents_app.configuration.memory_options import PARTS, RESOURCE_SCOPE_MESSAGE, has_unsupported_scope
 from agents_app.configuration.references import processor_key
 from agents_app.registry import Kind, registry
 
@@ -54,3 +56,19 @@ def known_arguments(choice: object) -> tuple[str, ...]:
     key = processor_key(choice) if isinstance(choice, dict) else None
     entry = registry.get(Kind.PROCESSOR, key) if isinstance(key, str) else None
     return () if entry is None else (*PROCESSOR_KEYS, *entry.argument_names)
+
+
+@find_members
+def find_unknown_memory_options(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the names in a memory that nothing reads, and a scope that has no effect."""
+    unknown: list[UnknownName] = []
+    for path, model in PARTS.items():
+        part: Any = body.get("memory")
+        for name in filter(None, path.split(".")):
+            part = part.get(name) if isinstance(part, dict) else None
+        if isinstance(part, dict):
+            known = {str(info.alias) for info in model.model_fields.values()}
+            unknown += find_unknown_names(part, known, join_path("memory", path) if path else "memory")
+    if has_unsupported_scope(body.get("memory")):
+        unknown.append(UnknownName("memory.observationalMemory.scope", "scope", RESOURCE_SCOPE_MESSAGE))
+    return unknown

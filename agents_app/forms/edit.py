@@ -19,6 +19,7 @@ from agentcms.wire.canonical import canonical
 from agents_app.configuration import schema
 from agents_app.configuration.references import find_missing_references
 from agents_app.configuration.variables import Variable, variables_of
+from agents_app.forms import memory_field
 from agents_app.forms.field_values import (
     DURABLE_MODES,
     MODEL_SETTINGS,
@@ -36,6 +37,7 @@ from agents_app.forms.fields import (
 )
 from agents_app.forms.mcp_tools import ServerRows, compose_selection, server_rows
 from agents_app.forms.members import is_line
+from agents_app.forms.memory_field import MemoryOptionsField, MemorySection
 from agents_app.forms.model_fields import METADATA_MEMBERS, MODEL_MEMBERS, OPTION_MEMBERS
 from agents_app.forms.object_field import ObjectField, StructuredValue, stored_value
 from agents_app.forms.pickers import KIND_BY_FIELD, OptionSource, Picker, build_picker
@@ -64,7 +66,7 @@ SECTION_FIELDS = {
     "tools": ("tools", "integration_tools"),
     "workflows": ("workflows",),
     "sub-agents": ("agents",),
-    "memory": ("memory",),
+    "memory": ("memory_kind", "memory"),
     "scorers": ("scorers",),
     "processors": ("input_processors", "output_processors"),
     "options": ("default_options", "durable_mode"),
@@ -98,7 +100,9 @@ class AgentEditForm(forms.Form):
     workflows = KeyListField(required=False)
     agents = KeyListField(required=False, label="Sub-agents")
     integration_tools = KeyListField(required=False)
-    memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select)
+    memory_kind = forms.ChoiceField(required=False, label="Memory", choices=memory_field.KINDS)
+    memory = OptionalKeyField(required=False, max_length=256, widget=forms.Select, label="Registered memory")
+    memory_options = MemoryOptionsField(required=False)
     scorers = ScorersField(required=False)
     input_processors = ProcessorsField()
     output_processors = ProcessorsField()
@@ -122,9 +126,10 @@ class AgentEditForm(forms.Form):
         self.base, self.user, self.agent = base, user, agent
         super().__init__(data, initial=to_form_values(base), **options)
         memories = [(entry.key, entry.title) for entry in registry.entries(Kind.MEMORY)]
-        missing = [key for key in (base["memory"],) if key and registry.get(Kind.MEMORY, key) is None]
+        keys = [base["memory"]] if isinstance(base["memory"], str) else []
+        missing = [key for key in keys if key and registry.get(Kind.MEMORY, key) is None]
         self.fields["memory"].widget.choices = [
-            ("", "No memory"),
+            ("", "None"),
             *memories,
             *((key, f"{key} (not registered)") for key in missing),
         ]
@@ -139,6 +144,8 @@ class AgentEditForm(forms.Form):
         # A page of the previous release does not send the field.
         if "durable_mode" in self.data and not {"durable_mode", "durable_steps"} - cleaned.keys():
             cleaned["durable"] = self.compose_durable(cleaned["durable_mode"], cleaned["durable_steps"])
+        if "memory" in cleaned:
+            cleaned["memory"] = self.compose_memory(cleaned)
         if "mcp_clients" in self.data:
             cleaned["mcp_clients"] = compose_selection(self.data, self.base["mcp_clients"])
         self.validate_config(cleaned)
@@ -150,7 +157,7 @@ class AgentEditForm(forms.Form):
         stored = {**self.base, "provider": model.get("provider"), "model_name": model.get("name")}
         for name in RESTORED_FIELDS:
             field: Any = self.fields[name]
-            if cleaned.get(name) and stored[name] is not None:
+            if cleaned.get(name) and isinstance(stored[name], str | list):
                 cleaned[name] = field.restore(cleaned[name], stored[name])
 
     def restore_scorers(self, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -181,6 +188,20 @@ class AgentEditForm(forms.Form):
         stored = self.base["durable"]
         return stored if isinstance(stored, dict) and stored["maxSteps"] == steps else {"maxSteps": steps}
 
+    def compose_memory(self, cleaned: dict[str, Any]) -> Any:
+        """Return the memory of the chosen kind. A page of the previous release has no kind and knows only keys."""
+        if "memory_kind" not in self.data:
+            return self.base["memory"] if isinstance(self.base["memory"], dict) else cleaned["memory"]
+        if cleaned.get("memory_kind") == "options":
+            try:
+                return memory_field.compose(self.base["memory"], cleaned["memory_options"])
+            except ValidationError as error:
+                self.add_error("memory_options", error)
+                return self.base["memory"]
+        if cleaned.get("memory_kind") == "registered" and cleaned["memory"] is None:
+            self.add_error("memory", "Choose a registered memory.")
+        return cleaned["memory"] if cleaned.get("memory_kind") == "registered" else None
+
     def validate_config(self, cleaned: dict[str, Any]) -> None:
         """Validate with the schema of agents, and add each issue to its field."""
         try:
@@ -198,6 +219,7 @@ class AgentEditForm(forms.Form):
             return FIELD_FOR_PATH[issue.field], issue.message
         (name, messages), *_ = schema.ConfigError([issue]).message_dict.items()
         name = "model_rest" if name == "model" else name
+        name = "memory_options" if name == "memory" and "." in issue.field else name
         return (name if name in self.fields else None), messages[0]
 
     def changed_fields(self) -> dict[str, Any]:
@@ -280,6 +302,12 @@ class AgentEditForm(forms.Form):
         is_sent = self.is_bound and "mcp_clients" in self.data
         value = compose_selection(self.data, self.base["mcp_clients"]) if is_sent else self.base["mcp_clients"]
         return server_rows(value, self.agent.owner_id)
+
+    @property
+    def memory_sections(self) -> list[MemorySection]:
+        """Return the options of the memory, as submitted or stored."""
+        texts = self.submitted("memory_options") if self.is_bound else memory_field.texts_of(self.base["memory"])
+        return memory_field.build_sections(texts, [str(error) for error in self["memory_options"].errors])
 
     @property
     def missing_memory(self) -> str:

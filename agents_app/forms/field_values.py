@@ -7,6 +7,7 @@ from typing import Any
 
 from agents_app.forms.fields import ScorersField
 from agents_app.forms.members import format_value
+from agents_app.forms.memory_field import kind_of, texts_of
 
 # The wire names of model settings with a form field of their own.
 MODEL_SETTINGS = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxTokens"}
@@ -30,7 +31,9 @@ def to_form_values(base: dict[str, Any]) -> dict[str, Any]:
         values["durable_mode"] = "no" if durable is False else "yes"
     if isinstance(durable, dict):
         values["durable_steps"] = format_value("number", durable["maxSteps"])
-    return {**base, **values, "model_rest": model}
+    memory = base["memory"]
+    values |= {"memory_kind": kind_of(memory), "memory": memory if isinstance(memory, str) else None}
+    return {**base, **values, "model_rest": model, "memory_options": texts_of(memory)}
 
 
 def apply_sampling(stored: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:

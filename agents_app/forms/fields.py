@@ -101,6 +101,32 @@ class StrictJSONField(forms.JSONField):
             return True
 
 
+class KeyOrJSONField(StrictJSONField):
+    """A key as it is, or an object or a text as JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        is_key = isinstance(value, str) and value and not self.looks_like_json(value)
+        return value.replace("\r\n", "\n") if is_key else super().to_python(value)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Format a stored value. A key that looks like JSON is quoted."""
+        if isinstance(value, str) and self.looks_like_json(value) and not self.is_json(value):
+            return format_json(value)
+        return super().prepare_value(value)
+
+    @staticmethod
+    def looks_like_json(text: str) -> bool:
+        return text.lstrip().startswith(("{", '"'))
+
+    @staticmethod
+    def is_json(text: str) -> bool:
+        try:
+            parse_json(text)
+        except ValidationError:
+            return False
+        return True
+
+
 class JSONNumberField(RawTextField):
     """A JSON number with all its digits, or None if empty."""
 

@@ -61,7 +61,13 @@ class Agent(models.Model):
     )
     input_processors = models.JSONField(default=list, blank=True)
     output_processors = models.JSONField(default=list, blank=True)
-    memory = models.CharField(max_length=256, null=True, blank=True)
+    # The column `memory` of the previous release only has keys. It is removed in the next one.
+    memory = models.JSONField(
+        null=True,
+        blank=True,
+        db_column="memory_choice",
+        help_text='The key of a registered memory, or {"options": {"lastMessages": 10, …}}.',
+    )
     scorers = models.JSONField(default=dict, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     owner_id = models.CharField("owner", max_length=128, blank=True, default="")

@@ -22,6 +22,7 @@ NO_OBSERVATIONS = {
     "isReflecting": False,
 }
 DEFAULT_LAST_MESSAGES = 20  # of the registered memory
+DEFAULT_LAST_MESSAGES_OF_OPTIONS = 10
 
 
 def memory_of(agent: Agent | None) -> Any:
@@ -40,7 +41,7 @@ class MemoryConfigView(JSONView):
         if isinstance(memory, str):
             config: dict[str, Any] = {"key": memory, "lastMessages": DEFAULT_LAST_MESSAGES}
         else:
-            config = memory.get("options") or {}
+            config = {"lastMessages": DEFAULT_LAST_MESSAGES_OF_OPTIONS, **(memory.get("options") or {})}
         return json_response({"memoryType": "local", "config": config})
 
 

@@ -19,6 +19,11 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
+from agents_app.configuration.memory_options import (
+    RESOURCE_SCOPE_MESSAGE,
+    has_unsupported_scope,
+    parse_memory_options,
+)
 from agents_app.configuration.references import (
     FIELD_KINDS,
     MissingReference,
@@ -34,6 +39,7 @@ from runs_app.building.tools import AgentTool, integration_tool, registered_tool
 from runs_app.display.formats import model_name
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journaled
+from runs_app.memory.capabilities import memory_capabilities
 from runs_app.providers.model_settings import parse_settings
 from runs_app.providers.models import DIALECTS_WITH_FINISH_REASON, build_model, get_provider
 from runs_app.providers.table import DEMO_DIALECT
@@ -176,12 +182,7 @@ class AgentBuilder:
 
     def capabilities(self) -> Iterator[AbstractCapability[RunDeps]]:
         """Yield the capabilities of the agent. The first is the outermost."""
-        memory = self.configuration.get("memory")
-        for key, entry in self.registered_entries("memory", [memory] if memory else []):
-            if entry.target is None:
-                self.warn("memory", key, f"The memory '{key}' is ignored: it was registered without a target.")
-            else:
-                yield entry.target()
+        yield from self.memory()
         if processors := self.processors("inputProcessors"):
             yield InputProcessors(processors)
         if processors := self.processors("outputProcessors"):
@@ -190,6 +191,23 @@ class AgentBuilder:
         yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
         yield Journaled()
         yield from self.response_cache()  # the innermost: output processors also change stored answers
+
+    def memory(self) -> Iterator[AbstractCapability[RunDeps]]:
+        """Yield the capabilities of a registered memory, or of the options of the agent."""
+        memory = self.configuration.get("memory")
+        if isinstance(memory, dict):
+            if has_unsupported_scope(memory):
+                self.warn("memory", "scope", RESOURCE_SCOPE_MESSAGE)
+            if options := parse_memory_options(memory):
+                yield from memory_capabilities(options)
+            else:
+                self.warn("memory", "options", "The memory is ignored: its options are invalid.")
+            return
+        for key, entry in self.registered_entries("memory", [memory] if memory else []):
+            if entry.target is None:
+                self.warn("memory", key, f"The memory '{key}' is ignored: it was registered without a target.")
+            else:
+                yield entry.target()
 
     def response_cache(self) -> Iterator[ResponseCache]:
         """Yield the response cache if it is an input processor. The demo model with a delay is always asked."""

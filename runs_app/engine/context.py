@@ -33,6 +33,7 @@ class RunDeps:
     thread_id: int | None = None
     resource_id: int | None = None  # whose memory it is
     user_name: str = ""
+    memory_options: Mapping[str, Any] = field(default_factory=dict)  # of the call; they narrow the agent's
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
     steps_before: int = 0  # requests to the model in earlier segments of the run

@@ -337,6 +337,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         call_sub_agent=tree.sub_agent_caller(execution.engine, run, options, execute_run),
         thread_id=run.thread_id,
         resource_id=run.resource_id,
+        memory_options=run.input.get("memory") or {},
         user_name=run.requested_by_name,
         prompt_key=run.input["messages"][-1].get("id", ""),
         instructions=run.filled_instructions,

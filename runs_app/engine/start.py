@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid5
 
 from django.conf import settings
@@ -35,6 +36,7 @@ from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
+from runs_app.requests.memory import MemoryCall
 from runs_app.requests.messages import parse_messages
 from runs_app.resolution import ResolvedAgent
 
@@ -47,7 +49,15 @@ RUN_RETRY_AFTER = 2  # seconds
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
 
 RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row
-ThreadName = tuple[str, str]  # the key and the resource of a thread; a blank key means no thread
+
+
+class ThreadName(NamedTuple):
+    """The key and the resource of a thread, with title and metadata if it is new. A blank key means no thread."""
+
+    key: str
+    resource: str
+    title: str = ""
+    metadata: dict[str, Any] | None = None
 
 
 class TooManyRuns(ApiError):
@@ -77,6 +87,7 @@ def start_run(
     client_tools: list[dict[str, Any]] | None = None,
     thread: str = "",
     resource: str = "",
+    memory: MemoryCall = MemoryCall(),  # noqa: B008  it cannot be changed
     key: str = "",
     request_context: Mapping[str, Any] | None = None,
     warnings: Sequence[UnknownName] = (),
@@ -85,7 +96,7 @@ def start_run(
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
     A second call with the same `key` and user returns the same run. `user` is None for trusted code.
-    `request_context` are the values of the variables of the agent. `warnings` become warnings of the run.
+    `memory` narrows the memory of the agent. `request_context` are the values of its variables.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
@@ -93,12 +104,13 @@ def start_run(
         require_role(user, Role.EDITOR, agent.owner_id)
     requester = cast("User | None", user)  # anonymous users have no role
     durability = find_durability(agent, options or {})
-    run_input = build_input(messages, durability.options, client_tools or [], request_context or {})
+    run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
     columns = {"warnings": [warning._asdict() for warning in warnings], "is_durable": durability.is_durable}
+    name = ThreadName(thread, resource, memory.title, memory.metadata)
     if key:
-        return start_idempotently(agent, requester, run_input, (thread, resource), key, **columns)
-    return create_run(agent, requester, run_input, (thread, resource), **columns)
+        return start_idempotently(agent, requester, run_input, name, key, **columns)
+    return create_run(agent, requester, run_input, name, **columns)
 
 
 def start_idempotently(
@@ -108,7 +120,7 @@ def start_idempotently(
     run_id = uuid5(IDEMPOTENT_RUN_NAMESPACE, f"{user.pk if user else ''} {key}")
     # The live version may change between two attempts, so only a version that the caller named counts.
     version = str(agent.version_id) if agent.target == AgentRun.Target.VERSION else ""
-    digest = sha256_hex(canonical([agent.id, agent.target, version, run_input, thread]))
+    digest = sha256_hex(canonical([agent.id, agent.target, version, run_input, [thread.key, thread.resource]]))
     runs = AgentRun.objects.filter(pk=run_id)
     if (run := runs.first()) is None:
         try:
@@ -128,7 +140,7 @@ def create_run(
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     with transaction.atomic():
         lock_and_check_limits(agent, user)
-        memory = find_memory(agent, user, *thread)
+        memory = find_memory(agent, user, thread)
         run_input = without_known_messages(run_input, memory.get("thread"))
         return insert_run(agent, user, run_input, **memory, **columns)
 
@@ -182,6 +194,7 @@ def build_input(
     options: Mapping[str, Any],
     client_tools: list[dict[str, Any]],
     request_context: Mapping[str, Any],
+    memory_options: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunInput:
     """Return the input of a run as its row stores it. Raise ConfigError if it is invalid or too large."""
     run_input: RunInput = {"messages": parse_messages(messages), "options": dict(options)}
@@ -189,6 +202,8 @@ def build_input(
         run_input["clientTools"] = client_tools
     if request_context:
         run_input["requestContext"] = dict(request_context)
+    if memory_options:
+        run_input["memory"] = dict(memory_options)
     if len(json.dumps(run_input, ensure_ascii=False).encode()) > settings.RUN_MAX_INPUT:
         maximum = settings.RUN_MAX_INPUT // 1024
         message = f"The messages, options, tools and request context of a run must not exceed {maximum} KB together."
@@ -252,11 +267,12 @@ def too_many_suspended(user: User | None) -> AgentRunQuerySet:
     return suspended[limit - 1 : limit]
 
 
-def find_memory(agent: ResolvedAgent, user: User | None, key: str, resource: str) -> dict[str, Any]:
+def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> dict[str, Any]:
     """Return the thread and the resource of a run as columns, without a user or memory none.
 
     Raise ThreadActive if another run of the thread is active, and Forbidden if it belongs to another resource.
     """
+    key, resource, title, metadata = name
     if user is None:
         return {}
     is_bound = bool(getattr(user, "api_key", None) and user.api_key.resource)  # type: ignore[attr-defined]
@@ -266,7 +282,8 @@ def find_memory(agent: ResolvedAgent, user: User | None, key: str, resource: str
     if not key:
         return {"resource": get_or_create_resource(caller, caller.resource_to_write(resource))}
     agent_id = agent.id if agent.source == "stored" else None
-    thread = open_thread(caller, key, resource, agent_id=agent_id, agent_key=agent.id)
+    columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
+    thread = open_thread(caller, key, resource, **columns)
     # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
     active = AgentRun.objects.leased().filter(thread=thread, parent=None).values_list("pk", flat=True).first()
     if active is not None:

@@ -36,6 +36,8 @@ class LastMessages(AbstractCapability[RunDeps]):
     """Memory that sends the last messages of the thread to the model and stores the messages of the run."""
 
     max_messages: int = 20
+    max_tokens: int | None = None  # of these messages together
+    read_only: bool = False  # the messages of the run are not stored
     id: str | None = field(default="last-messages", kw_only=True)
 
     async def before_model_request(
@@ -58,11 +60,13 @@ class LastMessages(AbstractCapability[RunDeps]):
         """Return the stored messages. In a durable run this is a step: the thread may change before a replay."""
         if ctx.deps.thread_id is None:
             return []
-        return await run_db(history.load_messages, ctx.deps.thread_id, self.max_messages)
+        count = min(self.max_messages, ctx.deps.memory_options.get("lastMessages", self.max_messages))
+        return await run_db(history.load_messages, ctx.deps.thread_id, count, self.max_tokens)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the new messages of a successful run. One that waits for people stores them after its last segment."""
-        if ctx.deps.thread_id is not None and not waits_for_calls(result.output):
+        is_read_only = self.read_only or ctx.deps.memory_options.get("readOnly", False)
+        if ctx.deps.thread_id is not None and not is_read_only and not waits_for_calls(result.output):
             added = new_messages(result.all_messages()[ctx.deps.remembered_count :])
             added += unexecuted_results(result.output)
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")

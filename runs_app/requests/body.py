@@ -10,6 +10,7 @@ from agentcms.wire.names import join_path, to_wire
 from agentcms.wire.unknown_names import UnknownName, find_unknown_names
 from agentcms.wire.validation import find_faults
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from runs_app.requests.memory import MEMORY_NAMES, MemoryCall, find_widening, parse_memory, parse_memory_call
 from runs_app.requests.messages import parse_messages
 from runs_app.requests.options import CallOptions, ModelOptions, parse_options
 from runs_app.requests.request_context import MEMBERS as CONTEXT_MEMBERS
@@ -18,7 +19,6 @@ from runs_app.requests.structured_output import STRUCTURED_OUTPUT, parse_structu
 from runs_app.requests.tool_schemas import reject_large_schemas
 
 MAX_CLIENT_TOOLS = 128
-MAX_THREAD_KEY_LENGTH = 256
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 # Members that would change the answer but are not supported. Ignoring them would give a wrong answer.
@@ -42,6 +42,7 @@ class GenerateCall(NamedTuple):
     client_tools: list[dict[str, Any]]
     thread: str
     resource: str
+    memory: MemoryCall
     request_context: RequestContext
     warnings: list[UnknownName]
 
@@ -78,7 +79,7 @@ KNOWN_KEYS = frozenset(
     }
 )
 KNOWN_NESTED_KEYS = {
-    "memory": frozenset({"thread", "resource", "options", "readOnly"}),
+    "memory": MEMORY_NAMES,
     "modelSettings": frozenset(map(to_wire, ModelOptions.model_fields)),
 }
 
@@ -91,7 +92,7 @@ def find_unknown_keys(body: Mapping[str, Any]) -> list[UnknownName]:
         nested = body.get(path)
         if isinstance(nested, dict):
             unknown += find_unknown_names((name for name in nested if name not in WITHOUT_EFFECT), known, path)
-    return unknown
+    return unknown + find_widening(body)
 
 
 def reject_unknown_keys(body: Mapping[str, Any]) -> None:
@@ -113,17 +114,20 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
     if strict:
         with collecting_issues(issues):
             reject_unknown_keys(body)
-    call = GenerateCall(body.get("messages"), {}, [], "", "", {}, [])
+    call = GenerateCall(body.get("messages"), {}, [], "", "", MemoryCall(), {}, [])
     with collecting_issues(issues):
         call = call._replace(options=parse_call_options(body))
     with collecting_issues(issues):
         call = call._replace(client_tools=parse_client_tools(body.get("clientTools")))
     with collecting_issues(issues):
         thread, resource = parse_memory(body)
-        call = call._replace(thread=thread, resource=resource)
+        call = call._replace(thread=thread, resource=resource, memory=parse_memory_call(body))
     with collecting_issues(issues):
         context = parse_request_context(body, query_contexts, strict=strict)
-        call = call._replace(request_context=context.values, warnings=[*find_unknown_keys(body), *context.warnings])
+        call = call._replace(
+            request_context=context.values,
+            warnings=[*find_unknown_keys(body), *find_widening(body), *context.warnings],
+        )
     if issues and "messages" in body:
         with collecting_issues(issues):
             parse_messages(call.messages)
@@ -144,53 +148,6 @@ def parse_call_options(body: Mapping[str, Any]) -> dict[str, Any]:
     if issues:
         raise ConfigError(issues)
     return options
-
-
-def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the keys of the thread and the resource.
-
-    An older form has both at the top level. A resource may also be part of the thread. All places must agree: an
-    ignored resource could open the conversation of another person.
-    """
-    memory = {} if body.get("memory") is None else body["memory"]
-    if not isinstance(memory, dict):
-        raise ConfigError([Issue("memory", "This must be an object.")])
-    thread = memory.get("thread")
-    if not isinstance(thread, dict):
-        thread = {"id": thread}
-    issues: list[Issue] = []
-    keys = ["", ""]
-    with collecting_issues(issues):
-        keys[0] = parse_same_key({"memory.thread": thread.get("id"), "threadId": body.get("threadId")})
-    with collecting_issues(issues):
-        keys[1] = parse_same_key(
-            {
-                "memory.resource": memory.get("resource"),
-                "memory.thread.resourceId": thread.get("resourceId"),
-                "resourceId": body.get("resourceId"),
-            }
-        )
-    if issues:
-        raise ConfigError(issues)
-    return keys[0], keys[1]
-
-
-def parse_same_key(values: Mapping[str, Any]) -> str:
-    """Return the key that a body has at several paths, or a blank text. Raise ConfigError if two keys differ."""
-    keys = {path: key for path, value in values.items() if (key := parse_key(path, value))}
-    (first, key), *others = [*keys.items()] or [("", "")]
-    for path, other in others:
-        if other != key:
-            raise ConfigError([Issue(path, f"This differs from {first}. Send only one of them.")])
-    return key
-
-
-def parse_key(path: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_THREAD_KEY_LENGTH:
-        raise ConfigError([Issue(path, f"This must be a text of at most {MAX_THREAD_KEY_LENGTH} characters.")])
-    return value
 
 
 def parse_client_tools(value: Any) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ class TryColumn:
     def has_memory(self) -> bool:
         """True if the next message continues the conversation."""
         memory = self.agent.configuration.get("memory") if self.agent else None
-        return bool(memory and find_entry(Kind.MEMORY, memory))
+        return isinstance(memory, dict) or bool(memory and find_entry(Kind.MEMORY, memory))
 
     @property
     def run(self) -> AgentRun | None:

@@ -24,7 +24,7 @@ from versions_app.compare.diff import (
 )
 from versions_app.compare.summary import FieldSummary, summarize_field
 
-TEXT_FIELDS = ("name", "description", "instructions", "memory")
+TEXT_FIELDS = ("name", "description", "instructions")
 LIST_FIELDS = ("tools", "workflows", "agents", "integrationTools")
 
 # Limits of a readable page. The page reports how much was omitted.

@@ -120,6 +120,18 @@ def _summarize_durable(label: str, before: Any, after: Any) -> FieldSummary:
     return _summarize_value(label, old, new)
 
 
+def _summarize_memory(label: str, before: Any, after: Any) -> FieldSummary:
+    """Summarize by option, or by name where a side is registered or nothing."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        differences = [*islice(diff_paths(before, after), MAX_NAMED_KEYS + 1)]
+        if len(differences) == 1:
+            path, _, old, new = map(_short_value, differences[0])
+            return FieldSummary(label, text=f"{path} {old} → {new}")
+        return FieldSummary(label, text=f"{_joined_keys([difference.path for difference in differences])} changed")
+    old, new = ("options" if isinstance(value, dict) else value for value in (before, after))
+    return _summarize_value(label, old, new)
+
+
 def _signed_keys(sign: str, keys: Sequence[str]) -> str:
     names = [f"{sign}{_short_value(key)}" for key in keys[:MAX_NAMED_KEYS]]
     return " ".join([*names, f"{sign}{len(keys) - MAX_NAMED_KEYS} more"] if len(keys) > MAX_NAMED_KEYS else names)
@@ -148,7 +160,7 @@ SUMMARIZERS: dict[str, Callable[[str, Any, Any], FieldSummary]] = {
     "instructions": _summarize_lines,
     "requestContextSchema": _summarize_variables,
     "model": _summarize_model,
-    "memory": _summarize_value,
+    "memory": _summarize_memory,
     "durable": _summarize_durable,
     "inputProcessors": _summarize_processors,
     "outputProcessors": _summarize_processors,

@@ -31,7 +31,7 @@ class Agent(TypedDict):
     mcpClients: NotRequired[dict[str, Any]]
     inputProcessors: list[dict[str, Any]]
     outputProcessors: list[dict[str, Any]]
-    memory: str | None
+    memory: str | dict[str, Any] | None
     scorers: dict[str, Any]
     metadata: dict[str, Any]
     ownerId: str

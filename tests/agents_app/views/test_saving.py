@@ -150,6 +150,7 @@ def test_every_field_comes_through_the_form(editor, agent):
         "integration_tools": ["text_case_upper"],
         "workflows": ["triage-ticket"],
         "agents": ["proofreader"],
+        "memory_kind": "registered",
         "memory": "last-messages",
         "scorers": ["cites-source", "answer-length"],
         "scorers-cites-source-type": "count",

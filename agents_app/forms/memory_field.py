@@ -1,0 +1,284 @@
+"""The options of a memory as inputs of the editor.
+
+The input of an option has the name `memory-<path>`, such as `memory-options.lastMessages`. Only options whose text was
+changed are written, so that stored members without an input stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents_app.configuration.memory_options import DEFAULT_EMBEDDER
+from agents_app.forms.members import format_json, normalize_lines, parse_json
+
+PREFIX = "memory-"
+KINDS = (("", "No memory"), ("registered", "A registered memory"), ("options", "Options of this agent"))
+ON_OFF = (("", "Off"), ("on", "On"))
+SCOPES = (("", "All threads of a resource (default)"), ("thread", "One thread"))
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MemoryInput:
+    """The input of an option. `default` is what a blank input means."""
+
+    path: str
+    label: str
+    kind: str = "number"  # or text, area, json, model, choice, switch
+    default: str = ""
+    help: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.path}"
+
+    @property
+    def id(self) -> str:
+        return f"id_{self.name.replace('.', '-')}"
+
+    def format(self, value: Any) -> str:
+        """Return the text of a stored value."""
+        if self.kind == "switch":
+            return "on" if value and not (isinstance(value, dict) and value.get("enabled") is False) else ""
+        if value is None or (self.kind == "choice" and value == self.default):
+            return ""
+        if isinstance(value, str):
+            return value
+        if self.kind == "model" and isinstance(value, dict):
+            return f"{value.get('provider')}/{value.get('name')}"
+        return format_json(value)
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text. Raise ValidationError."""
+        return parse_json(text) if self.kind in ("number", "json") else text
+
+
+@dataclass(frozen=True)
+class MemoryGroup:
+    """Inputs under one heading. With a switch, they only count while it is on."""
+
+    title: str
+    inputs: tuple[MemoryInput, ...]
+    switch: MemoryInput | None = None
+    help: str = ""
+
+    @property
+    def all_inputs(self) -> Iterator[MemoryInput]:
+        if self.switch:
+            yield self.switch
+        yield from self.inputs
+
+
+MODEL_HELP = "As provider/name. Blank: the model of the agent."
+TITLE = "options.generateTitle"
+RECALL = "options.semanticRecall"
+WORKING = "options.workingMemory"
+OBSERVATIONS = "observationalMemory"
+
+GROUPS = (
+    MemoryGroup(
+        "History",
+        (
+            MemoryInput("options.lastMessages", "Last messages", default="10", help="false: no messages."),
+            MemoryInput("options.messageHistory.maxTokens", "Max tokens of these messages", default="8000"),
+        ),
+    ),
+    MemoryGroup(
+        "Read only",
+        (),
+        MemoryInput("options.readOnly", "Read only", "switch"),
+        "The agent stores no messages and does not change its working memory.",
+    ),
+    MemoryGroup(
+        "Working memory",
+        (
+            MemoryInput(f"{WORKING}.scope", "Belongs to", "choice", "resource", choices=SCOPES),
+            MemoryInput(
+                f"{WORKING}.template",
+                "Template",
+                "area",
+                help="Markdown. The agent replaces the text as a whole. Leave this blank if you give a schema.",
+            ),
+            MemoryInput(
+                f"{WORKING}.schema",
+                "JSON Schema",
+                "json",
+                help="Of an object. The agent sends only the members that change.",
+            ),
+        ),
+        MemoryInput(WORKING, "Working memory", "switch"),
+        "What the agent notes about a person. It is part of the instructions of every run.",
+    ),
+    MemoryGroup(
+        "Semantic recall",
+        (
+            MemoryInput(f"{RECALL}.topK", "Messages", default="4"),
+            MemoryInput(f"{RECALL}.messageRange", "Messages around each", default="1"),
+            MemoryInput(f"{RECALL}.scope", "Searches", "choice", "resource", choices=SCOPES),
+            MemoryInput("embedder", "Embedder", "text", default=DEFAULT_EMBEDDER),
+        ),
+        MemoryInput(RECALL, "Semantic recall", "switch"),
+        "Finds earlier messages that are similar to those of the user.",
+    ),
+    MemoryGroup(
+        "Titles",
+        (
+            MemoryInput(f"{TITLE}.minMessages", "From this number of messages on", default="1"),
+            MemoryInput(f"{TITLE}.model", "Model", "model", help=MODEL_HELP),
+            MemoryInput(f"{TITLE}.instructions", "Instructions", "area"),
+        ),
+        MemoryInput(TITLE, "Titles", "switch"),
+        "Writes a title for each new thread.",
+    ),
+    MemoryGroup(
+        "Observational memory",
+        (
+            MemoryInput(f"{OBSERVATIONS}.model", "Model", "model", help=MODEL_HELP),
+            MemoryInput(f"{OBSERVATIONS}.observation.messageTokens", "Tokens of messages", default="30000"),
+            MemoryInput(f"{OBSERVATIONS}.observation.bufferTokens", "Share observed in advance", default="0.2"),
+            MemoryInput(
+                f"{OBSERVATIONS}.observation.bufferActivation", "Share observed at the threshold", default="0.8"
+            ),
+            MemoryInput(f"{OBSERVATIONS}.observation.blockAfter", "Blocks above", default="1.2"),
+            MemoryInput(f"{OBSERVATIONS}.observation.instruction", "Instruction of the observer", "area"),
+            MemoryInput(f"{OBSERVATIONS}.reflection.observationTokens", "Tokens of observations", default="40000"),
+            MemoryInput(f"{OBSERVATIONS}.reflection.instruction", "Instruction of the reflector", "area"),
+        ),
+        MemoryInput(OBSERVATIONS, "Observational memory", "switch"),
+        "Replaces the older messages of a thread by observations.",
+    ),
+)
+ALL_INPUTS = tuple(item for group in GROUPS for item in group.all_inputs)
+
+
+def kind_of(memory: Any) -> str:
+    """Return the kind of a stored memory, of KINDS."""
+    if memory is None:
+        return ""
+    return "options" if isinstance(memory, dict) else "registered"
+
+
+def read(memory: Any, path: str) -> Any:
+    """Return the value at a path of a stored memory, or None."""
+    for name in path.split("."):
+        memory = memory.get(name) if isinstance(memory, dict) else None
+    return memory
+
+
+def texts_of(memory: Any) -> dict[str, str]:
+    """Return the texts of all inputs for a stored memory, by path."""
+    return {item.path: item.format(read(memory, item.path)) for item in ALL_INPUTS}
+
+
+class MemoryOptionsWidget(forms.Widget):
+    """A widget that reads the texts of the options by path. A template renders them."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str]:
+        return {item.path: normalize_lines(data.get(item.name) or "") for item in ALL_INPUTS}
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+
+class MemoryOptionsField(forms.Field):
+    """The texts of the options of a memory."""
+
+    widget = MemoryOptionsWidget
+
+
+def compose(stored: Any, texts: Mapping[str, str]) -> Options:
+    """Return the memory of these texts. Raise ValidationError with a message for each invalid one.
+
+    A part that is switched off loses its options. An option whose text is that of the stored value stays as it is.
+    """
+    memory: Options = deepcopy(stored) if isinstance(stored, dict) else {}
+    memory.setdefault("options", {})
+    stored_texts = texts_of(memory)
+    messages: list[str] = []
+    for group in GROUPS:
+        if group.switch:
+            set_switch(memory, group.switch.path, texts.get(group.switch.path, ""), stored_texts[group.switch.path])
+            if not texts.get(group.switch.path):
+                continue
+        for item in group.inputs:
+            text = texts.get(item.path, "")
+            if text == normalize_lines(stored_texts[item.path]):
+                continue
+            try:
+                write(memory, item.path, item.parse(text) if text.strip() else None)
+            except ValidationError as error:
+                messages += [f"{item.path}: {message}" for message in error.messages]
+    if messages:
+        raise ValidationError(messages, code="invalid")
+    return memory
+
+
+def set_switch(memory: Options, path: str, text: str, stored_text: str) -> None:
+    """Switch a part of the options on or off, if that changes it."""
+    if text == stored_text:
+        return
+    value = read(memory, path)
+    if not text:
+        write(memory, path, None)
+    elif isinstance(value, dict):
+        write(memory, path, {**value, "enabled": True})
+    else:
+        write(memory, path, True)
+
+
+def write(memory: Options, path: str, value: Any) -> None:
+    """Set the value at a path, or remove it for None. A part that is only switched on becomes an object."""
+    *parents, last = path.split(".")
+    for name in parents:
+        if value is None and not isinstance(memory.get(name), dict):
+            return
+        if not isinstance(memory.get(name), dict):
+            memory[name] = {}
+        memory = memory[name]
+    if value is None:
+        memory.pop(last, None)
+    else:
+        memory[last] = value
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """An input with its text and its error, for the template."""
+
+    input: MemoryInput
+    text: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class MemorySection:
+    """A group with its rows, for the template."""
+
+    group: MemoryGroup
+    rows: list[MemoryRow]
+    switch: MemoryRow | None
+
+    @property
+    def is_on(self) -> bool:
+        return self.switch is None or bool(self.switch.text)
+
+
+def build_sections(texts: Mapping[str, str], errors: list[str]) -> list[MemorySection]:
+    """Return the groups with their texts, and each error at the input that it names."""
+
+    def build_row(item: MemoryInput) -> MemoryRow:
+        messages = [error.removeprefix(f"{item.path}: ") for error in errors if error.startswith(f"{item.path}: ")]
+        return MemoryRow(item, texts.get(item.path, ""), " ".join(messages))
+
+    return [
+        MemorySection(group, [*map(build_row, group.inputs)], build_row(group.switch) if group.switch else None)
+        for group in GROUPS
+    ]

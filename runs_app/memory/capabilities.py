@@ -1,0 +1,19 @@
+"""The capabilities of a memory whose options belong to the agent.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic_ai.capabilities import AbstractCapability
+
+from agents_app.configuration.memory_options import MemoryOptions
+from runs_app.engine.context import RunDeps
+from runs_app.memory.last_messages import LastMessages
+
+
+def memory_capabilities(memory: MemoryOptions) -> Iterator[AbstractCapability[RunDeps]]:
+    """Yield the capabilities of a memory. The first is the outermost."""
+    yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only)

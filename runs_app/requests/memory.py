@@ -1,0 +1,146 @@
+"""The member `memory` of a request: the thread, the resource, and options that narrow the memory of the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentcms.wire.unknown_names import UnknownName
+from agents_app.configuration.memory_options import MAX_LAST_MESSAGES
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+
+MAX_THREAD_KEY_LENGTH = 256
+MAX_TITLE_LENGTH = 200
+MAX_METADATA_KB = 16
+MEMORY_NAMES = frozenset({"thread", "resource", "options", "readOnly"})
+# The parts of a memory that a call can switch off.
+PARTS = ("generateTitle", "semanticRecall", "workingMemory", "observationalMemory")
+NARROWING_MESSAGE = "A call can only narrow the memory of the agent, so this has no effect. Send false, or omit this."
+
+
+class MemoryCall(NamedTuple):
+    """The memory of a call, besides the IDs of the thread and the resource.
+
+    `options` narrow the memory of the agent. Title and metadata are those of a thread that the call creates.
+    """
+
+    options: Mapping[str, Any] = {}
+    title: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+def parse_memory_call(body: Mapping[str, Any]) -> MemoryCall:
+    """Return the options of a call and what a new thread gets. Raise ConfigError with all issues."""
+    memory = body.get("memory")
+    if not isinstance(memory, dict):
+        return MemoryCall()
+    issues: list[Issue] = []
+    title, metadata, options = "", None, {}
+    if isinstance(thread := memory.get("thread"), dict):
+        with collecting_issues(issues):
+            title, metadata = parse_new_thread(thread)
+    with collecting_issues(issues):
+        options = parse_narrowing(memory)
+    if issues:
+        raise ConfigError(issues)
+    return MemoryCall(options, title, metadata)
+
+
+def parse_new_thread(thread: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Return title and metadata of a thread."""
+    issues = []
+    title, metadata = thread.get("title") or "", thread.get("metadata")
+    if not isinstance(title, str) or len(title) > MAX_TITLE_LENGTH:
+        issues.append(Issue("memory.thread.title", f"This must be a text of at most {MAX_TITLE_LENGTH} characters."))
+    if metadata is not None and not isinstance(metadata, dict):
+        issues.append(Issue("memory.thread.metadata", "This must be an object."))
+    elif len(str(metadata).encode("utf-8", "surrogatepass")) > MAX_METADATA_KB * 1024:
+        issues.append(Issue("memory.thread.metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
+    if issues:
+        raise ConfigError(issues)
+    return title, metadata
+
+
+def parse_narrowing(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that narrow the memory of the agent. Raise ConfigError for those that would widen it."""
+    options = {} if memory.get("options") is None else memory["options"]
+    if not isinstance(options, dict):
+        raise ConfigError([Issue("memory.options", "This must be an object.")])
+    issues: list[Issue] = []
+    narrowing: dict[str, Any] = {"readOnly": True} if is_read_only(memory, options, issues) else {}
+    count = options.get("lastMessages")
+    if count is False or (type(count) is int and 0 <= count <= MAX_LAST_MESSAGES):
+        narrowing["lastMessages"] = int(count)
+    elif count is not None:
+        message = f"This must be a whole number from 0 to {MAX_LAST_MESSAGES:,}, or false."
+        issues.append(Issue("memory.options.lastMessages", message))
+    for name in PARTS:
+        if options.get(name) is False:
+            narrowing[name] = False
+    if issues:
+        raise ConfigError(issues)
+    return narrowing
+
+
+def is_read_only(memory: Mapping[str, Any], options: Mapping[str, Any], issues: list[Issue]) -> bool:
+    """Return whether a call stores nothing. Add an issue for each invalid value."""
+    flags = {"memory.readOnly": memory.get("readOnly"), "memory.options.readOnly": options.get("readOnly")}
+    issues += [
+        Issue(path, "This must be true or false.") for path, flag in flags.items() if flag not in (None, True, False)
+    ]
+    return True in flags.values()
+
+
+def find_widening(body: Mapping[str, Any]) -> list[UnknownName]:
+    """Return the options of a call that have no effect, because they do not narrow the memory of the agent."""
+    memory = body.get("memory")
+    options = memory.get("options") if isinstance(memory, dict) else None
+    names = [name for name in PARTS if isinstance(options, dict) and options.get(name) not in (False, None)]
+    return [UnknownName(f"memory.options.{name}", name, NARROWING_MESSAGE) for name in names]
+
+
+def parse_memory(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the keys of the thread and the resource.
+
+    An older form has both at the top level. A resource may also be part of the thread. All places must agree: an
+    ignored resource could open the conversation of another person.
+    """
+    memory = {} if body.get("memory") is None else body["memory"]
+    if not isinstance(memory, dict):
+        raise ConfigError([Issue("memory", "This must be an object.")])
+    thread = memory.get("thread")
+    if not isinstance(thread, dict):
+        thread = {"id": thread}
+    issues: list[Issue] = []
+    keys = ["", ""]
+    with collecting_issues(issues):
+        keys[0] = parse_same_key({"memory.thread": thread.get("id"), "threadId": body.get("threadId")})
+    with collecting_issues(issues):
+        keys[1] = parse_same_key(
+            {
+                "memory.resource": memory.get("resource"),
+                "memory.thread.resourceId": thread.get("resourceId"),
+                "resourceId": body.get("resourceId"),
+            }
+        )
+    if issues:
+        raise ConfigError(issues)
+    return keys[0], keys[1]
+
+
+def parse_same_key(values: Mapping[str, Any]) -> str:
+    """Return the key that a body has at several paths, or a blank text. Raise ConfigError if two keys differ."""
+    keys = {path: key for path, value in values.items() if (key := parse_key(path, value))}
+    (first, key), *others = [*keys.items()] or [("", "")]
+    for path, other in others:
+        if other != key:
+            raise ConfigError([Issue(path, f"This differs from {first}. Send only one of them.")])
+    return key
+
+
+def parse_key(path: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_THREAD_KEY_LENGTH:
+        raise ConfigError([Issue(path, f"This must be a text of at most {MAX_THREAD_KEY_LENGTH} characters.")])
+    return value

@@ -1,0 +1,95 @@
+"""The memory of an agent with options, and calls that narrow it."""
+
+import pytest
+
+from memory_app.models import Message, Thread
+from tests.api_client import Caller
+from tests.factories import AgentFactory, api_key, member
+from tests.runs import DEMO
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+GENERATE = "/api/agents/concierge/generate"
+
+
+@pytest.fixture
+def caller():
+    return Caller(api_key(member("editor")))
+
+
+def remember(**options):
+    AgentFactory(id="concierge", model=DEMO, memory={"options": options})
+
+
+def ask(caller, text, **memory):
+    answer = caller.post(GENERATE, {"messages": text, "memory": {"thread": "t", **memory}})
+    assert answer.status_code == 200, answer.body
+    return answer.body
+
+
+def test_the_options_limit_what_is_remembered(caller):
+    remember(lastMessages=2)
+    for text in ("I am Alice.", "My colour is blue."):
+        ask(caller, text)
+
+    answer = ask(caller, "What did I say?")["text"]
+
+    assert "My colour is blue." in answer
+    assert "Alice" not in answer
+
+
+@pytest.mark.parametrize("options", [{"lastMessages": False}, {"messageHistory": {"maxTokens": 3}}])
+def test_nothing_is_remembered_without_messages_or_tokens(caller, options):
+    remember(**options)
+    ask(caller, "I am Alice, and this is a long sentence.")
+
+    assert "Before that" not in ask(caller, "Who am I?")["text"]
+
+
+def test_a_read_only_memory_stores_no_messages(caller):
+    remember(readOnly=True)
+
+    ask(caller, "I am Alice.")
+
+    assert not Message.objects.exists()
+
+
+def test_a_call_can_only_narrow(caller):
+    remember(lastMessages=4)
+    ask(caller, "I am Alice.")
+
+    forgetful = ask(caller, "Who am I?", options={"lastMessages": 0, "readOnly": True})
+    wide = ask(caller, "Who am I?", options={"lastMessages": 500, "semanticRecall": True})
+
+    assert "Before that" not in forgetful["text"]
+    assert "Before that: I am Alice." in wide["text"]
+    assert [warning["field"] for warning in wide["warnings"]] == ["memory.options.semanticRecall"]
+    assert Message.objects.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("memory", "field"),
+    [
+        ({"options": 7}, "memory.options"),
+        ({"options": {"lastMessages": "all"}}, "memory.options.lastMessages"),
+        ({"options": {"readOnly": "yes"}}, "memory.options.readOnly"),
+        ({"thread": {"id": "t", "title": 7}}, "memory.thread.title"),
+        ({"thread": {"id": "t", "metadata": []}}, "memory.thread.metadata"),
+    ],
+)
+def test_an_invalid_member_is_refused_with_its_path(caller, memory, field):
+    remember()
+
+    answer = caller.post(GENERATE, {"messages": "Hello", "memory": {"thread": "t", **memory}})
+
+    assert (answer.status_code, [issue["field"] for issue in answer.body["issues"]]) == (400, [field])
+    assert not Thread.objects.exists()
+
+
+def test_a_new_thread_gets_the_title_and_metadata_of_its_first_call(caller):
+    remember()
+
+    ask(caller, "Hello", thread={"id": "trip", "title": "Lisbon", "metadata": {"a": 1}})
+    ask(caller, "Hello", thread={"id": "trip", "title": "Porto"})
+
+    assert [*Thread.objects.values_list("key", "title", "metadata")] == [("trip", "Lisbon", {"a": 1})]
