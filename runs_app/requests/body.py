@@ -124,10 +124,7 @@ def parse_call(body: Mapping[str, Any], *, strict: bool = False, query_contexts:
         call = call._replace(thread=thread, resource=resource, memory=parse_memory_call(body))
     with collecting_issues(issues):
         context = parse_request_context(body, query_contexts, strict=strict)
-        call = call._replace(
-            request_context=context.values,
-            warnings=[*find_unknown_keys(body), *find_widening(body), *context.warnings],
-        )
+        call = call._replace(request_context=context.values, warnings=[*find_unknown_keys(body), *context.warnings])
     if issues and "messages" in body:
         with collecting_issues(issues):
             parse_messages(call.messages)
