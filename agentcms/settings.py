@@ -333,6 +333,7 @@ RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
 RUNS_PER_USER = environment.read_int("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
+SIGNALS_UNSEEN = environment.read_int("SIGNALS_UNSEEN", 100, minimum=1)  # of a thread
 # Open streams of a web process. Each uses one thread, in addition to WEB_THREADS.
 RUN_STREAMS = environment.read_int("RUN_STREAMS", 48, minimum=1)
 RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=1)

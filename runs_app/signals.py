@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
@@ -10,9 +11,11 @@ from django.dispatch import receiver
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested
 from runs_app.approvals.resuming import release_deleted_runs
+from runs_app.engine.leases import run_ending
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
+from runs_app.thread_signals.waking import follow_run
 
 __all__ = ["approval_decided", "approval_requested"]
 
@@ -33,6 +36,12 @@ def send_webhook_of_request(call: PendingCall, **kwargs: Any) -> None:
 def send_webhook_of_decision(call: PendingCall, **kwargs: Any) -> None:
     """Tell the webhook how a call was decided."""
     enqueue_webhook(DECIDED_EVENT, call)
+
+
+@receiver(run_ending)
+def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: Any) -> None:
+    """Start the next run of a thread for which signals wait."""
+    follow_run(run_id, status=status, error=error)
 
 
 @receiver(pre_delete, sender=Agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-USER, ASSISTANT, TOOL = "user", "assistant", "tool"
+USER, ASSISTANT, TOOL, SIGNAL = "user", "assistant", "tool", "signal"
 RESULT_KINDS = ("tool-return", "retry-prompt")
 BYTES_PER_TOKEN = 4  # tables of tokenizers would have to be downloaded
 

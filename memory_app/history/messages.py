@@ -9,12 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
 from agentcms.errors import Conflict
 from agentcms.ids import uuid7
-from memory_app.history.message_data import USER, derive_fields, head_numbers
+from memory_app.history.message_data import SIGNAL, USER, derive_fields, head_numbers
+from memory_app.history.turns import find_turns
+from memory_app.history.window import COLUMNS, fit_tokens, window_data
 from memory_app.models import Message, Thread
 from memory_app.recall.indexing import enqueue_indexing
 
@@ -31,6 +33,15 @@ class Author:
 
 
 @dataclass(frozen=True)
+class SignalColumns:
+    """The columns that only signals have, and the text without markup."""
+
+    text: str
+    delivery: dict[str, Any]
+    seen_by: UUID | None = None
+
+
+@dataclass(frozen=True)
 class NewMessage:
     """A message that is about to be stored. `data` is the JSON of a message of pydantic-ai."""
 
@@ -39,6 +50,7 @@ class NewMessage:
     attributes: dict[str, Any] | None = None
     created_at: datetime = field(default_factory=timezone.now)
     is_continued: bool = False  # True if the API shows it as part of the message before it
+    signal: SignalColumns | None = None  # of a signal
 
 
 def append_messages(
@@ -64,7 +76,10 @@ def build_row(
     thread: Thread, number: int, head: int, message: NewMessage, run_id: UUID | None, author: Author | None
 ) -> Message:
     role, text, tokens = derive_fields(message.data)
-    writer = author if role == USER else None
+    signal = message.signal
+    if signal is not None:
+        role, text = SIGNAL, signal.text
+    writer = author if role in (USER, SIGNAL) else None
     return Message(
         thread=thread,
         number=number,
@@ -77,6 +92,8 @@ def build_row(
         author_id=writer.user_id if writer else None,
         author_name=writer.name if writer else "",
         attributes=message.attributes,
+        delivery=signal.delivery if signal else None,
+        seen_by=signal.seen_by if signal else None,
         run_id=run_id,
         created_at=message.created_at,
     )
@@ -112,30 +129,23 @@ def save_run_messages(
             enqueue_indexing(thread_id, embedder)
 
 
-def load_messages(thread_id: int, limit: int | None, max_tokens: int | None = None) -> list[Any]:
+def load_messages(
+    thread_id: int, limit: int | None, max_tokens: int | None = None, run_id: UUID | None = None
+) -> list[Any]:
     """Return the data of the last messages of a thread, oldest first, as many as fit both limits.
 
-    `limit` counts the messages as the API shows them. None is no limit.
+    `limit` counts the messages as the API shows them. None is no limit. Signals that wait, and those that the run
+    `run_id` has taken, are left out: the run gets them as its own messages.
     """
-    messages = Message.objects.filter(thread=thread_id)
+    new_signals = Q(role=SIGNAL) & (Q(seen_by=None) | Q(seen_by=run_id))
+    messages = Message.objects.filter(thread=thread_id).exclude(new_signals)
     if limit is not None:
         heads = messages.filter(head_number=F("number")).order_by("-number")
         oldest = heads.values_list("number", flat=True)[limit - 1 : limit].first() if limit else None
         messages = messages.filter(number__gte=oldest) if oldest is not None else messages
         messages = messages if limit else messages.none()
-    newest = messages.order_by("-number").values_list("data", "tokens")
-    return fit_tokens(newest.iterator(), max_tokens)[::-1]
-
-
-def fit_tokens(newest: Iterable[tuple[Any, int]], max_tokens: int | None) -> list[Any]:
-    """Return the newest data whose tokens together do not exceed the limit."""
-    data, total = [], 0
-    for item, tokens in newest:
-        total += tokens
-        if max_tokens is not None and total > max_tokens:
-            break
-        data.append(item)
-    return data
+    rows = fit_tokens(messages.order_by("-number").only(*COLUMNS).iterator(), max_tokens)
+    return window_data(rows, find_turns(Thread.objects.only("realm").get(pk=thread_id))) if rows else []
 
 
 def known_keys(thread: Thread, keys: Iterable[str]) -> set[str]:

@@ -17,6 +17,7 @@ from agentcms.wire.timestamps import format_timestamp, parse_timestamp
 from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
 from memory_app.history.message_data import RESULT_KINDS
 from memory_app.history.messages import NewMessage
+from memory_app.history.turns import is_spoken
 from memory_app.models import Message, Thread
 
 MAX_MESSAGE_KB = 512
@@ -42,12 +43,14 @@ def _wire_message(thread: Thread, rows: Sequence[Message]) -> WireMessage:
     parts = [*_wire_parts(rows)]
     texts = [part["text"] for part in parts if part["type"] == "text"]
     metadata = (head.attributes or {}).get("metadata")
+    if head.role == Message.Role.SIGNAL:
+        metadata = {**(metadata or {}), "signal": (head.attributes or {}).get("signal")}
     author = {"author": {"id": head.author_id, "name": head.author_name}} if head.author_name else {}
     return {
         "id": head.key,
         "threadId": thread.key,
         "resourceId": thread.resource_key,
-        "role": "user" if head.role == Message.Role.USER else "assistant",
+        "role": wire_role(head),
         "createdAt": format_timestamp(head.created_at),
         "type": "v2",
         "content": {
@@ -60,9 +63,19 @@ def _wire_message(thread: Thread, rows: Sequence[Message]) -> WireMessage:
     }
 
 
+def wire_role(message: Message) -> str:
+    """Return the role of a message for clients. The words of a person are those of a user, also in a signal."""
+    if is_spoken(message):
+        return "user"
+    return "signal" if message.role == Message.Role.SIGNAL else "assistant"
+
+
 def _wire_parts(rows: Sequence[Message]) -> Iterator[dict[str, Any]]:
     results = {part.get("tool_call_id"): part for row in rows for part in _parts(row, RESULT_KINDS)}
     for row in rows:
+        if row.role == Message.Role.SIGNAL:
+            yield {"type": "text", "text": row.text}
+            continue
         for part in _parts(row, ("text", "user-prompt", "tool-call")):
             if part["part_kind"] == "tool-call":
                 yield {"type": "tool-invocation", "toolInvocation": _invocation(part, results)}

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from memory_app.models.thread import Thread
@@ -21,6 +22,7 @@ class Message(models.Model):
         USER = "user", "User"
         ASSISTANT = "assistant", "Assistant"
         TOOL = "tool", "Tool results"
+        SIGNAL = "signal", "Signal"
 
     thread = models.ForeignKey(Thread, models.CASCADE, related_name="messages", editable=False)
     number = models.PositiveIntegerField(editable=False)
@@ -37,6 +39,11 @@ class Message(models.Model):
     author_name = models.CharField(max_length=150, blank=True, default="", db_default="", editable=False)
     attributes = models.JSONField(null=True, editable=False, help_text="Metadata that the API client stored.")
     run_id = models.UUIDField(null=True, editable=False)  # not a foreign key: runs are deleted before threads
+    seen_by = models.UUIDField(
+        null=True, editable=False, help_text="The run whose model was given this signal. Empty for one that waits."
+    )
+    # How a signal reaches the agent: the run that it wakes, its options, and the reason if it never will.
+    delivery = models.JSONField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -46,7 +53,11 @@ class Message(models.Model):
             models.UniqueConstraint(fields=["thread", "number"], name="one_message_per_thread_and_number"),
             models.UniqueConstraint(fields=["thread", "key"], name="one_message_per_thread_and_key"),
         ]
-        indexes: ClassVar = [models.Index(fields=["key"], name="message_key")]
+        indexes: ClassVar = [
+            models.Index(fields=["key"], name="message_key"),
+            # Runs of a thread look before each request of the model. Signals are few.
+            models.Index(fields=["thread", "seen_by"], name="signal_of_thread", condition=Q(role="signal")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.number} of {self.thread_id}"

@@ -99,6 +99,8 @@ def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int
         leases.end_suspended(run)
     elif not continue_if_decided(run):
         report_to_ancestors(run)
+        if run.parent_id is None:
+            leases.run_ending.send(AgentRun, run_id=run.pk, status=run.status, error="")
 
 
 def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:

@@ -47,6 +47,7 @@ from runs_app.requests.options import parse_default_options
 from runs_app.response_cache.capability import ResponseCache
 from runs_app.response_cache.key import model_identity
 from runs_app.response_cache.options import PROCESSOR_KEY, parse_agent_options
+from runs_app.thread_signals.inbox import Inbox
 
 __all__ = ["BuiltAgent", "build"]
 
@@ -183,6 +184,7 @@ class AgentBuilder:
     def capabilities(self) -> Iterator[AbstractCapability[RunDeps]]:
         """Yield the capabilities of the agent. The first is the outermost."""
         yield from self.memory()
+        yield Inbox()
         if processors := self.processors("inputProcessors"):
             yield InputProcessors(processors)
         if processors := self.processors("outputProcessors"):

@@ -30,10 +30,12 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestCon
 from pydantic_ai.models.wrapper import WrapperModel
 
 from agents_app.registry import Entry
+from memory_app.history.signals import save_processed_signal
 from runs_app.building.text_values import find_texts, replace_texts
 from runs_app.engine.context import RunDeps
-from runs_app.engine.threads import run_blocking
+from runs_app.engine.threads import run_blocking, run_db
 from runs_app.exceptions import RunError
+from runs_app.thread_signals.delivered import SignalPayload, delivered_text, signal_payload
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +103,26 @@ class InputProcessors(AbstractCapability[RunDeps]):
         for message in (*ctx.messages, *request_context.messages):
             if isinstance(message, ModelRequest):
                 # In place, because the history of the run and the request share their messages.
+                if (signal := signal_payload(message)) is not None:
+                    await self.process_signal(ctx, message, signal)
                 message.parts = [await self.process_once(ctx, part, processed) for part in message.parts]
         return request_context
+
+    async def process_signal(self, ctx: RunContext[RunDeps], message: ModelRequest, signal: SignalPayload) -> None:
+        """Process the text and the attributes of a signal, so that its markup stays whole, and store the result."""
+        processed = ctx.deps.processed_parts
+        prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
+        if not prompts or all(id(part) in processed for part in prompts):
+            return
+        values = {name: value for name, value in signal["attributes"].items() if isinstance(value, str)}
+        texts = await self.process_texts(ctx, [signal["contents"], *values.values()], of_tool=False)
+        attributes = {**signal["attributes"], **dict(zip(values, texts[1:], strict=True))}
+        changed = {**signal, "contents": texts[0], "attributes": attributes}
+        result = replace(prompts[0], content=delivered_text(changed))
+        processed[id(prompts[0])] = (prompts[0], result)
+        processed[id(result)] = (result, result)
+        if changed != signal and ctx.deps.thread_id is not None:
+            await run_db(save_processed_signal, ctx.deps.thread_id, signal["key"], texts[0], attributes)
 
     async def process_once(
         self, ctx: RunContext[RunDeps], part: ModelRequestPart, processed: dict[int, tuple[Any, Any]]

@@ -36,6 +36,8 @@ class RunDeps:
     memory_options: Mapping[str, Any] = field(default_factory=dict)  # of the call; they narrow the agent's
     prompt_key: str = ""  # the ID that the client gave to the message of the user
     instructions: str | None = None  # with the variables filled; None for an agent that runs without a stored run
+    is_woken: bool = False  # by signals: the prompt stands for the first of them
+    known_signals: set[str] = field(default_factory=set)  # keys of those that the run was given
     steps_before: int = 0  # requests to the model in earlier segments of the run
     remembered_count: int = 0  # messages of earlier runs that precede those of this run
     # Parts of messages that input processors have seen, with their processed form, by the ids of both. The parts are

@@ -39,6 +39,7 @@ from runs_app.engine import failures, leases
 from runs_app.engine.context import RunDeps
 from runs_app.engine.journal import Journal, current_journal, describe_step, load_steps
 from runs_app.engine.limits import AnswerGuard, RunLimits, run_limits
+from runs_app.engine.start import SIGNALS
 from runs_app.engine.sub_runs import RunResult, RunTree
 from runs_app.engine.threads import run_blocking, run_db
 from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk, to_storable_json
@@ -49,6 +50,7 @@ from runs_app.models import AgentRun
 from runs_app.providers.schema_cache import convert_schemas
 from runs_app.requests.options import Options, merge_options, model_settings
 from runs_app.resolution import ResolvedAgent
+from runs_app.thread_signals.delivered import delivered_keys
 
 if TYPE_CHECKING:
     from runs_app.building.agent import BuiltAgent
@@ -340,6 +342,8 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         memory_options=run.input.get("memory") or {},
         user_name=run.requested_by_name,
         prompt_key=run.input["messages"][-1].get("id", ""),
+        is_woken=bool(run.input.get(SIGNALS)),
+        known_signals=delivered_keys(segment.messages),
         instructions=run.filled_instructions,
         agent_path=tree.agent_path,
         options=options,

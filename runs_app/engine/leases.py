@@ -35,6 +35,7 @@ LOST_MESSAGE = "The server process of this run stopped. Run it again."
 MAX_LOST_RUNS = 200  # ended by one task
 
 run_ended = Signal()  # sent with `status` after the end is committed
+run_ending = Signal()  # sent with `run_id`, `status` and `error` in the transaction that ends or suspends a first run
 run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a durable run is queued again
 
 
@@ -270,3 +271,5 @@ def save_end_columns(run_id: UUID, parent_id: UUID | None, *, status: str, **val
     AgentRun.objects.filter(pk=run_id).update(**columns, **not_waiting, **values)
     if parent_id is not None:
         settle_parent_call(run_id, parent_id)
+    else:
+        run_ending.send(AgentRun, run_id=run_id, status=status, error=values.get("error", ""))

@@ -34,6 +34,7 @@ from runs_app.engine import leases
 from runs_app.engine.durability import find_durability
 from runs_app.engine.engine import get_engine
 from runs_app.engine.runners import get_runner
+from runs_app.events.notifications import notifier, thread_channel
 from runs_app.models import AgentRun
 from runs_app.models.run import AgentRunQuerySet
 from runs_app.requests.memory import MemoryCall
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 IDEMPOTENT_RUN_NAMESPACE = UUID("0d9f9a52-3c1f-5f0e-9d7e-6a1c2b8f4e11")  # of the ids of runs with an idempotency key
+SIGNALS = "signals"  # in the input of a run that signals have woken: their IDs
 DIGEST_KEY = "mark"  # of the input of a run with an idempotency key; existing rows have this name
 RUN_RETRY_AFTER = 2  # seconds
 TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename your tool."
@@ -72,8 +74,8 @@ class ThreadActive(Conflict):
 
     def __init__(self, key: str, run_id: UUID) -> None:
         message = (
-            f"Run {run_id} of thread {key} is still active. Wait for its end, stop it with "
-            f"POST /api/runs/{run_id}/cancel, or use another thread."
+            f"Run {run_id} of thread {key} is still active. Join it with send-message, follow it with queue-message, "
+            f"stop it with POST /api/runs/{run_id}/cancel, or use another thread."
         )
         super().__init__(message, "thread_active", headers={"X-Run-ID": str(run_id)})
 
@@ -224,18 +226,25 @@ def lock_and_check_limits(agent: ResolvedAgent, user: User | None) -> None:
 
     Other users can start runs of other agents meanwhile.
     """
+    reject_limits(agent, user, lock_runs(agent, user))
+
+
+def lock_runs(agent: ResolvedAgent, user: User | None) -> bool:
+    """Lock the runs of the user and of the agent. Return whether too many runs of the user wait for people.
+
+    Raise Agent.DoesNotExist or AgentArchived.
+    """
     # All callers lock the user first. Otherwise two of them could wait for each other.
     if user is not None:
         lock_name(f"runs of user {user.pk}")
     if agent.source == "code":
         lock_name(f"runs of agent {agent.id}")
-        has_many_suspended = too_many_suspended(user).exists()
-    else:  # the lock also keeps the agent from being deleted
-        locked = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at")
-        row = locked.annotate(has_many_suspended=Exists(too_many_suspended(user))).get(pk=agent.id)
-        reject_archived(row)
-        has_many_suspended = bool(vars(row)["has_many_suspended"])
-    reject_limits(agent, user, has_many_suspended)
+        return too_many_suspended(user).exists()
+    # The lock also keeps the agent from being deleted.
+    locked = Agent.objects.select_for_update(of=("self",), no_key=True).only("pk", "archived_at")
+    row = locked.annotate(has_many_suspended=Exists(too_many_suspended(user))).get(pk=agent.id)
+    reject_archived(row)
+    return bool(vars(row)["has_many_suspended"])
 
 
 def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: bool) -> None:
@@ -285,10 +294,14 @@ def find_memory(agent: ResolvedAgent, user: User | None, name: ThreadName) -> di
     columns = {"agent_id": agent_id, "agent_key": agent.id, "title": title, "metadata": metadata}
     thread = open_thread(caller, key, resource, **columns)
     # `open_thread` has locked the row of the thread, so that of two requests only one starts a run.
-    active = AgentRun.objects.leased().filter(thread=thread, parent=None).values_list("pk", flat=True).first()
-    if active is not None:
+    if (active := active_run_id(thread)) is not None:
         raise ThreadActive(key, active)
     return {"thread": thread, "resource_id": thread.resource_id}
+
+
+def active_run_id(thread: Thread) -> UUID | None:
+    """Return the ID of the run that a process executes in a thread, or None. The caller has locked the thread."""
+    return AgentRun.objects.leased().filter(thread=thread, parent=None).values_list("pk", flat=True).first()
 
 
 def without_known_messages(run_input: RunInput, thread: Thread | None) -> RunInput:
@@ -326,10 +339,24 @@ def insert_durable_run(agent: ResolvedAgent, user: User | None, run_input: RunIn
     return run
 
 
+def queue_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, **columns: Any) -> AgentRun:
+    """Save a durable run, which some process executes after the commit, even if this one stops."""
+    run = insert_row(agent, user, run_input, agent.owner_id, **leases.queue_columns(), **columns)
+    transaction.on_commit(lambda: get_runner().dispatch(run.pk))
+    return run
+
+
 def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any) -> AgentRun:
     """Save the row of a run. Raise Unavailable while this process stops."""
     if get_engine().is_stopping:
         raise Unavailable("This server is about to stop. Try again shortly.")
+    return insert_row(agent, user, run_input, owner_id, **columns)
+
+
+def insert_row(
+    agent: ResolvedAgent, user: User | None, run_input: RunInput, owner_id: str, **columns: Any
+) -> AgentRun:
+    """Insert the row of a run."""
     run = AgentRun(
         agent_id=agent.id if agent.source == "stored" else None,
         agent_key=agent.id,
@@ -348,6 +375,8 @@ def save_run(agent: ResolvedAgent, user: User | None, run_input: RunInput, owner
     if run.root_id is None:
         run.root_id = run.pk
     run.save(force_insert=True)
+    if (thread_id := run.thread_id) is not None:
+        transaction.on_commit(lambda: notifier.notify({thread_channel(thread_id): False}))
     return run
 
 

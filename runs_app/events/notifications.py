@@ -28,6 +28,11 @@ FALLBACK_POLL_INTERVAL = 0.25  # seconds between reads while Valkey is not avail
 RECONNECT_DELAY = 5.0  # seconds before the next attempt to reach Valkey
 
 
+def thread_channel(thread_id: int) -> str:
+    """Return the name under which readers of a thread are woken."""
+    return f"thread-{thread_id}"
+
+
 class RunNotifier:
     """The readers of this process, grouped by the run whose events they read."""
 
@@ -47,12 +52,15 @@ class RunNotifier:
         self.executes: Callable[[UUID], bool] = lambda run_id: False
 
     @contextmanager
-    def subscribe(self, run_id: UUID, *, ends_only: bool = False) -> Iterator[threading.Event]:
-        """Yield an event that is set whenever the run has new events.
+    def subscribe(
+        self, run_id: UUID | str, *, ends_only: bool = False, woken: threading.Event | None = None
+    ) -> Iterator[threading.Event]:
+        """Yield an event that is set whenever the run, or the thread with this channel, has something new.
 
-        With `ends_only`, new events of a run in this process do not set it unless the run has ended.
+        With `ends_only`, new events of a run in this process do not set it unless the run has ended. `woken` is the
+        event of a reader that already has one.
         """
-        woken, name = threading.Event(), str(run_id)
+        woken, name = woken or threading.Event(), str(run_id)
         with self.lock:
             self.readers[name][woken] = ends_only
         self.start_listening()
@@ -92,8 +100,8 @@ class RunNotifier:
                 for woken in readers:
                     woken.set()
 
-    def notify(self, has_ended_by_run: Mapping[UUID, bool]) -> None:
-        """Wake the readers of these runs in all processes."""
+    def notify(self, has_ended_by_run: Mapping[UUID, bool] | Mapping[str, bool]) -> None:
+        """Wake the readers of these runs, or of the channels of threads, in all processes."""
         for run_id, has_ended in has_ended_by_run.items():
             self.wake(str(run_id), has_ended=has_ended)
         self._publish(map(str, has_ended_by_run), self.new_events_message)

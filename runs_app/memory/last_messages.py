@@ -29,6 +29,7 @@ from memory_app.history import messages as history
 from runs_app.approvals.deferred_requests import NOT_EXECUTED_MESSAGE, unexecuted_calls, waits_for_calls
 from runs_app.engine.context import RunDeps
 from runs_app.engine.threads import run_db
+from runs_app.thread_signals.delivered import signal_payload
 
 
 @dataclass
@@ -61,7 +62,7 @@ class LastMessages(AbstractCapability[RunDeps]):
         if ctx.deps.thread_id is None:
             return []
         count = min(self.max_messages, ctx.deps.memory_options.get("lastMessages", self.max_messages))
-        return await run_db(history.load_messages, ctx.deps.thread_id, count, self.max_tokens)
+        return await run_db(history.load_messages, ctx.deps.thread_id, count, self.max_tokens, ctx.deps.run_id)
 
     async def after_run(self, ctx: RunContext[RunDeps], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the new messages of a successful run. One that waits for people stores them after its last segment."""
@@ -133,10 +134,11 @@ def trim_unpaired_calls(stored: Sequence[ModelMessage], messages: Sequence[Model
 
 def new_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """Return the messages from the last prompt on. Earlier messages are history that the client sent."""
-    start = max((index for index, message in enumerate(messages) if has_user_prompt(message)), default=0)
+    own = [message for message in messages if signal_payload(message) is None]  # signals are stored when they come
+    start = max((index for index, message in enumerate(own) if has_user_prompt(message)), default=0)
     return [
         replace(message, instructions=None) if isinstance(message, ModelRequest) else message
-        for message in messages[start:]
+        for message in own[start:]
     ]
 
 

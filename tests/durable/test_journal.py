@@ -198,7 +198,8 @@ def test_processors_and_memory_are_steps(planned):
     assert done.status == "succeeded"
     assert notes(planned, "processor") == ["processor Begin"]
     kinds = set(done.steps.filter(kind="capability").values_list("key", flat=True))
-    assert kinds == {"0/c/last-messages.recall/1", "0/c/input-processors.process/1"}
+    takes = {f"0/c/inbox.take/{number}" for number in (1, 2, 3)}  # before each request, and after the last answer
+    assert kinds == {"0/c/last-messages.recall/1", "0/c/input-processors.process/1", *takes}
     assert done.thread.messages.count() == 4  # the messages of the run once
 
 

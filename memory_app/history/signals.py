@@ -1,0 +1,149 @@
+"""Signals among the messages of a thread.
+
+A signal waits until a run takes it: `seen_by` is then that run. Each change is made under the lock of the thread, so a
+signal is seen once, and in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from agentcms.wire.timestamps import format_timestamp
+from memory_app.history.messages import Author, NewMessage, SignalColumns, append_messages
+from memory_app.history.signal_markup import Signal, signal_text
+from memory_app.history.turns import Turn, find_turns
+from memory_app.models import Message, Thread
+
+QUEUED = "isQueued"  # in `delivery`: the signal waits for a run of its own
+WAKES = "wakes"  # in `delivery`: a run begins if none is active
+LOST_RUNS = "lostRuns"  # in `delivery`: the number of runs whose process died with the signal
+ERROR = "error"  # in `delivery`: why the signal was never seen
+
+
+def stored_signals(thread_id: int) -> QuerySet[Message]:
+    """Return the signals of a thread in order."""
+    return Message.objects.filter(thread=thread_id, role=Message.Role.SIGNAL).order_by("number")
+
+
+def waiting_signals(thread_id: int) -> QuerySet[Message]:
+    """Return the signals of a thread that no run has seen, in order."""
+    return stored_signals(thread_id).filter(seen_by=None)
+
+
+def append_signal(thread: Thread, signal: Signal, author: Author, delivery: dict[str, Any]) -> Message:
+    """Append a signal to a locked thread. Raise Conflict if the thread is full."""
+    attributes: dict[str, Any] = {
+        "signal": {"type": signal.type, "tagName": signal.tag_name, "attributes": dict(signal.attributes)}
+    }
+    if signal.metadata:
+        attributes["metadata"] = dict(signal.metadata)
+    columns = SignalColumns(signal.contents.strip(), delivery)
+    message = NewMessage(prompt_data(signal), key=signal.id, attributes=attributes, signal=columns)
+    return append_messages(thread, [message], author=author)[0]
+
+
+def prompt_data(signal: Signal) -> dict[str, Any]:
+    """Return a signal in the JSON of pydantic-ai, as later runs remember it."""
+    return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": signal_text(signal)}]}
+
+
+def signal_of(message: Message) -> Signal:
+    """Return the signal that a message stores."""
+    attributes = message.attributes or {}
+    stored = attributes.get("signal") or {}
+    return Signal(
+        type=stored.get("type", "user"),
+        contents=message.text,
+        id=message.key or "",
+        attributes=stored.get("attributes") or {},
+        metadata=attributes.get("metadata"),
+        tag_name=stored.get("tagName", ""),
+    )
+
+
+def wire_signal(message: Message) -> dict[str, Any]:
+    """Return a signal under wire names."""
+    signal = signal_of(message)
+    return {
+        "id": message.key,
+        "type": signal.type,
+        "tagName": signal.tag,
+        "contents": signal.contents,
+        "createdAt": format_timestamp(message.created_at),
+        **({"attributes": signal.attributes} if signal.attributes else {}),
+        **({"metadata": signal.metadata} if signal.metadata else {}),
+    }
+
+
+def take_signals(thread_id: int, run_id: UUID, known: Collection[str]) -> list[dict[str, Any]]:
+    """Give the signals that wait to a run, and return those whose keys the run does not know, as JSON.
+
+    A run whose process died before it recorded them asks again with the same keys.
+    """
+    candidates = stored_signals(thread_id).filter(Q(seen_by=None) | Q(seen_by=run_id)).exclude(key__in=known)
+    if not candidates.exists():
+        return []
+    with transaction.atomic():
+        thread = Thread.objects.select_for_update(of=("self",)).filter(pk=thread_id).first()
+        if thread is None:
+            return []
+        taken = [row for row in candidates if row.seen_by == run_id or not (row.delivery or {}).get(QUEUED)]
+        claim_signals(taken, run_id)
+        turns = find_turns(thread)
+        return [signal_payload(row, turns.turn_of(row)) for row in taken]
+
+
+def signal_payload(message: Message, turn: Turn | None) -> dict[str, Any]:
+    """Return a signal as JSON that a run records."""
+    signal = signal_of(message)
+    return {
+        "key": message.key,
+        "type": signal.type,
+        "tagName": signal.tag_name,
+        "contents": signal.contents,
+        "attributes": {**signal.attributes},
+        "turn": turn._asdict() if turn else None,
+    }
+
+
+def claim_signals(rows: Iterable[Message], run_id: UUID) -> None:
+    """Note the run that sees these signals. The caller has locked their thread."""
+    Message.objects.filter(pk__in=[row.pk for row in rows], seen_by=None).update(seen_by=run_id)
+
+
+def save_processed_signal(thread_id: int, key: str, contents: str, attributes: dict[str, Any]) -> None:
+    """Replace the text and the attributes of a signal by what the input processors made of them."""
+    row = stored_signals(thread_id).filter(key=key).first()
+    if row is None:
+        return
+    original = signal_of(row)
+    signal = Signal(original.type, contents, original.id, attributes, original.metadata, original.tag_name)
+    stored = (row.attributes or {}).get("signal") or {}
+    row.attributes = {**(row.attributes or {}), "signal": {**stored, "attributes": attributes}}
+    row.text, row.data = contents, prompt_data(signal)
+    row.save(update_fields=["attributes", "text", "data"])
+
+
+def release_signals(thread_id: int, run_id: UUID, max_lost_runs: int) -> None:
+    """Let the signals wait again that a run took whose process died. Leave those that so many runs have lost."""
+    for row in stored_signals(thread_id).filter(seen_by=run_id):
+        delivery = row.delivery or {}
+        lost_runs = delivery.get(LOST_RUNS, 0) + 1
+        row.delivery = {**delivery, LOST_RUNS: lost_runs}
+        if lost_runs < max_lost_runs:
+            row.seen_by = None
+        else:
+            row.delivery[ERROR] = f"The server process stopped {lost_runs} times while a run worked on this."
+        row.save(update_fields=["delivery", "seen_by"])
+
+
+def refuse_signals(rows: Sequence[Message], run_id: UUID, reason: str) -> None:
+    """Note why no run will see these signals, so that they wait no longer."""
+    for row in rows:
+        row.seen_by, row.delivery = run_id, {**(row.delivery or {}), ERROR: reason}
+    Message.objects.bulk_update(rows, ["seen_by", "delivery"])

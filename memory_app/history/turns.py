@@ -1,0 +1,82 @@
+"""The markup that tells the model who speaks in a thread with participants.
+
+    <turn author_id="u7" author_name="Alice" functional_role="editor">
+    Which colour shall it be?
+    </turn>
+
+It is made when messages are given to the model, and never stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from memory_app.history.signal_markup import escape_attribute
+from memory_app.models import Message, Participant, Thread
+from memory_app.realms import user_realm
+
+TURN_TAG = re.compile(r"<(?=/?turn)", re.IGNORECASE)
+AUTHOR_ATTRIBUTES = ("author_id", "author_name", "name", "functional_role")  # only the server may set these
+
+
+class Turn(NamedTuple):
+    """The author of a message."""
+
+    author_id: str
+    author_name: str
+    functional_role: str = ""
+
+    def wrap(self, text: str) -> str:
+        """Return a text with its author. Tags of turns inside the text are escaped."""
+        values = {name: value for name, value in self._asdict().items() if value}
+        attributes = "".join(f' {name}="{escape_attribute(value)}"' for name, value in values.items())
+        return f"<turn{attributes}>\n{TURN_TAG.sub('&lt;', text)}\n</turn>"
+
+
+@dataclass(frozen=True)
+class ThreadTurns:
+    """The participants of a thread by user. Without any, messages have no turns."""
+
+    participants: Mapping[int, Participant] = field(default_factory=dict)
+    speaks_for_others: bool = False  # whether the authors are end users whom an API key names
+
+    def turn_of(self, message: Message) -> Turn | None:
+        """Return the turn of a message of a person, or None."""
+        if not self.participants or not is_spoken(message):
+            return None
+        given = author_attributes(message) if self.speaks_for_others else {}
+        if given.get("author_id") or given.get("author_name"):
+            name = str(given.get("author_name") or given.get("name") or given["author_id"])
+            return Turn(str(given.get("author_id") or name), name, str(given.get("functional_role") or ""))
+        return self.turn_of_user(message.author_id, message.author_name)
+
+    def turn_of_user(self, user_id: int | None, name: str) -> Turn | None:
+        """Return the turn of a user, or None in a thread without participants."""
+        if not self.participants:
+            return None
+        participant = self.participants.get(user_id) if user_id is not None else None
+        role = participant.functional_role if participant else ""
+        return Turn(user_realm(user_id) if user_id is not None else "", name, role)
+
+
+def find_turns(thread: Thread) -> ThreadTurns:
+    """Return the participants of a thread."""
+    participants = {participant.user_id: participant for participant in thread.participants.all()}
+    return ThreadTurns(participants, (thread.realm or "").startswith("o"))
+
+
+def is_spoken(message: Message) -> bool:
+    """Return True for the words of a person."""
+    if message.role != Message.Role.SIGNAL:
+        return message.role == Message.Role.USER
+    stored = (message.attributes or {}).get("signal") or {}
+    return stored.get("type") in ("user", "user-message") and not stored.get("tagName")
+
+
+def author_attributes(message: Message) -> dict[str, Any]:
+    """Return the attributes of a signal that name its author."""
+    attributes = ((message.attributes or {}).get("signal") or {}).get("attributes") or {}
+    return {name: attributes[name] for name in AUTHOR_ATTRIBUTES if name in attributes}

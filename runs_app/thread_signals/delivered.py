@@ -1,0 +1,45 @@
+"""Signals as messages of a model run. The metadata of the message, which no model reads, says which signal it is.
+
+Imports pydantic-ai, which is heavy. Import this module only where an agent is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_ai import ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelMessage
+
+from memory_app.history.signal_markup import Signal, signal_text
+from memory_app.history.turns import AUTHOR_ATTRIBUTES, Turn
+
+SIGNAL = "signal"  # in the metadata of a message
+
+SignalPayload = Mapping[str, Any]  # as `take_signals` returns it
+
+
+def signal_message(payload: SignalPayload) -> ModelRequest:
+    """Return a signal as a message of its own."""
+    return ModelRequest([UserPromptPart(delivered_text(payload))], metadata={SIGNAL: payload})
+
+
+def signal_payload(message: ModelMessage) -> SignalPayload | None:
+    """Return the signal that a message delivers, or None."""
+    return (message.metadata or {}).get(SIGNAL) if isinstance(message, ModelRequest) else None
+
+
+def delivered_keys(messages: Iterable[ModelMessage]) -> set[str]:
+    """Return the keys of the signals among messages."""
+    return {payload["key"] for message in messages if (payload := signal_payload(message)) is not None}
+
+
+def delivered_text(payload: SignalPayload) -> str:
+    """Return what the model reads for a signal."""
+    attributes = payload["attributes"]
+    turn = Turn(**payload["turn"]) if payload["turn"] else None
+    if turn is not None:
+        attributes = {name: value for name, value in attributes.items() if name not in AUTHOR_ATTRIBUTES}
+    signal = Signal(payload["type"], payload["contents"], attributes=attributes, tag_name=payload["tagName"])
+    text = signal_text(signal)
+    return turn.wrap(text) if turn is not None else text

@@ -1,0 +1,143 @@
+"""Runs that signals wake: at once in an idle thread, else at the end of the active run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError, transaction
+
+from access_app.permissions import require_role
+from access_app.role import Role, RoleRequired
+from agentcms.errors import ApiError
+from agents_app.configuration.schema import ConfigError
+from agents_app.editing.archived import AgentArchived
+from agents_app.models import Agent
+from memory_app.history.signal_markup import signal_text
+from memory_app.history.signals import (
+    QUEUED,
+    WAKES,
+    claim_signals,
+    refuse_signals,
+    release_signals,
+    signal_of,
+    waiting_signals,
+)
+from memory_app.models import Message, Thread
+from runs_app.engine.durability import find_durability
+from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.engine.start import SIGNALS, active_run_id, build_input, fill_input, queue_run
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent, stored_agents
+from versions_app.models import AgentVersion
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+log = logging.getLogger(__name__)
+
+MAX_DELIVERIES = 3  # that take the same signal
+EXPECTED_ERRORS = (Agent.DoesNotExist, AgentVersion.DoesNotExist, AgentArchived, RoleRequired, ConfigError, ApiError)
+UNEXPECTED_MESSAGE = "The run could not be started. The server log has the details."
+
+
+def wake(thread: Thread, signals: Sequence[Message]) -> AgentRun:
+    """Start a durable run that takes these signals. The caller has locked the thread.
+
+    Raise ConfigError, RoleRequired, Agent.DoesNotExist, AgentArchived or AgentVersion.DoesNotExist.
+    """
+    first = next((signal for signal in signals if (signal.delivery or {}).get(WAKES)), signals[0])
+    delivery, user = first.delivery or {}, first.author
+    agent = resolve_agent(delivery, user)
+    options = find_durability(agent, delivery.get("options") or {}).options
+    messages = [{"role": "user", "content": signal_text(signal_of(signal)) or " "} for signal in signals]
+    run_input = build_input(messages, options, delivery.get("clientTools") or [], delivery.get("requestContext") or {})
+    run_input, warnings = fill_input(agent, {**run_input, SIGNALS: [signal.key for signal in signals]}, [])
+    columns: dict[str, Any] = {"thread": thread, "resource_id": thread.resource_id, "warnings": warnings}
+    run_id = delivery.get("runId")
+    if run_id and not AgentRun.objects.filter(pk=run_id).exists():
+        columns["pk"] = UUID(run_id)
+    run = queue_run(agent, user, run_input, **columns)
+    claim_signals(signals, run.pk)
+    return run
+
+
+def resolve_agent(delivery: dict[str, Any], user: User | None) -> ResolvedAgent:
+    """Return the agent that a signal wakes, at the version that its sender named."""
+    version_id = delivery.get("versionId")
+    agent = stored_agents.get(
+        delivery["agent"],
+        user=user,
+        version_id=UUID(version_id) if version_id else None,
+        status="draft" if delivery.get("target") == AgentRun.Target.DRAFT else "published",
+    )
+    if user is not None:
+        require_role(user, Role.EDITOR, agent.owner_id)
+    return agent
+
+
+def follow_run(run_id: UUID, *, status: str, error: str = "") -> None:
+    """Start the next run of a thread if signals wait. Call it in the transaction that ends a run of the thread.
+
+    Both this and the sender of a signal lock the thread, so no signal comes between the end and the look.
+    """
+    runs = AgentRun.objects.filter(pk=run_id, parent=None)
+    thread = Thread.objects.select_for_update(of=("self",)).filter(runs__in=runs).first()
+    if thread is None:
+        return
+    if status == AgentRun.Status.FAILED and error == LOST_MESSAGE:
+        release_signals(thread.pk, run_id, MAX_DELIVERIES)
+    waiting = [*waiting_signals(thread.pk).select_related("author")]
+    if not waiting or active_run_id(thread) is not None:
+        return
+    while signals := next_group(waiting):
+        if start_next(thread, signals, run_id):
+            return
+        waiting = [signal for signal in waiting if signal not in signals]
+
+
+def next_group(waiting: Sequence[Message]) -> list[Message]:
+    """Return the signals that the next run takes: a queued one alone, else all others. Return none if none wakes."""
+    waking = next((signal for signal in waiting if (signal.delivery or {}).get(WAKES)), None)
+    if waking is None:
+        return []
+    if (waking.delivery or {}).get(QUEUED):
+        return [waking]
+    return [signal for signal in waiting if not (signal.delivery or {}).get(QUEUED)]
+
+
+def start_next(thread: Thread, signals: Sequence[Message], ended_id: UUID) -> bool:
+    """Start a run for signals. If that fails for good, note why on the signals and return False."""
+    try:
+        with transaction.atomic():
+            wake(thread, signals)
+    except (OperationalError, InterfaceError):
+        raise  # the writer tries again
+    except (
+        Agent.DoesNotExist,
+        AgentVersion.DoesNotExist,
+        AgentArchived,
+        RoleRequired,
+        ConfigError,
+        ApiError,
+    ) as error:
+        refuse_signals(signals, ended_id, refusal_reason(error))
+        return False
+    except Exception:
+        log.exception("The signals of thread %s could not wake a run.", thread.pk)
+        refuse_signals(signals, ended_id, UNEXPECTED_MESSAGE)
+        return False
+    return True
+
+
+def refusal_reason(error: Exception) -> str:
+    """Return why no run could be started, for the readers of the thread."""
+    if isinstance(error, ConfigError):
+        return " ".join(f"{issue.field}: {issue.message}" for issue in error.issues)
+    if isinstance(error, RoleRequired):
+        return "The sender may no longer run the agent."
+    if isinstance(error, AgentArchived):
+        return "The agent was archived."
+    return "The agent no longer exists." if not isinstance(error, ApiError) else str(error)

@@ -1,0 +1,266 @@
+"""Signals to threads: to a run that is active, and to an idle thread."""
+
+import pytest
+from django.db import transaction
+
+from access_app.role import RoleRequired
+from agentcms.errors import ApiError, Conflict
+from agents_app.editing.archiving import archive_locked
+from memory_app.history.signal_markup import Signal
+from memory_app.history.threads import create_named_thread
+from memory_app.models import Message
+from memory_app.realms import memory_caller
+from runs_app.engine import leases
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun
+from runs_app.resolution import stored_agents
+from runs_app.thread_signals.sending import IfActive, IfIdle, send_signal
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, LONG, SLOW, start_run, wait_for_end, wait_for_text
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="concierge", model=DEMO, memory="last-messages")
+
+
+@pytest.fixture
+def thread(editor, agent):
+    return create_named_thread(memory_caller(editor), "t", "alice", agent=agent, agent_key=agent.pk)
+
+
+@pytest.fixture
+def send(editor, agent, thread):
+    """Return a function that sends a signal with a text."""
+
+    def send(text, kind="user", *, user=editor, **options):
+        attributes = options.pop("attributes", {})
+        signal = Signal(kind, text, id=options.pop("id", ""), attributes=attributes)
+        return send_signal(thread, signal, user=user, agent=stored_agents.get(agent.pk), **options)
+
+    return send
+
+
+def start_in_thread(agent, editor, text="Hello", **options):
+    return start_run(agent, editor, text, thread="t", resource="alice", **options)
+
+
+def signals():
+    return Message.objects.filter(role="signal").order_by("number")
+
+
+def wait_until_idle(thread):
+    wait_until(lambda: not AgentRun.objects.filter(thread=thread).unfinished().exists(), 30, "the end of all runs")
+
+
+def test_a_signal_wakes_a_durable_run_of_an_idle_thread(send, thread, editor):
+    sent = send("What is new?")
+
+    done = wait_for_end(AgentRun.objects.get(pk=sent.run_id))
+
+    assert "You said: What is new?" in done.output
+    assert (done.is_durable, done.requested_by, done.thread) == (True, editor, thread)
+    rows = [*thread.messages.values_list("number", "role", "text", "author")]
+    assert rows == [(1, "signal", "What is new?", editor.pk), (2, "assistant", done.output, None)]
+    assert signals().get().seen_by == done.pk
+
+
+def test_the_run_and_the_signal_are_written_together(send, monkeypatch):
+    def fail(*arguments):
+        raise RuntimeError("no run today")
+
+    monkeypatch.setattr("runs_app.thread_signals.waking.claim_signals", fail)
+
+    with pytest.raises(RuntimeError, match="no run today"):
+        send("Lost?")
+
+    assert not Message.objects.exists()
+    assert not AgentRun.objects.exists()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_signal_that_comes_while_the_last_answer_is_made_turns_the_run_round(send, agent, editor, thread, durable):
+    agent.edit({"model": {**SLOW, "delay": 0.02}})
+    run = wait_for_text(start_in_thread(agent, editor, "word " * 40, options={"durable": durable}))
+
+    sent = send("And this?", "reactive", attributes={"source": "github"})
+
+    done = wait_for_end(run)
+    assert sent.run_id == run.pk
+    assert 'You said: <system-reminder source="github">And this?</system-reminder>' in done.output
+    assert AgentRun.objects.count() == 1
+    assert signals().get().seen_by == run.pk
+
+
+def test_the_next_run_remembers_a_signal_before_the_answer_to_it(send, agent, editor):
+    wait_for_end(AgentRun.objects.get(pk=send("My colour is blue.").run_id))
+
+    done = wait_for_end(start_in_thread(agent, editor, "Which colour?"))
+
+    assert "Before that: My colour is blue." in done.output
+    assert [*Message.objects.values_list("role", flat=True)] == ["signal", "assistant", "user", "assistant"]
+
+
+def test_a_persisted_signal_waits_for_the_next_run(send, agent, editor, thread):
+    sent = send("By the way", if_idle=IfIdle.PERSIST)
+    assert (sent.run_id, AgentRun.objects.count()) == (None, 0)
+
+    done = wait_for_end(start_in_thread(agent, editor, "Hello"))
+
+    assert "You said: By the way Before that: Hello" in done.output
+    assert signals().get().seen_by == done.pk
+
+
+def test_a_discarded_signal_is_not_stored(send):
+    assert send("Nobody hears this", if_idle=IfIdle.DISCARD) == (None, None)
+
+    assert not Message.objects.exists()
+
+
+def test_behaviours_while_a_run_is_active(send, agent, editor, thread):
+    agent.edit({"model": SLOW})
+    run = wait_for_text(start_in_thread(agent, editor, LONG))
+
+    assert send("discarded", if_active=IfActive.DISCARD) == (run.pk, None)
+    assert send("persisted", if_active=IfActive.PERSIST).run_id is None
+
+    cancel_run(run)
+    wait_until_idle(thread)
+    assert [*signals().values_list("text", "seen_by")] == [("persisted", None)]
+
+
+def test_queued_messages_get_runs_of_their_own_in_order(send, agent, editor, thread):
+    agent.edit({"model": {**SLOW, "delay": 0.02}})
+    first = wait_for_text(start_in_thread(agent, editor, "word " * 20))
+
+    queued = [send(text, if_active=IfActive.QUEUE) for text in ("one", "two")]
+
+    runs = [wait_for_end(AgentRun.objects.get(pk=first.pk))]
+    for sent in queued:
+        wait_until(lambda run_id=sent.run_id: AgentRun.objects.filter(pk=run_id).exists(), 30, "the queued run")
+        runs.append(wait_for_end(AgentRun.objects.get(pk=sent.run_id)))
+    assert ["You said: one" in runs[1].output, "You said: two" in runs[2].output] == [True, True]
+    assert runs[0].finished_at <= runs[1].created_at
+    assert runs[1].finished_at <= runs[2].created_at
+    assert [*signals().values_list("seen_by", flat=True)] == [sent.run_id for sent in queued]
+
+
+def test_a_repeat_with_the_same_id_returns_the_first_signal(send, thread):
+    first = send("Once", id="s1")
+    wait_for_end(AgentRun.objects.get(pk=first.run_id))
+
+    assert send("Twice", id="s1") == first
+
+    assert (AgentRun.objects.count(), signals().get().text) == (1, "Once")
+
+
+def test_an_id_of_another_message_is_refused(send, agent, editor):
+    wait_for_end(start_in_thread(agent, editor, [{"id": "m1", "role": "user", "content": "Hello"}]))
+
+    with pytest.raises(Conflict, match="Use another ID"):
+        send("Signal", id="m1")
+
+
+def test_too_many_waiting_signals_are_refused(send, settings):
+    settings.SIGNALS_UNSEEN = 2
+    for text in ("one", "two"):
+        send(text, if_idle=IfIdle.PERSIST)
+
+    with pytest.raises(ApiError, match="2 signals of this thread wait already") as refused:
+        send("three")
+
+    assert refused.value.status == 429
+    assert signals().count() == 2
+
+
+def test_a_viewer_cannot_send_a_signal(send):
+    with pytest.raises(RoleRequired):
+        send("Hello", user=member("viewer"))
+
+    assert not Message.objects.exists()
+
+
+def test_a_signal_that_comes_before_the_end_is_written_wakes_the_next_run(send, agent, editor, thread):
+    """The run has looked for signals for the last time, and its end is not yet written."""
+    agent.edit({"model": SLOW})
+    run = wait_for_text(start_in_thread(agent, editor, LONG))
+    send("Still there?")
+    cancel_run(run)
+    wait_until_idle(thread)
+
+    following = AgentRun.objects.exclude(pk=run.pk).get()
+
+    assert "Still there?" in following.output or "Still there?" in str(following.input)
+    assert signals().get().seen_by == following.pk
+
+
+@pytest.mark.parametrize(("lost_runs", "is_followed"), [(0, True), (1, True), (2, False)])
+def test_a_run_whose_process_died_is_followed_three_times_at_most(
+    send, agent, editor, thread, lost_runs, is_followed, monkeypatch
+):
+    monkeypatch.setattr("runs_app.engine.start.get_runner", NoRunner)
+    sent = send("Remember me", if_idle=IfIdle.PERSIST)
+    row = sent.message
+    lost = AgentRun.objects.create(
+        agent=agent,
+        agent_key=agent.pk,
+        configuration={},
+        input={},
+        thread=thread,
+        status="running",
+        lease_until="2026-01-01T00:00:00Z",
+        holder="x:1:y",
+        requested_by=editor,
+    )
+    row.seen_by, row.delivery = lost.pk, {**row.delivery, "wakes": True, "lostRuns": lost_runs}
+    row.save()
+
+    leases.end_lost_run(lost.pk)
+
+    following = AgentRun.objects.exclude(pk=lost.pk).first()
+    assert (following is not None) == is_followed
+    row.refresh_from_db()
+    assert row.seen_by == (following.pk if following else lost.pk)
+    assert ("error" in row.delivery) == (not is_followed)
+
+
+class NoRunner:
+    """A runner that leaves runs queued."""
+
+    def dispatch(self, run_id):
+        return True
+
+
+def test_a_signal_whose_run_cannot_be_started_says_why(send, agent, editor, thread):
+    agent.edit({"model": SLOW})
+    run = wait_for_text(start_in_thread(agent, editor, LONG))
+    send("Too late")
+    with transaction.atomic():
+        archive_locked(agent)
+    cancel_run(run)
+
+    wait_until_idle(thread)
+
+    row = signals().get()
+    assert (row.seen_by, row.delivery["error"]) == (run.pk, "The agent was archived.")
+
+
+def test_input_processors_see_the_text_and_the_attributes_of_each_signal(send, agent, editor, thread):
+    agent.edit({"input_processors": [{"key": "mask-email"}], "model": {**SLOW, "delay": 0.02}})
+    run = wait_for_text(start_in_thread(agent, editor, "word " * 40))
+
+    send("Write to ada@example.com", "notification", attributes={"from": "bob@example.com"})
+
+    done = wait_for_end(run)
+    assert "example.com" not in done.output
+    assert "<notification" in done.output
+    row = signals().get()
+    assert "example.com" not in f"{row.text} {row.data} {row.attributes}"
