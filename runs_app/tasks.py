@@ -18,8 +18,9 @@ from runs_app.usage import rollup  # noqa: F401  registers its step of the clean
 
 @shared_task
 def reap_runs() -> None:
-    """End the runs that are not durable, whose process has died, and that nobody reads."""
+    """End what dead processes left: runs that are not durable, and child runs that wait for people."""
     leases.end_lost_runs()
+    leases.cancel_abandoned_children()
 
 
 @shared_task

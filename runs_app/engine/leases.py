@@ -230,6 +230,16 @@ def cancel_children(run_id: UUID) -> None:
         cancel(child_id)
 
 
+def cancel_abandoned_children() -> None:
+    """Cancel child runs that wait for people while their parents have ended.
+
+    The parent cancels them after its end is committed. They remain if its process dies in between.
+    """
+    abandoned = AgentRun.objects.filter(status=Status.SUSPENDED, parent__finished_at__isnull=False)
+    for child_id in list(abandoned.order_by("pk").values_list("pk", flat=True)[:MAX_LOST_RUNS]):
+        cancel_suspended(child_id)
+
+
 def save_hand_over(run_id: UUID, *, status: str, worked_ms: int, **values: Any) -> None:
     """Queue a durable run of this process, whose row the caller has locked."""
     transaction.on_commit(partial(run_requeued.send, AgentRun, reason="stopped"))

@@ -8,6 +8,7 @@ from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_journal import notes
 from tests.factories import AgentFactory, member
 from tests.runs import chunks, start_run, wait_for_end
+from versions_app.retention import delete_surplus
 
 pytestmark = pytest.mark.usefixtures("idle_engine", "planned")
 
@@ -271,3 +272,17 @@ def test_two_calls_with_one_id_fail_the_run_with_a_reason():
 
     assert done.status == "failed"
     assert "duplicate" in done.error
+
+
+def test_a_run_that_waits_goes_on_after_its_version_was_deleted_by_retention(planned):
+    run = wait_for_suspension(start())
+    agent = run.agent
+    for number in range(3):
+        agent.edit({"description": f"Change {number}"})
+    assert delete_surplus([agent.pk], 1) > 0
+    assert not agent.versions.filter(pk=run.version_id).exists()
+
+    settle(run, "approve")
+
+    assert wait_for_end(run).output == "Done."
+    assert len(notes(planned, "refund")) == 1

@@ -1,9 +1,11 @@
 """Approvals within sub-agents: the runs above wait too, and each decision reaches the model that made the call."""
 
 import pytest
+from django.utils import timezone
 
 from runs_app.engine import leases
 from runs_app.models import AgentRun, PendingCall
+from runs_app.tasks import reap_runs
 from tests.durable.decisions import settle, wait_for_suspension
 from tests.durable.test_approval import REFUND
 from tests.durable.test_journal import notes
@@ -109,6 +111,17 @@ def test_cancelling_the_run_cancels_the_runs_below(planned):
     assert (run.status, run.suspended_at, chunks(run)[-1]["type"]) == ("cancelled", None, "abort")
     assert set(AgentRun.objects.values_list("status", flat=True)) == {"cancelled"}
     assert set(PendingCall.objects.values_list("state", flat=True)) == {"cancelled"}
+
+
+def test_a_child_whose_parent_ended_without_it_is_cancelled():
+    run = wait_for_suspension(start(2))
+    # What remains of a process that dies after it has committed the end of its run.
+    AgentRun.objects.filter(pk=run.pk).update(status="failed", finished_at=timezone.now(), suspended_at=None)
+
+    reap_runs()
+
+    assert {child.status for child in AgentRun.objects.exclude(pk=run.pk)} == {"cancelled"}
+    assert not PendingCall.objects.exclude(run=run).filter(state="open").exists()
 
 
 def test_cancelling_a_child_continues_its_parent(planned):
