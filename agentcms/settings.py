@@ -331,6 +331,7 @@ RUN_MAX_STEPS = environment.read_int("RUN_MAX_STEPS", 20, minimum=1)
 RUN_MAX_TOKENS = environment.read_int("RUN_MAX_TOKENS", 200_000, minimum=1)
 RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
+EXPERIMENT_RUNS = environment.read_int("EXPERIMENT_RUNS", 20, minimum=1)
 RUNS_PER_USER = environment.read_int("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
 SIGNALS_UNSEEN = environment.read_int("SIGNALS_UNSEEN", 100, minimum=1)  # of a thread

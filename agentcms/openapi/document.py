@@ -23,6 +23,15 @@ from agentcms.openapi.descriptions import (
     OWN_PARAMETERS,
     PARAMETER_DESCRIPTIONS,
 )
+from agentcms.openapi.experiments import (
+    EXPERIMENT_DESCRIPTIONS,
+    EXPERIMENT_EXAMPLES,
+    EXPERIMENT_FIELDS,
+    EXPERIMENT_OPERATIONS,
+    EXPERIMENT_QUERY,
+    OWN_EXPERIMENT_PARAMETERS,
+    experiment_schemas,
+)
 from agentcms.openapi.field_descriptions import FIELD_DESCRIPTIONS
 from agentcms.openapi.json_schema import (
     ANY,
@@ -53,14 +62,17 @@ from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
+from evals_app.api.comparisons import CompareBody
 from evals_app.datasets.schema import DatasetBody, ItemBody, ItemChange
+from evals_app.experiments.options import ExperimentBody, ExperimentChange, ItemRun, ResultChange, SubmittedResult
 from runs_app.api.approvals import APPROVAL_STATES
 from runs_app.requests.options import CallOptions
 from tools_app.api.schemas import McpClientBody
 from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
-DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS
+DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS | EXPERIMENT_DESCRIPTIONS
+OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
     "/datasets": "Evaluations",
@@ -94,6 +106,8 @@ REQUIRED_BODIES = {
     "DatasetItemCreate",
     "DatasetItemIds",
     "DatasetItemsCreate",
+    "CompareExperiments",
+    "SubmittedResult",
     "Duplicate",
     "Lines",
     "Observe",
@@ -174,7 +188,7 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    for operation in (*OPERATIONS, *MEMORY_OPERATIONS, *DATASET_OPERATIONS):
+    for operation in (*OPERATIONS, *MEMORY_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
@@ -217,7 +231,7 @@ def operation_object(operation: Operation) -> JSON:
 
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
-    examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES
+    examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES
     return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
@@ -230,7 +244,7 @@ def parameters(operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    known = QUERY_PARAMETERS | MEMORY_QUERY | DATASET_QUERY
+    known = QUERY_PARAMETERS | MEMORY_QUERY | DATASET_QUERY | EXPERIMENT_QUERY
     in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
     return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
 
@@ -238,7 +252,7 @@ def parameters(operation: Operation) -> list[JSON]:
 def describe_parameter(operation: Operation, parameter: JSON) -> JSON:
     """Return a parameter with its description, example and default, unless it has its own description."""
     name = parameter["name"]
-    own = (OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS).get(operation.id, {}).get(name, {})
+    own = OWN_DESCRIPTIONS.get(operation.id, {}).get(name, {})
     described = {
         **PARAMETER_DESCRIPTIONS.get(name, {}),
         **parameter,
@@ -287,11 +301,17 @@ def component_schemas() -> dict[str, JSON]:
 
 
 def add_evaluation_schemas(schemas: dict[str, JSON]) -> None:
-    schemas |= dataset_schemas()
+    schemas |= dataset_schemas() | experiment_schemas()
     add_model_schema(schemas, "DatasetCreate", DatasetBody)
     add_model_schema(schemas, "DatasetChange", as_partial(DatasetBody))
     add_model_schema(schemas, "DatasetItemCreate", ItemBody)
     add_model_schema(schemas, "DatasetItemChange", ItemChange)
+    add_model_schema(schemas, "ExperimentCreate", ExperimentBody)
+    add_model_schema(schemas, "ExperimentChange", ExperimentChange)
+    add_model_schema(schemas, "SubmittedResult", SubmittedResult)
+    add_model_schema(schemas, "ResultChange", ResultChange)
+    add_model_schema(schemas, "ItemRun", ItemRun)
+    add_model_schema(schemas, "CompareExperiments", CompareBody)
 
 
 def describe_fields(name: str, schema: JSON) -> JSON:
@@ -312,7 +332,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    texts = MEMORY_FIELDS | DATASET_FIELDS | FIELD_DESCRIPTIONS
+    texts = MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

@@ -34,7 +34,13 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
         return self.filter(Q(realm=caller.realm) | joined)
 
     def readable_on_pages(self, user: Caller) -> Self:
-        """Filter to the threads that a signed-in user may read: also those of agents that the user may publish."""
+        """Filter to the threads that a signed-in user may read: also those of agents that the user may publish.
+
+        Threads of experiments are left out. Nobody speaks in them.
+        """
+        return self.filter(experiment_id=None)._readable_by(user)
+
+    def _readable_by(self, user: Caller) -> Self:
         if has_role_everywhere(user, Role.PUBLISHER):
             return self
         joined = Q(pk__in=ThreadQuerySet._joined_by(user))
@@ -42,8 +48,8 @@ class ThreadQuerySet(models.QuerySet["Thread"]):
         return self.filter(Q(realm=f"u{user.pk}") | joined | published)
 
     def of_resource(self, realm: str, resource: str) -> Self:
-        """Filter to the threads of a resource, without those of sub-agents."""
-        return self.filter(realm=realm, resource_key=resource, parent=None)
+        """Filter to the threads of a resource, without those of sub-agents and experiments."""
+        return self.filter(realm=realm, resource_key=resource, parent=None, experiment_id=None)
 
     @staticmethod
     def _joined_by(user: Caller) -> models.QuerySet[Participant, int]:
@@ -76,6 +82,7 @@ class Thread(models.Model):
     parent = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="children")
     title = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
     metadata = models.JSONField(null=True, editable=False)
+    experiment_id = models.UUIDField(null=True, editable=False, help_text="The experiment that made the thread.")
     last_number = models.PositiveIntegerField(
         default=0, db_default=0, editable=False, help_text="The number of the last message, which is never used again."
     )
@@ -93,6 +100,9 @@ class Thread(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["updated_at"], name="thread_updated"),
             models.Index(fields=["resource", "-updated_at"], name="thread_of_resource"),
+            models.Index(
+                fields=["experiment_id"], name="thread_of_experiment", condition=Q(experiment_id__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

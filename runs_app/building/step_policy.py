@@ -36,6 +36,8 @@ class StepPolicy(AbstractCapability[RunDeps]):
     async def prepare_tools(self, ctx: RunContext[RunDeps], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         active = ctx.deps.options.get("activeTools")
         tools = tool_defs if active is None else [tool for tool in tool_defs if tool_aliases(tool) & {*active}]
+        if ctx.deps.is_experiment:
+            return tools  # `ExperimentTools` declines the calls, unless a mock answers
         return [replace(tool, kind="unapproved") if needs_approval(tool, ctx.deps) else tool for tool in tools]
 
     async def after_model_request(

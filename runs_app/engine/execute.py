@@ -33,6 +33,7 @@ from runs_app.approvals.segments import (
     processed_parts,
 )
 from runs_app.approvals.suspending import suspension_chunks
+from runs_app.building.experiment_tools import experiment_tools
 from runs_app.building.messages import client_tool_definitions, prompt_and_history
 from runs_app.building.structured_output import calls_tools, output_types
 from runs_app.engine import failures, leases
@@ -117,22 +118,10 @@ class RunExecution:
         """The tokens used so far, under wire names."""
         return usage_payload(self.model_run.usage) if self.model_run else {}
 
-    @property
-    def memory_columns(self) -> dict[str, Any]:
-        """The memory that the model was given, and the warnings of its capabilities."""
-        if self.prepared is None:
-            return {}
-        deps, warnings = self.prepared.deps, self.columns.get("warnings", [])
-        return {
-            "remembered": deps.remembered or None,
-            "warnings": [*warnings, *(warning._asdict() for warning in deps.warnings)],
-        }
-
     def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
         """Write the last chunk and the end of the run. The result is False if another process owns the run."""
         figures = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
-        text = to_storable_json(self.recorder.text)
-        self.columns = {"output": text, **self.columns, **self.memory_columns, **figures, **columns}
+        self.columns = {"output": to_storable_json(self.recorder.text), **self.columns, **figures, **columns}
         self.recorder.add(last)
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
 
@@ -255,7 +244,10 @@ async def record_success(execution: RunExecution, run: AgentRun) -> None:
         messages={"all": [], "user": [], "nonUser": []},
     )
     is_written = await execution.close(last, status=AgentRun.Status.SUCCEEDED, finish_reason=finish_reason)
-    if is_written and finish_reason != "tool-calls" and run.configuration.get("scorers"):
+    is_answer = (
+        is_written and finish_reason != "tool-calls" and run.experiment_id is None
+    )  # experiments score themselves
+    if is_answer and run.configuration.get("scorers"):
         await run_db(scoring.enqueue_scoring, run)
 
 
@@ -311,7 +303,6 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution, run, tree, options), run_limits(options)
-    deps.remembered.update(run.remembered or {})
     execution.prepared = PreparedRun(built, deps)
     if execution.journal is not None:
         execution.journal.limits = limits
@@ -343,7 +334,6 @@ def record_beginning(execution: RunExecution, run: AgentRun, warnings: list[Any]
 
 
 def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Options) -> RunDeps:
-    segment = execution.segment
     return RunDeps(
         run_id=run.pk,
         agent_key=run.agent_key,
@@ -356,17 +346,25 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         user_name=run.requested_by_name,
         prompt_key=run.input["messages"][-1].get("id", ""),
         is_woken=bool(run.input.get(SIGNALS)),
-        known_signals=delivered_keys(segment.messages),
         instructions=run.filled_instructions,
         agent_path=tree.agent_path,
         options=options,
         root_id=run.root_id,
         request_context=run.request_context,
+        is_experiment="experiment" in run.input,
         is_resumed=run.segment > 0,
-        steps_before=segment.steps,
-        remembered_count=segment.remembered_count,
-        processed_parts=processed_parts(segment.messages),
+        **earlier_segments(execution.segment),
     )
+
+
+def earlier_segments(segment: Segment) -> dict[str, Any]:
+    """Return what a run knows of its earlier segments, as members of its dependencies."""
+    return {
+        "known_signals": delivered_keys(segment.messages),
+        "steps_before": segment.steps,
+        "remembered_count": segment.remembered_count,
+        "processed_parts": processed_parts(segment.messages),
+    }
 
 
 def model_run_context(
@@ -385,7 +383,7 @@ def model_run_context(
         usage=segment.usage,
         usage_limits=limits,
         infer_name=False,
-        capabilities=tracing.instrumentation(),
+        capabilities=[*(tracing.instrumentation() or ()), *experiment_tools(run.input)] or None,
         # A call of a tool of the API client ends the run.
         toolsets=[ExternalToolset(client_tools, id="client-tools")] if client_tools else None,
     )

@@ -53,6 +53,13 @@ TAKEN_TOOL_NAME_MESSAGE = "The agent already has a tool with this name. Rename y
 RunInput = dict[str, Any]  # the messages, options and client tools of a run, as stored in its row
 
 
+class ExperimentItem(NamedTuple):
+    """An item of an experiment that starts a run. `options` are its `toolMocks` and `unmockedToolPolicy`."""
+
+    experiment_id: UUID
+    options: Mapping[str, Any]
+
+
 class ThreadName(NamedTuple):
     """The key and the resource of a thread, with title and metadata if it is new. A blank key means no thread."""
 
@@ -93,26 +100,43 @@ def start_run(
     key: str = "",
     request_context: Mapping[str, Any] | None = None,
     warnings: Sequence[UnknownName] = (),
+    experiment: ExperimentItem | None = None,
 ) -> AgentRun:
     """Create a run. After the commit, this process or another one executes it.
 
     `messages` is a text or a conversation in a form that `parse_messages` accepts. `options` are validated options.
     A second call with the same `key` and user returns the same run. `user` is None for trusted code.
     `memory` narrows the memory of the agent. `request_context` are the values of its variables.
+    `warnings` become warnings of the run. `experiment` says that an experiment starts the run. The limits of users
+    and agents do not apply to it then.
     Raise RoleRequired, ConfigError, TooManyRuns, or Agent.DoesNotExist or AgentArchived if the agent was deleted or
     archived meanwhile.
     """
-    if user is not None:
-        require_role(user, Role.EDITOR, agent.owner_id)
-    requester = cast("User | None", user)  # anonymous users have no role
+    requester = require_editor(user, agent)
     durability = find_durability(agent, options or {})
     run_input = build_input(messages, durability.options, client_tools or [], request_context or {}, memory.options)
     reject_taken_tool_names(agent, client_tools or [])
-    columns = {"warnings": [warning._asdict() for warning in warnings], "is_durable": durability.is_durable}
+    run_input |= {"experiment": experiment.options} if experiment is not None else {}
+    columns = run_columns(durability.is_durable, warnings, experiment)
     name = ThreadName(thread, resource, memory.title, memory.metadata)
     if key:
         return start_idempotently(agent, requester, run_input, name, key, **columns)
     return create_run(agent, requester, run_input, name, **columns)
+
+
+def require_editor(user: Caller | None, agent: ResolvedAgent) -> User | None:
+    """Return the user of a new run, or None for trusted code. Raise RoleRequired."""
+    if user is not None:
+        require_role(user, Role.EDITOR, agent.owner_id)
+    return cast("User | None", user)  # anonymous users have no role
+
+
+def run_columns(
+    is_durable: bool, warnings: Sequence[UnknownName], experiment: ExperimentItem | None
+) -> dict[str, Any]:
+    """Return the columns of a new run that come from its call."""
+    columns = {"warnings": [warning._asdict() for warning in warnings], "is_durable": is_durable}
+    return columns if experiment is None else {**columns, "experiment_id": experiment.experiment_id}
 
 
 def start_idempotently(
@@ -141,7 +165,8 @@ def create_run(
     """Create a run if the limits allow it. Raise TooManyRuns otherwise, and ConfigError for missing variables."""
     run_input, columns["warnings"] = fill_input(agent, run_input, columns.get("warnings", []))
     with transaction.atomic():
-        lock_and_check_limits(agent, user)
+        if "experiment_id" not in columns:  # the experiment counts its runs
+            lock_and_check_limits(agent, user)
         memory = find_memory(agent, user, thread)
         run_input = without_known_messages(run_input, memory.get("thread"))
         return insert_run(agent, user, run_input, **memory, **columns)
@@ -174,7 +199,9 @@ def save_child(
     agent: ResolvedAgent, parent: AgentRun, prompt: str, options: Mapping[str, Any], **columns: Any
 ) -> AgentRun:
     run_input, warnings = fill_input(agent, build_input(prompt, options, [], parent.request_context), [])
-    tree = {"parent": parent, "root_id": parent.root_id or parent.pk}
+    if "experiment" in parent.input:
+        run_input["experiment"] = parent.input["experiment"]
+    tree = {"parent": parent, "root_id": parent.root_id or parent.pk, "experiment_id": parent.experiment_id}
     return save_run(agent, parent.requested_by, run_input, parent.owner_id, warnings=warnings, **tree, **columns)
 
 
@@ -250,7 +277,7 @@ def lock_runs(agent: ResolvedAgent, user: User | None) -> bool:
 def reject_limits(agent: ResolvedAgent, user: User | None, has_many_suspended: bool) -> None:
     """Raise TooManyRuns if the user or the agent has too many unfinished runs, or the user too many that wait."""
     of_user, of_agent = Q(requested_by=user), Q(agent_key=agent.id)
-    leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None)
+    leased = AgentRun.objects.leased().filter(of_user | of_agent, parent=None, experiment_id=None)
     counts = leased.aggregate(of_user=Count("pk", filter=of_user), of_agent=Count("pk", filter=of_agent))
     if has_many_suspended:
         raise TooManyRuns(

@@ -124,8 +124,6 @@ class AgentRun(models.Model):
     usage = models.JSONField(default=dict, editable=False, help_text="Tokens: inputTokens, outputTokens, totalTokens.")
     cost = models.DecimalField("cost in US dollars", max_digits=14, decimal_places=8, null=True, editable=False)
     warnings = models.JSONField(default=list, editable=False)
-    # By part of the memory, such as `recall`. IDs and scores of messages, whose texts may be deleted earlier.
-    remembered = models.JSONField(null=True, editable=False, help_text="The memory that the model was given.")
     error = models.TextField(blank=True, default="", editable=False)
     is_demo = models.BooleanField(default=False, editable=False, help_text="The built-in demo model answered.")
 
@@ -163,6 +161,8 @@ class AgentRun(models.Model):
         null=True, editable=False, help_text="Messages, usage and number of steps of the earlier segments."
     )
 
+    experiment_id = models.UUIDField(null=True, editable=False, help_text="The experiment that started the run.")
+
     granted: str | None  # the role for the owner of the run, from `with_roles()`
     granted_for_agent: str | None  # the role for the owner of the agent, from `with_roles()`
 
@@ -193,6 +193,7 @@ class AgentRun(models.Model):
                 condition=Q(status="queued", is_durable=True, finished_at=None, suspended_at=None),
             ),
             models.Index(fields=["root_id"], name="run_root"),
+            models.Index(fields=["experiment_id"], name="run_of_experiment", condition=Q(experiment_id__isnull=False)),
             models.Index(fields=["finished_at"], name="run_finished"),
             # The figures of the days that are not rolled up yet.
             models.Index(

@@ -89,8 +89,9 @@ DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "job
 DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}
 # Datasets, experiments and gates.
-CREATED_BY_USERS |= {"evals_app.Dataset"}
+CREATED_BY_USERS |= {"evals_app.Dataset", "evals_app.Experiment", "evals_app.ReleaseGate"}
 DELETED_WITH_PARENT |= {"evals_app.DatasetItem", "evals_app.ItemVersion", "evals_app.DatasetVersion"}
+DELETED_WITH_PARENT |= {"evals_app.ExperimentResult", "evals_app.Comparison"}
 
 
 def test_every_growing_table_has_a_cleanup():

@@ -1,0 +1,295 @@
+"""The operations and schemas of experiments and their results."""
+
+from __future__ import annotations
+
+from agentcms.openapi.datasets import DATASET, order_query, paged_schema
+from agentcms.openapi.json_schema import (
+    ANY,
+    BOOLEAN,
+    DATE_TIME,
+    INTEGER,
+    JSON,
+    OBJECT,
+    STRING,
+    UUID_STRING,
+    array_of,
+    nullable,
+    object_of,
+    ref,
+)
+from agentcms.openapi.operations import PAGING, Operation
+
+EXPERIMENTS = f"{DATASET}/experiments"
+EXPERIMENT = f"{EXPERIMENTS}/{{experimentId}}"
+FILTERS = ("targetType", "targetId", "experimentSetId", "comparisonId", "variantId", "trialIndex", "experimentOrder")
+SCORE: JSON = {"type": "number"}
+
+EXPERIMENT_OPERATIONS = (
+    Operation(
+        "get",
+        EXPERIMENTS,
+        "listDatasetExperiments",
+        "List the experiments over a dataset",
+        "ExperimentPage",
+        query=(*PAGING, *FILTERS),
+    ),
+    Operation(
+        "post",
+        EXPERIMENTS,
+        "createExperiment",
+        "Create and start an experiment",
+        "ExperimentCreated",
+        "ExperimentCreate",
+        status=201,
+    ),
+    Operation("get", EXPERIMENT, "getExperiment", "Get an experiment", "Experiment"),
+    Operation("patch", EXPERIMENT, "updateExperiment", "Rename an experiment", "Experiment", "ExperimentChange"),
+    Operation("delete", EXPERIMENT, "deleteExperiment", "Delete an experiment with its results", "Done"),
+    Operation(
+        "get",
+        f"{EXPERIMENT}/results",
+        "listExperimentResults",
+        "List the results of an experiment",
+        "ExperimentResultPage",
+        query=(*PAGING, "tags", "resultOrder"),
+    ),
+    Operation(
+        "post",
+        f"{EXPERIMENT}/results",
+        "submitExperimentResult",
+        "Submit a result",
+        "ExperimentResult",
+        "SubmittedResult",
+        status=201,
+    ),
+    Operation(
+        "patch",
+        f"{EXPERIMENT}/results/{{resultId}}",
+        "updateExperimentResult",
+        "Review a result",
+        "ExperimentResult",
+        "ResultChange",
+    ),
+    Operation("post", f"{EXPERIMENT}/items/{{itemId}}/run", "runExperimentItem", "Run one item", "ItemRan", "ItemRun"),
+    Operation("post", f"{EXPERIMENT}/finalize", "finalizeExperiment", "End an experiment", "Experiment"),
+    Operation(
+        "get", "/api/experiments", "listExperiments", "List experiments", "ExperimentPage", query=(*PAGING, *FILTERS)
+    ),
+    Operation(
+        "post",
+        f"{DATASET}/compare",
+        "compareExperiments",
+        "Compare two experiments",
+        "ExperimentComparison",
+        "CompareExperiments",
+    ),
+    Operation("get", "/api/experiments/review-summary", "getReviewSummary", "Count the reviews", "ReviewSummary"),
+    Operation(
+        "delete", "/api/experiments/{experimentId}", "deleteAnyExperiment", "Delete an experiment by its ID", "Done"
+    ),
+    Operation(
+        "post", "/api/experiments/{experimentId}/cancel", "cancelExperiment", "Cancel an experiment", "Experiment"
+    ),
+)
+
+EXPERIMENT_DESCRIPTIONS: dict[str, str] = {
+    "listDatasetExperiments": "The newest first, unless ordered otherwise.",
+    "createExperiment": "Answers at once. A job runs each item. With start: false, you run items or submit results.",
+    "getExperiment": "With its counts, and the figures of each scorer once it has ended.",
+    "updateExperiment": "Only its name, description and metadata can change.",
+    "deleteExperiment": "Needs the publisher role. Stops it first.",
+    "listExperimentResults": "In the order in which the items started.",
+    "submitExperimentResult": "Replaces an earlier result of the item and attempt. Such results meet no gate.",
+    "updateExperimentResult": "Sets the status, tags and comment of people.",
+    "runExperimentItem": "Waits for the answer and its scores. Repeating it returns the same result.",
+    "finalizeExperiment": "Counts the results. Repeating it changes nothing.",
+    "listExperiments": "Those over the datasets that you may see.",
+    "compareExperiments": "Answers at once. The statistics are null until a job has computed them.",
+    "getReviewSummary": "Counts the results of each experiment by their review.",
+    "deleteAnyExperiment": "Needs the publisher role. Stops it first.",
+    "cancelExperiment": "No new item starts, open runs are stopped, and results stay.",
+}
+EXPERIMENT_PARAMETERS: dict[str, JSON] = {
+    "datasetId": {"description": "The ID of the dataset.", "example": "support-questions"},
+    "experimentId": {"description": "The ID of the experiment.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11"},
+    "resultId": {"description": "The ID of the result.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a12"},
+    "itemId": {"description": "The ID of the item.", "example": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a13"},
+    "targetType": {"description": "Only experiments over targets of this type."},
+    "targetId": {"description": "Only experiments over this target."},
+    "experimentSetId": {"description": "Only experiments of this set."},
+    "comparisonId": {"description": "Only experiments of this comparison."},
+    "variantId": {"description": "Only experiments of this variant."},
+    "trialIndex": {"description": "Only experiments of this trial."},
+    "tags": {"description": "Only results that have all of these tags."},
+}
+EXPERIMENT_PAGES = dict.fromkeys(("listDatasetExperiments", "listExperimentResults", "listExperiments"), 100)
+OWN_EXPERIMENT_PARAMETERS: dict[str, dict[str, JSON]] = {
+    operation.id: EXPERIMENT_PARAMETERS
+    | ({"perPage": {"default": EXPERIMENT_PAGES[operation.id]}} if operation.id in EXPERIMENT_PAGES else {})
+    for operation in EXPERIMENT_OPERATIONS
+}
+EXPERIMENT_QUERY: dict[str, JSON] = {
+    "experimentOrder": order_query("createdAt", "status"),
+    "resultOrder": order_query("startedAt", "createdAt"),
+    "trialIndex": {"schema": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}},
+    "tags": {"schema": array_of(STRING)},
+}
+EXPERIMENT_EXAMPLES: dict[str, JSON] = {
+    "createExperiment": {"targetType": "agent", "targetId": "concierge", "agentVersion": "draft", "maxConcurrency": 4},
+    "updateExperiment": {"name": "Before the release"},
+    "submitExperimentResult": {
+        "itemId": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a13",
+        "output": "At nine.",
+        "scores": [{"scorerId": "exact", "score": 1}],
+    },
+    "updateExperimentResult": {"status": "needs-review", "comment": "The hours are wrong."},
+    "runExperimentItem": {"attempt": 0},
+    "compareExperiments": {
+        "experimentIdA": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a11",
+        "experimentIdB": "01912d6e-6f7a-7b1a-9c39-3d7f2f5d8a12",
+    },
+}
+EXPERIMENT_FIELDS: dict[str, str] = {
+    "experiments": "The experiments of the page.",
+    "experimentId": "The ID of the experiment.",
+    "agentVersion": "The ID of the version of the agent. A new experiment also takes its number, live or draft.",
+    "agentVersionNumber": "The number of the version of the agent.",
+    "targetId": "The ID of the agent.",
+    "provenance": "What you say of the origin of the experiment.",
+    "experimentSetId": "A set of experiments, as you named it.",
+    "comparisonId": "A comparison, as you named it.",
+    "variantId": "A variant, as you named it.",
+    "trialIndex": "The number of the trial, as you gave it.",
+    "totalItems": "The number of items, with their repeats.",
+    "succeededCount": "The number of items with an answer.",
+    "failedCount": "The number of items without an answer.",
+    "skippedCount": "The number of items that an ended experiment did not run.",
+    "concurrency": "How many items run at once.",
+    "maxConcurrency": "How many items run at once: 1 to 20, by default 4.",
+    "repeats": "How often each item runs: 1 to 10.",
+    "budget": "Where the experiment stops: maxCost, maxTokens, maxFailures, maxConsecutiveFailures.",
+    "bars": "The lowest mean of each scorer, on which the verdict depends.",
+    "summary": "The figures of each scorer, with cost, tokens and durations.",
+    "verdict": "Whether the bars are met: passed, scored or failed. Null without bars.",
+    "stopReason": "Why the experiment ended early, or null.",
+    "submitted": "Whether a program outside submitted results. Such results meet no gate.",
+    "startedAt": "When it started.",
+    "completedAt": "When it ended.",
+    "results": "The results of the page. Empty for an experiment that has just begun.",
+    "itemId": "The ID of the item.",
+    "itemDatasetVersion": "The version of the dataset with which the item got this content.",
+    "output": "The answer.",
+    "tokens": "The tokens that the run used.",
+    "durationMs": "How long the run took, in milliseconds.",
+    "retryCount": "How often the item ran again because its process died.",
+    "attempt": "The number of the repeat, from 0.",
+    "traceId": "The ID of the run.",
+    "scores": "The scores of the answer.",
+    "scorerId": "The key of the scorer.",
+    "scorerName": "The name of the scorer.",
+    "score": "The score, or null without one.",
+    "comment": "What people say of the result.",
+    "toolMockReport": "Which mocks answered calls of tools, and which calls had none.",
+    "counts": "The counts of each experiment.",
+    "needsReview": "Results that need a review.",
+    "reviewed": "Results that were reviewed.",
+    "complete": "Results whose review is complete.",
+    "ItemRan.result": "The result of the item.",
+    "ReviewSummary.total": "All results of the experiment.",
+    "start": "With false, a program outside runs the items or submits the results.",
+    "grouping": "Your own dimensions of repeated experiments.",
+    "versions": "Accepted for the published client.",
+    "ExperimentCreate.version": "The version of the dataset. By default the current one.",
+    "ExperimentCreate.id": "Your own UUID of an experiment that you drive. Repeating it returns the same experiment.",
+    "ExperimentCreate.memory": "The thread and the resource of the runs. The thread per-item means one for each.",
+    "Experiment.memory": "The thread and the resource of the runs.",
+    "state": "Whether the item still runs.",
+    "experimentIdA": "The experiment to compare with.",
+    "experimentIdB": "The experiment that may be better.",
+    "baselineId": "The experiment to compare with.",
+    "ExperimentComparison.state": "pending until a job has computed the statistics, then done.",
+    "statistics": "For each scorer: means, the difference with its interval, tests, counts and a sentence.",
+    "ExperimentComparison.items": "Each item with both answers. What got worse is first.",
+    "ExperimentComparison.results": "The answer and the scores by the ID of the experiment.",
+}
+
+
+def experiment_schemas() -> dict[str, JSON]:
+    experiment = experiment_schema()
+    counts = object_of(
+        experimentId=UUID_STRING, total=INTEGER, needsReview=INTEGER, reviewed=INTEGER, complete=INTEGER
+    )
+    created = object_of(**experiment["properties"], experimentId=UUID_STRING, results=array_of(OBJECT))
+    return {
+        "Experiment": experiment,
+        "ExperimentCreated": created,
+        "ExperimentPage": paged_schema("experiments", "Experiment"),
+        "ExperimentResult": result_schema(),
+        "ExperimentResultPage": paged_schema("results", "ExperimentResult"),
+        "ItemRan": object_of(result=ref("ExperimentResult"), scores=array_of(score_schema())),
+        "ExperimentComparison": object_of(
+            baselineId=UUID_STRING,
+            state=STRING,
+            statistics=nullable(OBJECT),
+            items=array_of(object_of(itemId=UUID_STRING, input=ANY, groundTruth=ANY, results=OBJECT)),
+        ),
+        "ReviewSummary": object_of(counts=array_of(counts)),
+    }
+
+
+def experiment_schema() -> JSON:
+    texts = dict.fromkeys(("targetType", "targetId", "experimentSetId", "comparisonId", "variantId"), nullable(STRING))
+    numbers = dict.fromkeys(
+        ("totalItems", "succeededCount", "failedCount", "skippedCount", "concurrency", "repeats"), INTEGER
+    )
+    return object_of(
+        id=UUID_STRING,
+        datasetId=STRING,
+        datasetVersion=INTEGER,
+        agentVersion=nullable(UUID_STRING),
+        agentVersionNumber=nullable(INTEGER),
+        **texts,
+        scorerIds=nullable(array_of(STRING)),
+        **dict.fromkeys(("name", "description"), STRING),
+        metadata=OBJECT,
+        provenance=nullable(OBJECT),
+        trialIndex=nullable(INTEGER),
+        status={"enum": ["pending", "running", "completed", "failed"]},
+        **numbers,
+        **dict.fromkeys(("memory", "budget", "bars", "summary"), OBJECT),
+        **dict.fromkeys(("verdict", "stopReason", "author"), nullable(STRING)),
+        submitted=BOOLEAN,
+        **dict.fromkeys(("startedAt", "completedAt"), nullable(DATE_TIME)),
+        **dict.fromkeys(("createdAt", "updatedAt"), DATE_TIME),
+    )
+
+
+def score_schema() -> JSON:
+    return object_of(
+        scorerId=STRING, scorerName=STRING, score=nullable(SCORE), reason=nullable(STRING), error=nullable(STRING)
+    )
+
+
+def result_schema() -> JSON:
+    return object_of(
+        **dict.fromkeys(("id", "experimentId", "itemId"), UUID_STRING),
+        itemDatasetVersion=INTEGER,
+        **dict.fromkeys(("input", "output", "groundTruth"), ANY),
+        **dict.fromkeys(("metadata", "expectedTrajectory", "error"), nullable(OBJECT)),
+        startedAt=DATE_TIME,
+        completedAt=DATE_TIME,
+        state=STRING,
+        durationMs=nullable(INTEGER),
+        tokens=nullable(INTEGER),
+        cost=nullable(SCORE),
+        retryCount=INTEGER,
+        attempt=INTEGER,
+        traceId=nullable(STRING),
+        scores=array_of(score_schema()),
+        submitted=BOOLEAN,
+        status=nullable(STRING),
+        tags=array_of(STRING),
+        comment=nullable(STRING),
+        toolMockReport=nullable(OBJECT),
+        createdAt=DATE_TIME,
+    )

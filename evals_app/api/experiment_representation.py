@@ -1,0 +1,106 @@
+"""Experiments and their results in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.models import Experiment, ExperimentResult
+
+Status = Experiment.Status
+
+
+def wire_status(experiment: Experiment) -> str:
+    """Return the status in the protocol of the client, in which a cancelled experiment has failed."""
+    return Status.FAILED if experiment.status == Status.CANCELLED else experiment.status
+
+
+def experiment_body(experiment: Experiment) -> JSONObject:
+    cancelled = {"cancelled": True} if experiment.status == Status.CANCELLED else {}
+    return {
+        "id": experiment.pk,
+        "datasetId": experiment.dataset_id,
+        "datasetVersion": experiment.dataset_version,
+        "agentVersion": experiment.version_id,
+        "agentVersionNumber": experiment.version_number,
+        "targetType": experiment.target_type or None,
+        "targetId": experiment.target_id or None,
+        "scorerIds": experiment.scorer_keys,
+        "name": experiment.name,
+        "description": experiment.description,
+        "metadata": {**experiment.metadata, **cancelled},
+        "provenance": experiment.provenance,
+        "experimentSetId": experiment.experiment_set_id,
+        "comparisonId": experiment.comparison_id,
+        "variantId": experiment.variant_id,
+        "trialIndex": experiment.trial_index,
+        "status": wire_status(experiment),
+        "totalItems": experiment.total_items,
+        "succeededCount": experiment.succeeded_count,
+        "failedCount": experiment.failed_count,
+        "skippedCount": skipped_count(experiment),
+        "concurrency": experiment.concurrency,
+        "repeats": experiment.repeats,
+        "memory": experiment.memory,
+        "budget": experiment.budget,
+        "bars": experiment.bars,
+        "summary": experiment.summary,
+        "verdict": experiment.verdict or None,
+        "stopReason": experiment.stop_reason or experiment.error or None,
+        "submitted": experiment.has_submitted_results,
+        "author": experiment.created_by_name or None,
+        "startedAt": experiment.started_at,
+        "completedAt": experiment.completed_at,
+        "createdAt": experiment.created_at,
+        "updatedAt": experiment.updated_at,
+    }
+
+
+def skipped_count(experiment: Experiment) -> int:
+    """Return the number of items that an ended experiment did not run."""
+    return max(0, experiment.total_items - experiment.done_count) if experiment.is_finished else 0
+
+
+def created_body(experiment: Experiment) -> JSONObject:
+    """Return the answer to the creation of an experiment."""
+    return {
+        **experiment_body(experiment),
+        "experimentId": experiment.pk,
+        "results": [],
+    }
+
+
+def result_body(result: ExperimentResult) -> JSONObject:
+    """Return a result. It must come with the version of its item."""
+    return {
+        "id": result.pk,
+        "experimentId": result.experiment_id,
+        "itemId": result.item_id,
+        "itemDatasetVersion": result.item_version.from_version,
+        "input": result.effective_input,
+        "output": result.output,
+        "groundTruth": result.effective_ground_truth,
+        "metadata": result.item_version.metadata,
+        "expectedTrajectory": result.item_version.expected_trajectory,
+        "error": result.error,
+        "startedAt": result.started_at,
+        "completedAt": result.completed_at or result.started_at,
+        "state": result.state,
+        "durationMs": result.duration_ms,
+        "tokens": result.tokens,
+        "cost": None if result.cost is None else float(result.cost),
+        "retryCount": result.retry_count,
+        "attempt": result.attempt,
+        "traceId": result.run_key,
+        "scores": [score_body(entry) for entry in result.scores],
+        "submitted": result.is_submitted,
+        "status": result.review or None,
+        "tags": result.tags,
+        "comment": result.comment or None,
+        "toolMockReport": result.tool_mock_report,
+        "createdAt": result.created_at,
+    }
+
+
+def score_body(entry: JSONObject) -> dict[str, Any]:
+    return {**entry, "scorerName": entry.get("scorerName") or entry["scorerId"]}

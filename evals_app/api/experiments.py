@@ -1,0 +1,186 @@
+"""API views of experiments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.pagination import Paging
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError
+from agentcms.ids import parse_uuid
+from agents_app.api.idempotency import idempotent
+from agents_app.api.required_role import note_required_role
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.configuration.schema import validate_fields
+from evals_app.api.experiment_representation import created_body, experiment_body
+from evals_app.api.lookups import get_dataset
+from evals_app.api.representation import paged
+from evals_app.experiments.creation import create_experiment
+from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.memory import delete_threads
+from evals_app.experiments.options import ExperimentChange, parse_experiment
+from evals_app.experiments.submitting import finalize
+from evals_app.experiments.walk import stop_runs
+from evals_app.models import Experiment, ExperimentResult
+from evals_app.models.experiment import ExperimentQuerySet
+
+ORDERS = {"createdAt": "created_at", "status": "status"}
+FILTERS = {
+    "targetType": "target_type",
+    "targetId": "target_id",
+    "experimentSetId": "experiment_set_id",
+    "comparisonId": "comparison_id",
+    "variantId": "variant_id",
+}
+Review = ExperimentResult.Review
+
+
+def experiment_not_found(experiment_id: str) -> ApiError:
+    return ApiError(404, f"Experiment with id {experiment_id} not found", "EXPERIMENT_NOT_FOUND")
+
+
+def get_experiment(
+    request: Request, experiment_id: str, role: Role = Role.VIEWER, dataset_id: str | None = None
+) -> Experiment:
+    """Return an experiment, of a dataset if one is given. Raise ApiError, and RoleRequired without the role."""
+    experiment_uuid = parse_uuid(experiment_id)
+    rows = Experiment.objects.for_user(request.user).select_related("dataset", "created_by")
+    if dataset_id is not None:
+        get_dataset(request, dataset_id)
+        rows = rows.filter(dataset=dataset_id)
+    experiment = rows.filter(pk=experiment_uuid).first() if experiment_uuid else None
+    if experiment is None:
+        raise experiment_not_found(experiment_id)
+    get_dataset(request, experiment.dataset_id, role)
+    return experiment
+
+
+def list_experiments(request: Request, rows: ExperimentQuerySet, **more: Any) -> HttpResponse:
+    """Return a page of experiments by the parameters of a request."""
+    with QueryParams(request) as query:
+        paging: Paging = query.paging(100)
+        order = query.order_by(tuple(ORDERS), OrderBy("createdAt"))
+        filters = {column: query.text(name) for name, column in FILTERS.items()}
+        trial, has_trial = query.integer("trialIndex", 0), "trialIndex" in query.values
+        unknown = query.check_unknown_names()
+    rows = rows.filter(**{name: value for name, value in filters.items() if value is not None})
+    if has_trial:
+        rows = rows.filter(trial_index=trial)
+    rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "-pk")
+    page = [experiment_body(row) for row in rows[paging.start : paging.stop]]
+    return json_response(paged("experiments", page, rows.count(), paging) | warning_payloads(unknown))
+
+
+class ExperimentsView(JSONView):
+    """All experiments that the user may see."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return list_experiments(request, Experiment.objects.for_user(request.user))
+
+
+class AnyExperimentView(JSONView):
+    """The deletion of an experiment without its dataset."""
+
+    def delete(self, request: Request, experiment_id: str) -> HttpResponse:
+        return delete(get_experiment(request, experiment_id, Role.PUBLISHER))
+
+
+class DatasetExperimentsView(JSONView):
+    """The experiments over a dataset, and the creation of one."""
+
+    def get(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id)
+        return list_experiments(request, Experiment.objects.for_user(request.user).filter(dataset=dataset))
+
+    @idempotent
+    def post(self, request: Request, dataset_id: str) -> HttpResponse:
+        dataset = get_dataset(request, dataset_id, Role.EDITOR)
+        note_required_role(Role.EDITOR, dataset.owner_id)
+        experiment = create_experiment(dataset, parse_experiment(json_object_body(request)), request.user)
+        return json_response(created_body(experiment), 201)
+
+
+class DatasetExperimentView(JSONView):
+    """An experiment over a dataset: read, change and delete."""
+
+    def get(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        return json_response(experiment_body(get_experiment(request, experiment_id, dataset_id=dataset_id)))
+
+    def patch(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+        fields = validate_fields(ExperimentChange, json_object_body(request))
+        for name, value in fields.items():
+            setattr(experiment, name, ({} if name == "metadata" else "") if value is None else value)
+        experiment.updated_at = timezone.now()
+        experiment.save(update_fields=[*fields, "updated_at"])
+        return json_response(experiment_body(experiment))
+
+    def delete(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        return delete(get_experiment(request, experiment_id, Role.PUBLISHER, dataset_id))
+
+
+def delete(experiment: Experiment) -> HttpResponse:
+    stop_runs(experiment)
+    delete_threads(experiment)
+    experiment_id = experiment.pk
+    experiment.delete()
+    return json_response({"success": True, "message": f"Experiment {experiment_id} deleted"})
+
+
+class CancelView(JSONView):
+    """The cancellation of an experiment."""
+
+    def post(self, request: Request, experiment_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR)
+        json_object_body(request)
+        request_cancel(experiment)
+        stop_runs(experiment)
+        experiment.refresh_from_db()
+        return json_response(experiment_body(experiment))
+
+
+class FinalizeView(JSONView):
+    """The end of an experiment that a program outside drives."""
+
+    def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+        json_object_body(request)
+        finalize(experiment)
+        return json_response(experiment_body(experiment))
+
+
+class ReviewSummaryView(JSONView):
+    """The numbers of results by review, for each experiment."""
+
+    def get(self, request: Request) -> HttpResponse:
+        rows = ExperimentResult.objects.filter(experiment__in=Experiment.objects.for_user(request.user))
+        counts = (
+            rows.order_by()
+            .values("experiment_id")
+            .annotate(
+                total=Count("pk"),
+                needs_review=Count("pk", filter=Q(review=Review.NEEDS_REVIEW)),
+                reviewed=Count("pk", filter=Q(review=Review.REVIEWED)),
+                complete=Count("pk", filter=Q(review=Review.COMPLETE)),
+            )
+        )
+        bodies = [
+            {
+                "experimentId": row["experiment_id"],
+                "total": row["total"],
+                "needsReview": row["needs_review"],
+                "reviewed": row["reviewed"],
+                "complete": row["complete"],
+            }
+            for row in counts.order_by("-experiment_id")[:1000]
+        ]
+        return json_response({"counts": bodies})

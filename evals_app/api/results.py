@@ -1,0 +1,85 @@
+"""API views of the results of experiments."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import OrderBy, QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import ApiError
+from agentcms.ids import parse_uuid
+from agents_app.api.unknown_keys import warning_payloads
+from agents_app.configuration.schema import validate_fields
+from evals_app.api.experiment_representation import result_body, score_body
+from evals_app.api.experiments import get_experiment
+from evals_app.api.representation import paged
+from evals_app.experiments.options import ItemRun, ResultChange, SubmittedResult
+from evals_app.experiments.submitting import require_open, run_item, submit_result
+from evals_app.models import ExperimentResult
+
+ORDERS = {"startedAt": "started_at", "createdAt": "created_at"}
+
+
+class ResultsView(JSONView):
+    """The results of an experiment, and the submission of one by a program outside."""
+
+    def get(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        with QueryParams(request) as query:
+            paging = query.paging(100)
+            order = query.order_by(tuple(ORDERS), OrderBy("startedAt", "ASC"))
+            unknown = query.check_unknown_names("tags")
+        experiment = get_experiment(request, experiment_id, dataset_id=dataset_id)
+        rows = experiment.results.select_related("item_version")
+        rows = rows.order_by(("-" if order.direction == "DESC" else "") + ORDERS[order.field], "pk")
+        if tags := set(query.values.get("tags", [])):
+            matching = [row for row in rows if tags.issubset(row.tags)]
+            page, total = matching[paging.start : paging.stop], len(matching)
+        else:
+            page, total = list(rows[paging.start : paging.stop]), rows.count()
+        payload = paged("results", [result_body(row) for row in page], total, paging)
+        return json_response(payload | warning_payloads(unknown))
+
+    def post(self, request: Request, dataset_id: str, experiment_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+        result = submit_result(experiment, validate_fields(SubmittedResult, json_object_body(request)))
+        return json_response(result_body(result), 201)
+
+
+class ResultView(JSONView):
+    """The review of a result by people."""
+
+    def patch(self, request: Request, dataset_id: str, experiment_id: str, result_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+        result_uuid = parse_uuid(result_id)
+        rows = experiment.results.select_related("item_version")
+        result: ExperimentResult | None = rows.filter(pk=result_uuid).first() if result_uuid else None
+        if result is None:
+            raise ApiError(404, f"Result with id {result_id} not found", "EXPERIMENT_RESULT_NOT_FOUND")
+        fields = validate_fields(ResultChange, json_object_body(request))
+        if "status" in fields:
+            result.review = fields["status"] or ""
+        if "tags" in fields:
+            result.tags = fields["tags"] or []
+        if "comment" in fields:
+            result.comment = fields["comment"] or ""
+        result.save(update_fields=["review", "tags", "comment"])
+        return json_response(result_body(result))
+
+
+class ItemRunView(JSONView):
+    """The run of one item of an experiment that a program outside drives."""
+
+    def post(self, request: Request, dataset_id: str, experiment_id: str, item_id: str) -> HttpResponse:
+        experiment = get_experiment(request, experiment_id, Role.EDITOR, dataset_id)
+        options = validate_fields(ItemRun, json_object_body(request))
+        require_open(experiment)
+        if not experiment.target_id:
+            message = "The experiment has no target. Submit its results instead."
+            raise ApiError(409, message, "EXPERIMENT_TARGET_NOT_FOUND")
+        result = run_item(experiment, item_id, options, request.user)
+        scores = [score_body(entry) for entry in result.scores]
+        return json_response({"result": result_body(result), "scores": scores})

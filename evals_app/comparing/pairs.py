@@ -1,0 +1,97 @@
+"""The results of two experiments by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.comparing.statistics import adjust_for_many, compare_pairs, mean
+from evals_app.experiments.summary import percentile
+from evals_app.models import Experiment, ExperimentResult
+
+MAX_DIGITS = 12
+
+
+@dataclass
+class ItemFigures:
+    """The figures of an item in one experiment. Repeats are averaged."""
+
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    durations: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+    failed: bool = False
+
+    def score(self, scorer: str) -> float | None:
+        return mean(self.scores.get(scorer, []))
+
+
+def load_figures(experiment: Experiment) -> dict[UUID, ItemFigures]:
+    """Return the figures of each item of an experiment."""
+    done = experiment.results.filter(state=ExperimentResult.State.DONE).order_by("item_id", "attempt")
+    items: dict[UUID, ItemFigures] = {}
+    for item_id, scores, error, duration, cost in done.values_list(
+        "item_id", "scores", "error", "duration_ms", "cost"
+    ).iterator(500):
+        figures = items.setdefault(item_id, ItemFigures())
+        figures.failed |= error is not None
+        for entry in scores:
+            if entry["score"] is not None:
+                figures.scores.setdefault(entry["scorerId"], []).append(entry["score"])
+        figures.durations += [float(duration)] if duration is not None else []
+        figures.costs += [float(cost)] if cost is not None else []
+    return items
+
+
+def compute_statistics(baseline: Experiment, candidate: Experiment) -> JSONObject:
+    """Return the statistics of two experiments, paired by item. Items of one side are listed and not averaged in."""
+    before, after = load_figures(baseline), load_figures(candidate)
+    both = [item_id for item_id in before if item_id in after]
+    keys = sorted({key for side in (before, after) for figures in side.values() for key in figures.scores})
+    scorers = {key: _compare(key, both, before, after) for key in keys}
+    adjust_for_many(scorers)
+    return {
+        "pairs": len(both),
+        "onlyBaseline": [str(item_id) for item_id in before if item_id not in after],
+        "onlyCandidate": [str(item_id) for item_id in after if item_id not in before],
+        "scorers": scorers,
+        "durationMs": _measures([before[i].durations for i in both], [after[i].durations for i in both]),
+        "cost": _measures([before[i].costs for i in both], [after[i].costs for i in both]),
+        "items": _rank(keys, both, before, after),
+    }
+
+
+def _compare(
+    key: str, both: Iterable[UUID], before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]
+) -> JSONObject:
+    pairs = [(before[item_id].score(key), after[item_id].score(key)) for item_id in both]
+    scored = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return compare_pairs([a for a, _ in scored], [b for _, b in scored])
+
+
+def _measures(before: list[list[float]], after: list[list[float]]) -> JSONObject:
+    """Return the means, medians and 95th percentiles of a measure, and the statistics of its pairs."""
+    pairs = [(mean(a), mean(b)) for a, b in zip(before, after, strict=True)]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    statistics = compare_pairs([a for a, _ in known], [b for _, b in known])
+    for name, side in (("baseline", [a for a, _ in known]), ("candidate", [b for _, b in known])):
+        statistics[f"{name}Median"], statistics[f"{name}P95"] = percentile(side, 0.5), percentile(side, 0.95)
+    return statistics
+
+
+def _rank(
+    keys: list[str], both: list[UUID], before: dict[UUID, ItemFigures], after: dict[UUID, ItemFigures]
+) -> list[JSONObject]:
+    """Return the items with the difference of their mean scores, those that got worse first."""
+    rows = []
+    for item_id in both:
+        changes = {}
+        for key in keys:
+            a, b = before[item_id].score(key), after[item_id].score(key)
+            if a is not None and b is not None:
+                changes[key] = round(b - a, MAX_DIGITS)
+        # An item that failed only now got worse than any score can say.
+        failure = after[item_id].failed - before[item_id].failed
+        rows.append({"itemId": str(item_id), "change": (mean([*changes.values()]) or 0.0) - failure})
+    return sorted(rows, key=lambda row: row["change"])

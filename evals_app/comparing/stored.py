@@ -1,0 +1,74 @@
+"""Comparisons that are kept in rows. A job computes them, because the libraries are large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max
+
+from agentcms.errors import Conflict
+from agentcms.wire.canonical import sha256_hex
+from evals_app.comparing.pairs import compute_statistics
+from evals_app.comparing.wording import describe
+from evals_app.models import Comparison, Experiment, ExperimentResult
+from jobs_app import runner
+from jobs_app.models import Job
+
+COMPARE = "compare_experiments"
+
+
+def find_comparison(baseline: Experiment, candidate: Experiment, user: Any = None) -> Comparison:
+    """Return the comparison of two experiments. If it is not computed yet, a job does so. Raise Conflict."""
+    require_comparable(baseline, candidate)
+    with transaction.atomic():
+        row, is_new = Comparison.objects.select_for_update().get_or_create(baseline=baseline, candidate=candidate)
+        basis = basis_of(baseline, candidate)
+        if is_new or row.basis != basis:
+            row.state, row.statistics, row.basis = Comparison.State.PENDING, None, basis
+            row.save()
+            runner.enqueue(COMPARE, {"comparison": row.pk}, requested_by=user)
+    return row
+
+
+def require_comparable(baseline: Experiment, candidate: Experiment) -> None:
+    """Raise Conflict unless both experiments have ended and have the same dataset."""
+    if baseline.dataset_id != candidate.dataset_id:
+        raise Conflict("Only experiments over the same dataset can be compared.", "other_dataset")
+    if not (baseline.is_finished and candidate.is_finished):
+        raise Conflict("Wait until both experiments have ended.", "experiment_running")
+
+
+def basis_of(*experiments: Experiment) -> str:
+    """Return a hash that changes with the results of experiments."""
+    rows = ExperimentResult.objects.filter(experiment__in=experiments).order_by()
+    figures = rows.values("experiment_id").annotate(Count("pk"), Max("completed_at")).order_by("experiment_id")
+    return sha256_hex(repr([sorted(map(str, row.values())) for row in figures]))
+
+
+@runner.job_handler(COMPARE, "Comparison of experiments")
+def compare_job(job: Job) -> dict[str, Any]:
+    """Compute a comparison."""
+    row = Comparison.objects.select_related("baseline", "candidate").filter(pk=job.parameters["comparison"]).first()
+    if row is None:
+        return {"compared": 0}
+    compute(row)
+    return {"compared": 1}
+
+
+def compute(row: Comparison) -> None:
+    """Compute the statistics of a comparison and store them."""
+    statistics = compute_statistics(row.baseline, row.candidate)
+    for entry in statistics["scorers"].values():
+        entry["sentence"] = describe(entry, row.candidate)
+    row.statistics, row.state = statistics, Comparison.State.DONE
+    row.basis = basis_of(row.baseline, row.candidate)
+    row.save(update_fields=["statistics", "state", "basis"])
+
+
+def compute_now(baseline: Experiment, candidate: Experiment) -> Comparison:
+    """Return the comparison of two experiments, computed in this process. Raise Conflict."""
+    require_comparable(baseline, candidate)
+    row, _ = Comparison.objects.get_or_create(baseline=baseline, candidate=candidate)
+    compute(row)
+    return row

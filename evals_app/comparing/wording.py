@@ -1,0 +1,27 @@
+"""Comparisons in words."""
+
+from __future__ import annotations
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.comparing.statistics import MIN_PAIRS
+from evals_app.models import Experiment
+
+
+def describe(entry: JSONObject, candidate: Experiment) -> str:
+    """Return what the statistics of one scorer say."""
+    count = entry["pairs"]
+    if count == 0:
+        return "No item has a score in both experiments."
+    if count < MIN_PAIRS:
+        return f"{_counts(entry)[0].upper()}{_counts(entry)[1:]}. {MIN_PAIRS} pairs are needed for an interval."
+    if not entry["isDifferent"]:
+        return f"No difference can be seen with {count} items."
+    name = f"Version {candidate.version_number}" if candidate.version_number else candidate.title
+    word = "higher" if entry["difference"] > 0 else "lower"
+    low, high = sorted((abs(entry["low"]), abs(entry["high"])))
+    return f"{name} scores {abs(entry['difference']):.2f} {word} ({low:.2f} to {high:.2f}); {_counts(entry)}."
+
+
+def _counts(entry: JSONObject) -> str:
+    items = "item" if entry["better"] == 1 else "items"
+    return f"{entry['better']} {items} better, {entry['worse']} worse, {entry['same']} the same"

@@ -1,0 +1,109 @@
+"""The creation of experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+from django.db import transaction
+
+from access_app.caller import Caller
+from access_app.permissions import require_role
+from access_app.role import Role
+from agentcms.errors import ApiError, Conflict
+from agentcms.ids import uuid7
+from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from evals_app.experiments import targets
+from evals_app.experiments.memory import shares_thread
+from evals_app.experiments.scoring import find_scorer
+from evals_app.experiments.walk import enqueue_walk
+from evals_app.models import Dataset, Experiment, ItemVersion
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+GROUPING = {
+    "experiment_set_id": "experimentSetId",
+    "comparison_id": "comparisonId",
+    "variant_id": "variantId",
+    "trial_index": "trialIndex",
+}
+
+
+def create_experiment(dataset: Dataset, options: JSONObject, user: Caller) -> Experiment:
+    """Create an experiment, and start it unless `start` is false. Raise ApiError, ConfigError and RoleRequired.
+
+    A second call with the same `id` and `start` false returns the same experiment.
+    """
+    starts = options.get("start") is not False
+    if not starts and (same := _find_same(dataset, options)) is not None:
+        return same
+    version = options.get("version")
+    version = dataset.version if version is None else version
+    if version > dataset.version:
+        raise ConfigError([Issue("version", f"The dataset has {dataset.version} versions.")])
+    reject_unknown_scorers(options.get("scorer_ids") or [], dataset.owner_id)
+    count = ItemVersion.objects.at_version(version).filter(dataset=dataset).count()
+    if not count:
+        message = f"Dataset '{dataset.pk}' has no items at version {version}. Add an item first."
+        raise ApiError(409, message, "EXPERIMENT_NO_ITEMS")
+    experiment = build_experiment(dataset, options, user, version)
+    experiment.is_external = not starts
+    experiment.total_items = count * experiment.repeats
+    with transaction.atomic():
+        experiment.save(force_insert=True)
+        if starts:
+            enqueue_walk(experiment)
+    return experiment
+
+
+def _find_same(dataset: Dataset, options: JSONObject) -> Experiment | None:
+    same = Experiment.objects.filter(pk=options["id"]).first() if options.get("id") else None
+    if same is not None and same.dataset_id != dataset.pk:
+        raise Conflict("The ID of the experiment is taken. Send another one.", "already_exists")
+    return same
+
+
+def build_experiment(dataset: Dataset, options: JSONObject, user: Caller, version: int) -> Experiment:
+    """Return an experiment that is not saved. Raise ApiError for a target that the user may not run."""
+    memory = {name: value for name, value in (options.get("memory") or {}).items() if value is not None}
+    experiment = Experiment(
+        pk=UUID(options["id"]) if options.get("id") else uuid7(),
+        dataset=dataset,
+        dataset_version=version,
+        name=options.get("name") or "",
+        description=options.get("description") or "",
+        metadata=options.get("metadata") or {},
+        scorer_keys=options.get("scorer_ids"),
+        concurrency=1 if shares_thread(memory) else options.get("max_concurrency") or 4,
+        repeats=options.get("repeats") or 1,
+        request_context=options.get("request_context") or {},
+        memory=memory,
+        budget=options.get("budget") or {},
+        bars=options.get("bars") or {},
+        provenance=options.get("provenance"),
+        created_by=cast("User", user),
+        created_by_name=cast("User", user).get_username(),
+        **{name: (options.get("grouping") or {}).get(wire) for name, wire in GROUPING.items()},
+    )
+    if options.get("target_id"):
+        set_target(experiment, options, user)
+    return experiment
+
+
+def set_target(experiment: Experiment, options: JSONObject, user: Caller) -> None:
+    """Set the target of a new experiment with its version and snapshot."""
+    targets.require_agent(options["target_type"])
+    target = targets.find_target(user, options["target_id"], options.get("agent_version") or "")
+    require_role(user, Role.EDITOR, target.agent.owner_id)
+    experiment.target_type, experiment.target_id = options["target_type"], target.agent.id
+    experiment.target_owner_id, experiment.target_state = target.agent.owner_id, target.state
+    experiment.version_id, experiment.version_number = target.agent.version_id, target.agent.version_number
+    experiment.snapshot_hash, experiment.sub_agent_versions = target.snapshot_hash, target.sub_agents
+
+
+def reject_unknown_scorers(keys: list[str], owner_id: str) -> None:
+    """Raise ApiError, which names the first unknown scorer."""
+    for key in keys:
+        if find_scorer(key, owner_id) is None:
+            raise ApiError(404, f"Scorer with id {key} not found", "EXPERIMENT_SCORER_NOT_FOUND")

@@ -1,0 +1,122 @@
+"""The start of items of an experiment as runs, and what their runs answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agentcms.errors import ApiError, Unavailable
+from agents_app.configuration.schema import JSONObject
+from agents_app.configuration.variables import is_reserved
+from agents_app.editing.archived import AgentArchived
+from agents_app.models import Agent
+from evals_app.experiments.memory import ThreadRequired, mark_thread, thread_for
+from evals_app.experiments.scoring import find_scorer, scorer_keys
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from runs_app.engine.start import ExperimentItem, ThreadActive, start_run
+from runs_app.resolution import ResolvedAgent
+
+SCORER_NOT_FOUND = "EXPERIMENT_ITEM_SCORER_NOT_FOUND"
+
+
+class MustWait(Exception):
+    """The item cannot start now, because its thread is in use or this server stops."""
+
+
+def messages_of(value: Any) -> Any:
+    """Return the messages for the input of an item: a text, messages, or any other JSON value as its text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and "messages" in value:
+        return value["messages"]
+    if isinstance(value, dict) and "role" in value:
+        return [value]
+    if isinstance(value, list) and all(isinstance(item, dict) and ("role" in item) for item in value) and value:
+        return value
+    if isinstance(value, dict) and isinstance(value.get("prompt"), str):
+        return value["prompt"]
+    return json.dumps(value, ensure_ascii=False)
+
+
+def start_item(
+    experiment: Experiment,
+    version: ItemVersion,
+    agent: ResolvedAgent,
+    user: Caller,
+    *,
+    attempt: int = 0,
+    earlier: ExperimentResult | None = None,
+    request_context: JSONObject | None = None,
+) -> ExperimentResult | None:
+    """Start the run of an item with the row of its result, or store why it cannot run.
+
+    `earlier` is the result of a run whose process died. Return None if another process was first. Raise MustWait.
+    """
+    result = earlier or ExperimentResult(experiment=experiment, item_version=version, attempt=attempt)
+    result.experiment, result.item_version, result.item_id = experiment, version, version.item_id
+    result.retry_count += earlier is not None
+    try:
+        with transaction.atomic():
+            if earlier is None:
+                result.save(force_insert=True)
+            _start(result, agent, user, request_context or {})
+    except IntegrityError:
+        return None
+    except (ThreadActive, Unavailable) as error:
+        raise MustWait from error
+    except (ApiError, ValidationError, PermissionDenied, ThreadRequired, Agent.DoesNotExist, AgentArchived) as error:
+        return _save_failure(result, error, earlier is None)
+    return result
+
+
+def _start(result: ExperimentResult, agent: ResolvedAgent, user: Caller, request_context: JSONObject) -> None:
+    experiment, version = result.experiment, result.item_version
+    for key in scorer_keys(experiment, version):
+        if find_scorer(key, experiment.dataset.owner_id) is None:
+            raise ApiError(404, f"Scorer with id {key} not found", SCORER_NOT_FOUND)
+    thread = thread_for(experiment, result, agent.configuration, user)
+    context = {**experiment.request_context, **request_context, **(version.request_context or {})}
+    options = {"toolMocks": version.tool_mocks or [], "unmockedToolPolicy": version.unmocked_tool_policy}
+    run = start_run(
+        agent,
+        user=user,
+        messages=messages_of(version.input),
+        thread=thread.thread,
+        resource=thread.resource if thread.thread else "",
+        request_context={key: value for key, value in context.items() if not is_reserved(key)},
+        experiment=ExperimentItem(experiment.pk, options),
+    )
+    if thread.is_new:
+        mark_thread(experiment, run.thread_id)
+    result.run, result.run_key, result.started_at = run, run.pk, timezone.now()
+    result.save(update_fields=["run", "run_key", "started_at", "retry_count"])
+
+
+def _save_failure(result: ExperimentResult, error: Exception, is_new: bool) -> ExperimentResult | None:
+    """Store the result of an item that cannot run. Return None if another process was first."""
+    result.state, result.completed_at = ExperimentResult.State.DONE, timezone.now()
+    result.error, result.duration_ms = error_body(error), 0
+    try:
+        with transaction.atomic():
+            result.save(force_insert=is_new)
+    except IntegrityError:
+        return None
+    return result
+
+
+def error_body(error: Exception) -> JSONObject:
+    """Return an error as a result stores it: a message, and a code if it has one."""
+    if isinstance(error, ApiError):
+        return {"message": error.error, "code": error.code}
+    if isinstance(error, ValidationError):
+        return {"message": " ".join(error.messages), "code": "invalid_item"}
+    if isinstance(error, ThreadRequired):
+        return {"message": str(error)}
+    if isinstance(error, Agent.DoesNotExist):
+        return {"message": "The agent was deleted.", "code": "EXPERIMENT_TARGET_NOT_FOUND"}
+    return {"message": str(error), "code": "forbidden"}

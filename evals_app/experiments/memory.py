@@ -1,0 +1,94 @@
+"""The memory of experiments: one thread for all items, one for each, or that of the item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from access_app.caller import Caller
+from agentcms.errors import ApiError, NotFound
+from agents_app.configuration.schema import JSONObject
+from evals_app.models import Experiment, ExperimentResult
+from memory_app.history.threads import get_own_thread
+from memory_app.models import Thread
+from memory_app.realms import memory_caller
+
+PER_ITEM = "per-item"
+RESOURCE_NAMES = ("mastra__resourceId", "resourceId")  # of a request context
+THREAD_REQUIRED_MESSAGE = (
+    "ObservationalMemory (scope: 'thread') requires a threadId, but none was found in RequestContext or MessageList."
+)
+
+
+class ThreadRequired(Exception):
+    """The memory of the agent needs a thread, and the item has none."""
+
+
+class ThreadName(NamedTuple):
+    """The thread and the resource of a run. Blank: none. `is_new` says that the experiment makes the thread."""
+
+    thread: str = ""
+    resource: str = ""
+    is_new: bool = False
+
+
+def thread_for(
+    experiment: Experiment, result: ExperimentResult, configuration: Mapping[str, Any], user: Caller
+) -> ThreadName:
+    """Return the thread of the run of an item. Raise ThreadRequired, and NotFound for the thread of an item."""
+    if configuration.get("memory") is None:
+        return ThreadName()
+    named = result.item_version.metadata or {}
+    if isinstance(named.get("threadId"), str):
+        return own_thread(named, user)
+    options = experiment.memory
+    resource = options.get("resource") or resource_in(experiment.request_context) or f"experiment-{experiment.pk}"
+    if options.get("thread") and options["thread"] != PER_ITEM:
+        # Two experiments with the same name of a thread must not read each other's messages.
+        return ThreadName(f"{options['thread']}-{experiment.pk}", resource, True)
+    if options or resource_in(experiment.request_context):
+        key = f"experiment-{experiment.pk}-{result.item_id}-{result.attempt}-{result.retry_count}"
+        return ThreadName(key, resource, True)
+    if needs_thread(configuration["memory"]):
+        raise ThreadRequired(THREAD_REQUIRED_MESSAGE)
+    return ThreadName()
+
+
+def own_thread(named: Mapping[str, Any], user: Caller) -> ThreadName:
+    """Return the thread that the metadata of an item name. It must exist and belong to the user."""
+    key = named["threadId"]
+    resource = named.get("resourceId")
+    try:
+        thread = get_own_thread(memory_caller(user), key, resource if isinstance(resource, str) else "")
+    except ApiError:
+        raise NotFound(f"Thread with id {key} not found") from None
+    return ThreadName(thread.key, thread.resource_key)
+
+
+def resource_in(request_context: Mapping[str, Any]) -> str:
+    """Return the resource that a request context names, or a blank text."""
+    return next((request_context[name] for name in RESOURCE_NAMES if isinstance(request_context.get(name), str)), "")
+
+
+def needs_thread(memory: object) -> bool:
+    """Return whether a memory observes threads."""
+    part = memory.get("observationalMemory") if isinstance(memory, dict) else None
+    if isinstance(part, dict):
+        return part.get("enabled", True) is not False and part.get("scope", "thread") == "thread"
+    return part is True
+
+
+def shares_thread(memory: JSONObject) -> bool:
+    """Return whether all items of an experiment use one thread. They run one after the other then."""
+    return bool(memory.get("thread")) and memory["thread"] != PER_ITEM
+
+
+def mark_thread(experiment: Experiment, thread_id: int | None) -> None:
+    """Mark a thread that an experiment made. Lists of people do not show it."""
+    if thread_id is not None:
+        Thread.objects.filter(pk=thread_id).update(experiment_id=experiment.pk)
+
+
+def delete_threads(experiment: Experiment) -> None:
+    """Delete the threads that an experiment made."""
+    Thread.objects.filter(experiment_id=experiment.pk).delete()

@@ -1,0 +1,167 @@
+"""The options with which an experiment is created."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agentcms.ids import parse_uuid
+from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, JSONObject, validate_fields
+from evals_app.datasets.schema import Keys, Text
+
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+MAX_CONCURRENCY, MAX_REPEATS = 20, 10
+
+
+class Budget(BaseModel):
+    """Where an experiment stops: dollars, tokens, failed items, and failed items in a row."""
+
+    model_config = WIRE_CONFIG
+
+    max_cost: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_failures: Annotated[int, Field(ge=1)] | None = None
+    max_consecutive_failures: Annotated[int, Field(ge=1)] | None = None
+
+
+class MemoryOptions(BaseModel):
+    """The thread and the resource of the runs. The thread `per-item` means one for each run."""
+
+    model_config = WIRE_CONFIG
+
+    thread: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    resource: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+
+
+class Provenance(BaseModel):
+    """What the caller says of the origin of the experiment."""
+
+    model_config = WIRE_CONFIG
+
+    source: Text | None = None
+    source_id: Text | None = None
+    source_version: Text | None = None
+    metadata: JSONObject | None = None
+
+
+class Grouping(BaseModel):
+    """Stable dimensions of repeated experiments."""
+
+    model_config = WIRE_CONFIG
+
+    experiment_set_id: ShortText | None = None
+    comparison_id: ShortText | None = None
+    variant_id: ShortText | None = None
+    trial_index: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class ExperimentBody(BaseModel):
+    """A new experiment."""
+
+    model_config = WIRE_CONFIG
+
+    start: bool | None = None
+    id: Annotated[str, Field(max_length=64)] | None = None
+    target_type: Literal["agent", "workflow", "scorer"] | None = None
+    target_id: ShortText | None = None
+    agent_version: ShortText | None = None
+    name: Annotated[str, Field(max_length=200)] | None = None
+    description: Text | None = None
+    metadata: JSONObject | None = None
+    scorer_ids: Keys | None = None
+    version: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    max_concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] | None = None
+    repeats: Annotated[int, Field(ge=1, le=MAX_REPEATS)] | None = None
+    request_context: JSONObject | None = None
+    memory: MemoryOptions | None = None
+    budget: Budget | None = None
+    bars: Annotated[dict[str, float], Field(max_length=50)] | None = None
+    provenance: Provenance | None = None
+    grouping: Grouping | None = None
+    versions: JSONObject | None = None
+
+
+class ExperimentChange(BaseModel):
+    """The fields of an experiment that may change later."""
+
+    model_config = WIRE_CONFIG
+
+    name: Annotated[str, Field(max_length=200)] | None = None
+    description: Text | None = None
+    metadata: JSONObject | None = None
+
+
+class ResultChange(BaseModel):
+    """The review of a result by people."""
+
+    model_config = WIRE_CONFIG
+
+    status: Literal["needs-review", "reviewed", "complete"] | None = None
+    tags: Keys | None = None
+    comment: Text | None = None
+
+
+class SubmittedScore(BaseModel):
+    """A score that a program outside computed."""
+
+    model_config = WIRE_CONFIG
+
+    scorer_id: ShortText
+    scorer_name: ShortText | None = None
+    score: float
+    reason: Text | None = None
+    metadata: JSONObject | None = None
+
+
+class SubmittedError(BaseModel):
+    """Why an item failed in a program outside."""
+
+    model_config = WIRE_CONFIG
+
+    message: Text
+    stack: Text | None = None
+    code: ShortText | None = None
+
+
+class SubmittedResult(BaseModel):
+    """A result that a program outside submits."""
+
+    model_config = WIRE_CONFIG
+
+    item_id: ShortText
+    attempt: Annotated[int, Field(ge=0, lt=1000)] | None = None
+    input: Any = None
+    output: Any = None
+    ground_truth: Any = None
+    error: SubmittedError | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    trace_id: ShortText | None = None
+    scores: Annotated[list[SubmittedScore], Field(max_length=50)] | None = None
+
+
+class ItemRun(BaseModel):
+    """How one item of an experiment runs."""
+
+    model_config = WIRE_CONFIG
+
+    attempt: Annotated[int, Field(ge=0, lt=1000)] | None = None
+    request_context: JSONObject | None = None
+
+
+def parse_experiment(body: Any) -> JSONObject:
+    """Return the options of a new experiment. Raise ConfigError."""
+    options = validate_fields(ExperimentBody, body)
+    issues = []
+    if options.get("target_type") and not options.get("target_id"):
+        issues.append(Issue("targetId", "This is required with targetType."))
+    if options.get("target_id") and not options.get("target_type"):
+        options["target_type"] = "agent"
+    if options.get("start") is not False and not options.get("target_id"):
+        issues.append(Issue("targetId", "This is required, unless start is false."))
+    if options.get("id") and parse_uuid(options["id"]) is None:
+        issues.append(Issue("id", "This must be a UUID."))
+    if issues:
+        raise ConfigError(issues)
+    return options

@@ -1,0 +1,127 @@
+"""Experiments that a program outside drives: it runs single items, or submits results of its own."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agentcms.errors import ApiError, Conflict, Unavailable
+from agentcms.ids import parse_uuid
+from agentcms.wire.timestamps import parse_timestamp
+from agents_app.configuration.schema import ConfigError, Issue, JSONObject
+from evals_app.experiments import targets
+from evals_app.experiments.collecting import save_result
+from evals_app.experiments.ending import count_so_far, finish
+from evals_app.experiments.items import MustWait, start_item
+from evals_app.experiments.scoring import score_entry
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from runs_app.models import AgentRun
+
+FINALIZED = "EXPERIMENT_ALREADY_FINALIZED"
+MAX_WAIT = 60.0  # seconds for the run of one item
+POLL_INTERVAL = 0.1
+
+
+def require_open(experiment: Experiment) -> None:
+    """Raise Conflict for an experiment that has ended, or that runs here."""
+    if not experiment.is_external:
+        raise Conflict("This experiment runs here. Create one with start: false.", "EXPERIMENT_NOT_EXTERNAL")
+    if experiment.is_finished:
+        raise Conflict("This experiment was finalized. Create another one.", FINALIZED)
+
+
+def find_version(experiment: Experiment, item_id: str) -> ItemVersion:
+    """Return an item at the version of the experiment. Raise ApiError."""
+    item_uuid: UUID | None = parse_uuid(item_id)
+    rows = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+    version = rows.filter(item_id=item_uuid).select_related("item").first() if item_uuid else None
+    if version is None:
+        raise ApiError(404, f"Item with id {item_id} not found", "DATASET_ITEM_NOT_FOUND")
+    return version
+
+
+def submit_result(experiment: Experiment, fields: JSONObject) -> ExperimentResult:
+    """Store a result of a program outside, in place of an earlier one of the same item and attempt."""
+    version = find_version(experiment, fields["item_id"])
+    started_at, completed_at = _time(fields, "started_at", "startedAt"), _time(fields, "completed_at", "completedAt")
+    values: JSONObject = {
+        "item_version": version,
+        "state": ExperimentResult.State.DONE,
+        "is_submitted": True,
+        "input": fields.get("input"),
+        "ground_truth": fields.get("ground_truth"),
+        "output": fields.get("output"),
+        "error": fields.get("error"),
+        "scores": [
+            score_entry(row["scorerId"], row.get("scorerName") or "", row["score"], row.get("reason") or "")
+            for row in fields.get("scores") or []
+        ],
+        "started_at": started_at,
+        "completed_at": completed_at,
+    }
+    elapsed = (completed_at - started_at).total_seconds()
+    values["duration_ms"] = max(0, min(int(elapsed * 1000), 2**31 - 1))
+    with transaction.atomic():
+        row = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        require_open(row)
+        attempt = fields.get("attempt") or 0
+        result, _ = experiment.results.update_or_create(item=version.item, attempt=attempt, defaults=values)
+        row.status, row.has_submitted_results = Experiment.Status.RUNNING, True
+        row.started_at = row.started_at or timezone.now()
+        row.save(update_fields=["status", "has_submitted_results", "started_at"])
+    return result
+
+
+def _time(fields: JSONObject, name: str, wire: str) -> datetime:
+    try:
+        return parse_timestamp(fields[name]) if fields.get(name) else timezone.now()
+    except ValueError as error:
+        raise ConfigError([Issue(wire, str(error))]) from None
+
+
+def run_item(experiment: Experiment, item_id: str, options: JSONObject, user: Caller) -> ExperimentResult:
+    """Run one item now, and return its result. A repeated call returns the same one. Raise ApiError."""
+    version = find_version(experiment, item_id)
+    attempt = options.get("attempt") or 0
+    result = experiment.results.filter(item=version.item_id, attempt=attempt).first()
+    if result is None:
+        agent = targets.resolve(experiment, user)
+        Experiment.objects.filter(pk=experiment.pk, started_at=None).update(
+            status=Experiment.Status.RUNNING, started_at=timezone.now()
+        )
+        context = options.get("request_context") or {}
+        try:
+            start_item(experiment, version, agent, user, attempt=attempt, request_context=context)
+        except MustWait:
+            raise Unavailable("The thread of this item is in use. Try again shortly.") from None
+        result = experiment.results.get(item=version.item_id, attempt=attempt)
+    wait_for_result(experiment, result)
+    return experiment.results.select_related("item_version").get(pk=result.pk)
+
+
+def wait_for_result(experiment: Experiment, result: ExperimentResult) -> None:
+    """Wait for the run of an item and store its result. Raise Unavailable if it takes too long."""
+    deadline = time.monotonic() + MAX_WAIT
+    while result.state == ExperimentResult.State.RUNNING:
+        run = AgentRun.objects.filter(pk=result.run_id).first() if result.run_id else None
+        if run is None or run.status not in AgentRun.UNFINISHED_STATUSES:
+            result.experiment = experiment
+            save_result(result, run)
+            count_so_far(experiment)
+            return
+        if time.monotonic() > deadline:
+            raise Unavailable("The item still runs. Repeat the request to get its result.", 5)
+        time.sleep(POLL_INTERVAL)
+
+
+def finalize(experiment: Experiment) -> None:
+    """End an experiment that a program outside drives. A repeated call changes nothing."""
+    if experiment.is_finished:
+        return
+    require_open(experiment)
+    finish(experiment, Experiment.Status.COMPLETED)

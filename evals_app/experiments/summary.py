@@ -1,0 +1,90 @@
+"""The figures of an experiment: its scores, cost and durations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from agents_app.configuration.schema import JSONObject
+from evals_app.models import Experiment, ExperimentResult
+
+PASS = 1.0
+COLUMNS = ("scores", "error", "duration_ms", "tokens", "cost")
+
+
+def count_results(experiment: Experiment) -> dict[str, Any]:
+    """Return the numbers of finished items, and the cost and tokens so far."""
+    done = experiment.results.filter(state=ExperimentResult.State.DONE)
+    return done.aggregate(
+        succeeded=Count("pk", filter=Q(error__isnull=True)),
+        failed=Count("pk", filter=Q(error__isnull=False)),
+        cost=Sum("cost"),
+        tokens=Sum("tokens"),
+    )
+
+
+def summarize(experiment: Experiment) -> JSONObject:
+    """Return the figures of each scorer over all results, with cost, tokens and durations."""
+    scores: dict[str, list[float]] = {}
+    names: dict[str, str] = {}
+    unscored: dict[str, int] = {}
+    durations, cost, tokens = [], 0.0, 0
+    rows = experiment.results.filter(state=ExperimentResult.State.DONE).values_list(*COLUMNS)
+    for entries, _, duration, used, price in rows.iterator(500):
+        for entry in entries:
+            key = entry["scorerId"]
+            names[key] = entry.get("scorerName") or key
+            scores.setdefault(key, [])
+            if entry["score"] is None:
+                unscored[key] = unscored.get(key, 0) + 1
+            else:
+                scores[key].append(entry["score"])
+        durations += [duration] if duration else []
+        cost, tokens = cost + float(price or 0), tokens + (used or 0)
+    return {
+        "scorers": {key: figures(names[key], values, unscored.get(key, 0)) for key, values in scores.items()},
+        "cost": cost,
+        "tokens": tokens,
+        "medianMs": percentile(durations, 0.5),
+        "p95Ms": percentile(durations, 0.95),
+    }
+
+
+def figures(name: str, values: Sequence[float], unscored: int) -> JSONObject:
+    """Return the figures of one scorer. `low` and `high` are a 95 % interval of the mean."""
+    if not values:
+        return {"name": name, "count": 0, "unscored": unscored, "mean": None, "min": None, "passRate": None}
+    mean = math.fsum(values) / len(values)
+    spread = 0.0
+    if len(values) > 1:
+        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+        spread = 1.96 * math.sqrt(variance / len(values))
+    return {
+        "name": name,
+        "count": len(values),
+        "unscored": unscored,
+        "mean": mean,
+        "low": mean - spread,
+        "high": mean + spread,
+        "min": min(values),
+        "passRate": sum(value >= PASS for value in values) / len(values),
+    }
+
+
+def percentile(values: Iterable[float], share: float) -> float | None:
+    """Return the value below which a share of the values lies, or None without values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+def verdict_of(experiment: Experiment, summary: JSONObject) -> str:
+    """Return whether the bars of an experiment are met. Blank without bars."""
+    if not experiment.bars:
+        return ""
+    scorers = summary["scorers"]
+    means = {key: scorers.get(key, {}).get("mean") for key in experiment.bars}
+    is_met = all(means[key] is not None and means[key] >= bar for key, bar in experiment.bars.items())
+    return Experiment.Verdict.PASSED if is_met else Experiment.Verdict.SCORED

@@ -1,0 +1,220 @@
+"""The job that walks through the items of an experiment that have no result yet.
+
+It works for a minute at most and queues itself again. All it knows is in rows, so another worker continues it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef
+from django.utils import timezone
+
+from agentcms.db.locks import lock_name
+from agentcms.errors import ApiError
+from evals_app.experiments import targets
+from evals_app.experiments.collecting import MAX_RETRIES, save_result, was_lost
+from evals_app.experiments.ending import count_so_far, finish, stop_reason
+from evals_app.experiments.items import MustWait, start_item
+from evals_app.models import Experiment, ExperimentResult, ItemVersion
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.engine import leases
+from runs_app.engine.start import cancel_run
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+WALK = "run_experiment"
+SLICE = 60.0  # seconds
+POLL_INTERVAL = 0.1  # seconds
+RENEWAL_INTERVAL = 3.0  # seconds between two renewals of the lease of the job
+
+
+def enqueue_walk(experiment: Experiment) -> Job:
+    """Enqueue the job of an experiment."""
+    return runner.enqueue(WALK, {"experiment": str(experiment.pk)}, requested_by=experiment.created_by)
+
+
+@runner.job_handler(WALK, "Experiment")
+def walk_job(job: Job) -> dict[str, Any]:
+    """Run an experiment for a minute. If it has not ended then, another job continues it."""
+    experiment = (
+        Experiment.objects.select_related("dataset", "created_by").filter(pk=job.parameters["experiment"]).first()
+    )
+    if experiment is None or experiment.is_finished:
+        return {"done": 0}
+    if job.attempts == 1:
+        Walk(experiment, job).work(SLICE)
+    if not experiment.is_finished:
+        # A job has a limited number of attempts. After each death of a worker, the experiment gets a new job.
+        enqueue_walk(experiment)
+    return {"done": experiment.done_count}
+
+
+def run_to_end(experiment: Experiment) -> None:
+    """Run an experiment in this process until it ends, for commands."""
+    Walk(experiment, None).work(math.inf)
+
+
+class Walk:
+    """The work on an experiment in this process."""
+
+    def __init__(self, experiment: Experiment, job: Job | None) -> None:
+        self.experiment, self.job = experiment, job
+        self.agent: ResolvedAgent | None = None
+        self.renewed_at = time.monotonic()
+        self.failed_to_start = 0  # items that could not run, since they were counted last
+        self.cursors = [UUID(int=0)] * experiment.repeats  # the last item that was started, by attempt
+
+    def work(self, seconds: float) -> None:
+        """Start items and store results until the experiment ends or the time is over."""
+        deadline = time.monotonic() + seconds
+        if not self.begin():
+            return
+        while not self.experiment.is_finished and time.monotonic() < deadline:
+            if not self.step():
+                time.sleep(POLL_INTERVAL)
+            self.renew()
+
+    def begin(self) -> bool:
+        """Find the agent and mark the experiment as running. Return False if it cannot run."""
+        experiment = self.experiment
+        try:
+            self.agent = targets.resolve(experiment, self.user)
+        except ApiError as error:
+            finish(experiment, Experiment.Status.FAILED, error.error)
+            return False
+        rows = Experiment.objects.filter(pk=experiment.pk, status=Experiment.Status.PENDING)
+        rows.update(status=Experiment.Status.RUNNING, started_at=timezone.now())
+        experiment.refresh_from_db(fields=["status", "started_at"])
+        return True
+
+    @property
+    def user(self) -> User:
+        """The user who started the experiment. Raise ApiError if the account is gone."""
+        user = self.experiment.created_by
+        if user is None or not user.is_active:
+            raise ApiError(403, "The account that started the experiment is not active.", "forbidden")
+        return user
+
+    def step(self) -> bool:
+        """Store results, and start what is free. Return True if anything happened."""
+        experiment = self.experiment
+        experiment.refresh_from_db(fields=["cancel_requested_at", "status"])
+        if experiment.is_finished:
+            return True
+        collected = self.collect() + self.failed_to_start
+        if collected:
+            count_so_far(experiment)
+            self.failed_to_start = 0
+        reason = stop_reason(experiment)
+        open_count = experiment.results.filter(state=ExperimentResult.State.RUNNING).count()
+        if reason:
+            self.stop_open_runs()
+            if not open_count:
+                finish(experiment, Experiment.Status.CANCELLED, reason)
+            return collected > 0
+        started = self.start(open_count)
+        if not started and not open_count and next(self.waiting_items(1), None) is None:
+            finish(experiment, Experiment.Status.COMPLETED)
+        return bool(collected or started)
+
+    def collect(self) -> int:
+        """Store the results of runs that have ended, and start those again whose process died."""
+        rows = self.experiment.results.filter(state=ExperimentResult.State.RUNNING)
+        ended = 0
+        for result in rows.select_related("item_version", "run").defer("run__configuration", "run__conversation"):
+            result.experiment = self.experiment
+            run = result.run
+            if run is not None and run.status in AgentRun.UNFINISHED_STATUSES:
+                ended += self.end_stuck_run(run)
+                continue
+            if was_lost(run) and result.retry_count < MAX_RETRIES and not stop_reason(self.experiment):
+                self.start_again(result)
+                continue
+            ended += save_result(result, run)
+            self.renew()
+        return ended
+
+    def end_stuck_run(self, run: AgentRun) -> int:
+        """End a run whose process died, and one that waits for a person."""
+        if run.status == AgentRun.Status.SUSPENDED:
+            cancel_run(run)
+        elif run.lease_until is not None and run.lease_until < timezone.now() and not run.is_durable:
+            leases.end_lost_run(run.pk)
+        return 0
+
+    def start_again(self, result: ExperimentResult) -> None:
+        if self.agent is not None:
+            with contextlib.suppress(MustWait):
+                start_item(self.experiment, result.item_version, self.agent, self.user, earlier=result)
+
+    def start(self, open_count: int) -> int:
+        """Start as many items as the limits allow. Return their number."""
+        wanted = self.experiment.concurrency - open_count
+        if wanted <= 0 or self.agent is None:
+            return 0
+        started = 0
+        with transaction.atomic():
+            # Otherwise two workers could count the same free places.
+            lock_name("runs of experiments")
+            for version, attempt in self.waiting_items(min(wanted, free_places(self.experiment))):
+                try:
+                    result = start_item(self.experiment, version, self.agent, self.user, attempt=attempt)
+                except MustWait:
+                    break
+                self.failed_to_start += result is not None and result.state == ExperimentResult.State.DONE
+                self.cursors[attempt] = version.item_id
+                started += 1
+        return started
+
+    def waiting_items(self, count: int) -> Iterator[tuple[ItemVersion, int]]:
+        """Yield the next items without a result, with the number of the attempt."""
+        experiment = self.experiment
+        items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=experiment.dataset_id)
+        for attempt in range(experiment.repeats):
+            results = experiment.results.filter(item=OuterRef("item"), attempt=attempt)
+            rows = items.filter(~Exists(results), item_id__gt=self.cursors[attempt]).order_by("item_id")[:count]
+            for version in rows:
+                yield version, attempt
+                count -= 1
+            if count <= 0:
+                return
+
+    def stop_open_runs(self) -> None:
+        stop_runs(self.experiment)
+
+    def renew(self) -> None:
+        """Renew the lease of the job. Raise LeaseLost if another worker has taken it over."""
+        if self.job is not None and time.monotonic() > self.renewed_at + RENEWAL_INTERVAL:
+            self.renewed_at = time.monotonic()
+            self.job.report_progress(done=self.experiment.done_count, total=self.experiment.total_items)
+
+
+def stop_runs(experiment: Experiment) -> None:
+    """Stop the unfinished runs of an experiment."""
+    for run in AgentRun.objects.unfinished().filter(
+        experiment_id=experiment.pk, parent=None, cancel_requested_at=None
+    ):
+        cancel_run(run)
+
+
+def free_places(experiment: Experiment) -> int:
+    """Return the number of runs that may start now. Owners with experiments share the places."""
+    running = AgentRun.objects.leased().filter(experiment_id__isnull=False, parent=None).order_by()
+    counts = dict(running.values_list("owner_id").annotate(Count("pk")))
+    owners = Experiment.objects.unfinished().filter(is_external=False).order_by()
+    owner_count = max(1, owners.values("target_owner_id").distinct().count())
+    share = math.ceil(settings.EXPERIMENT_RUNS / owner_count) - counts.get(experiment.target_owner_id, 0)
+    places: int = min(share, settings.EXPERIMENT_RUNS - sum(counts.values()))
+    return max(0, places)

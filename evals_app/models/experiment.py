@@ -1,0 +1,193 @@
+"""Experiments: a version of an agent over the items of a dataset."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar, Self
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from access_app.caller import Caller
+from agentcms.ids import uuid7
+from evals_app.models.dataset import Dataset
+from evals_app.models.item import DatasetItem, ItemVersion
+from runs_app.models import AgentRun
+
+
+class ExperimentQuerySet(models.QuerySet["Experiment"]):
+    def for_user(self, user: Caller) -> Self:
+        """Filter to the experiments over the datasets that the user may see."""
+        return self.filter(dataset__in=Dataset.objects.for_user(user))
+
+    def unfinished(self) -> Self:
+        return self.filter(status__in=Experiment.UNFINISHED)
+
+
+class Experiment(models.Model):
+    """The answers of a target to the items of a dataset at one version, with their scores."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending", "Pending"
+        RUNNING = "running", "Running"
+        COMPLETED = "completed", "Completed"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    class Verdict(models.TextChoices):
+        FAILED = "failed", "Failed"
+        SCORED = "scored", "Bar missed"
+        PASSED = "passed", "Passed"
+
+    UNFINISHED: ClassVar = (Status.PENDING, Status.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="experiments", editable=False)
+    dataset_version = models.PositiveIntegerField(editable=False)
+    name = models.CharField(max_length=200, blank=True, default="")
+    description = models.TextField(blank=True, default="")
+    metadata = models.JSONField(default=dict, blank=True)
+
+    target_type = models.CharField(max_length=16, blank=True, default="", editable=False)
+    target_id = models.CharField(max_length=256, blank=True, default="", editable=False)
+    target_owner_id = models.CharField(max_length=128, blank=True, default="", editable=False)
+    target_state = models.CharField(
+        "version asked for", max_length=16, blank=True, default="", editable=False, help_text="live, draft, version"
+    )
+    version_id = models.UUIDField(null=True, editable=False)
+    version_number = models.PositiveIntegerField(null=True, editable=False)
+    snapshot_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
+    sub_agent_versions = models.JSONField(default=dict, editable=False)
+    scorer_keys = models.JSONField(null=True, editable=False, help_text="Null: those of each item or the dataset.")
+    scorer_versions = models.JSONField(default=dict, editable=False)
+    concurrency = models.PositiveSmallIntegerField(default=4, editable=False)
+    repeats = models.PositiveSmallIntegerField(default=1, editable=False)
+    request_context = models.JSONField(default=dict, editable=False)
+    memory = models.JSONField(default=dict, editable=False, help_text="thread and resource")
+    budget = models.JSONField(default=dict, editable=False)
+    bars = models.JSONField(default=dict, editable=False, help_text="The lowest mean of each scorer.")
+
+    is_external = models.BooleanField(
+        default=False, editable=False, help_text="A program outside runs the items or submits the results."
+    )
+    has_submitted_results = models.BooleanField(default=False, editable=False)
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
+    verdict = models.CharField(max_length=8, choices=Verdict, blank=True, default="", editable=False)
+    error = models.TextField(blank=True, default="", editable=False)
+    stop_reason = models.TextField(blank=True, default="", editable=False)
+    cancel_requested_at = models.DateTimeField(null=True, editable=False)
+    total_items = models.PositiveIntegerField(default=0, editable=False)
+    succeeded_count = models.PositiveIntegerField(default=0, editable=False)
+    failed_count = models.PositiveIntegerField(default=0, editable=False)
+    summary = models.JSONField(default=dict, editable=False, help_text="Figures of each scorer, cost and durations.")
+
+    provenance = models.JSONField(null=True, editable=False)
+    experiment_set_id = models.CharField(max_length=200, null=True, editable=False)
+    comparison_id = models.CharField(max_length=200, null=True, editable=False)
+    variant_id = models.CharField(max_length=200, null=True, editable=False)
+    trial_index = models.PositiveIntegerField(null=True, editable=False)
+
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
+    created_by_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(null=True, editable=False)
+    completed_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ExperimentQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-created_at", "-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["dataset", "-created_at"], name="experiment_of_dataset"),
+            models.Index(fields=["target_type", "target_id", "-created_at"], name="experiment_of_target"),
+            models.Index(fields=["snapshot_hash", "dataset"], name="experiment_of_snapshot"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def title(self) -> str:
+        """The name, or else the target with its version."""
+        return self.name or f"{self.target_id or 'Submitted results'} {self.version_label}".strip()
+
+    @property
+    def version_label(self) -> str:
+        return f"v{self.version_number}" if self.version_number else ""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status not in self.UNFINISHED
+
+    @property
+    def done_count(self) -> int:
+        return self.succeeded_count + self.failed_count
+
+    @property
+    def duration(self) -> timedelta | None:
+        return (self.completed_at or timezone.now()) - self.started_at if self.started_at else None
+
+
+class ExperimentResult(models.Model):
+    """The answer of the target to one item, in one attempt, with its scores."""
+
+    class State(models.TextChoices):
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+
+    class Review(models.TextChoices):
+        NEEDS_REVIEW = "needs-review", "Needs review"
+        REVIEWED = "reviewed", "Reviewed"
+        COMPLETE = "complete", "Complete"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="results", editable=False)
+    item = models.ForeignKey(DatasetItem, models.CASCADE, related_name="results", editable=False)
+    item_version = models.ForeignKey(ItemVersion, models.CASCADE, related_name="+", editable=False)
+    attempt = models.PositiveSmallIntegerField(default=0, editable=False)
+    state = models.CharField(max_length=8, choices=State, default=State.RUNNING, editable=False)
+    run = models.ForeignKey(AgentRun, models.SET_NULL, null=True, related_name="+", editable=False)
+    run_key = models.UUIDField(null=True, editable=False, help_text="The ID of the run, which may be deleted.")
+    input = models.JSONField(null=True, editable=False, help_text="Null: that of the item.")
+    ground_truth = models.JSONField(null=True, editable=False, help_text="Null: that of the item.")
+    output = models.JSONField(null=True, editable=False)
+    error = models.JSONField(null=True, editable=False)
+    duration_ms = models.PositiveIntegerField(null=True, editable=False)
+    tokens = models.PositiveIntegerField(null=True, editable=False)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True, editable=False)
+    scores = models.JSONField(default=list, editable=False)
+    tool_mock_report = models.JSONField(null=True, editable=False)
+    retry_count = models.PositiveSmallIntegerField(default=0, editable=False)
+    is_submitted = models.BooleanField(default=False, editable=False)
+    review = models.CharField(max_length=16, choices=Review, blank=True, default="")
+    tags = models.JSONField(default=list, blank=True)
+    comment = models.TextField(blank=True, default="")
+    started_at = models.DateTimeField(default=timezone.now, editable=False)
+    completed_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["experiment", "item", "attempt"], name="one_result_per_attempt")
+        ]
+        indexes: ClassVar = [models.Index(fields=["experiment", "state"], name="result_state")]
+
+    def __str__(self) -> str:
+        return f"{self.experiment_id}: {self.item_id}"
+
+    def score_of(self, scorer: str) -> float | None:
+        """Return the score of a scorer, or None without one."""
+        return next((entry["score"] for entry in self.scores if entry["scorerId"] == scorer), None)
+
+    @property
+    def effective_input(self) -> Any:
+        return self.input if self.input is not None else self.item_version.input
+
+    @property
+    def effective_ground_truth(self) -> Any:
+        return self.ground_truth if self.ground_truth is not None else self.item_version.ground_truth

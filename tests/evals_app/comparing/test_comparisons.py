@@ -1,0 +1,132 @@
+"""Comparisons of two experiments in the API: pairs, the kept row, and who may."""
+
+import pytest
+
+from evals_app.comparing.stored import COMPARE
+from evals_app.datasets.changes import add_items
+from evals_app.models import Comparison, Experiment, ExperimentResult, ItemVersion
+from jobs_app import runner
+from jobs_app.models import Job
+from tests.api_client import Caller
+from tests.evals_app.experiment_runs import make_dataset
+from tests.factories import api_key, member
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/datasets/support/compare"
+
+
+def ended(dataset, scores, number=1, version=None):
+    """Return an experiment that has ended, with a score for each item, or None for a failed one."""
+    experiment = Experiment.objects.create(
+        dataset=dataset, dataset_version=version or dataset.version, status="completed", version_number=number
+    )
+    items = ItemVersion.objects.at_version(experiment.dataset_version).filter(dataset=dataset).order_by("item_id")
+    for item, score in zip(items, scores, strict=False):
+        entries = [] if score is None else [{"scorerId": "exact", "scorerName": "Exact", "score": score}]
+        ExperimentResult.objects.create(
+            experiment=experiment,
+            item_id=item.item_id,
+            item_version=item,
+            state="done",
+            scores=entries,
+            output=f"answer {score}",
+            error=None if entries else {"message": "No"},
+            duration_ms=100 * number,
+        )
+    return experiment
+
+
+def body(a, b):
+    return {"experimentIdA": str(a.pk), "experimentIdB": str(b.pk)}
+
+
+def do_jobs():
+    for job in Job.objects.filter(kind=COMPARE, state="queued"):
+        assert runner.run_claimed(str(job.pk)).state == "done"
+
+
+@pytest.fixture
+def viewer():
+    return Caller(api_key(member("viewer", "support")))
+
+
+@pytest.fixture
+def pair():
+    dataset = make_dataset(*map(str, range(12)), owner_id="support")
+    return ended(dataset, [0.5] * 12), ended(dataset, [0.75] * 11 + [0.25], number=2)
+
+
+def test_a_job_computes_the_statistics_once(viewer, pair):
+    first = viewer.post(PATH, body(*pair))
+    do_jobs()
+    second, third = (viewer.post(PATH, body(*pair)) for _ in range(2))
+
+    assert (first.body["state"], first.body["statistics"]) == ("pending", None)
+    entry = second.body["statistics"]["scorers"]["exact"]
+    assert (entry["better"], entry["worse"], entry["pairs"]) == (11, 1, 12)
+    assert entry["difference"] == pytest.approx(2.5 / 12)
+    assert entry["sentence"].startswith("Version 2 scores 0.21 higher")
+    assert second.body["statistics"]["durationMs"]["candidateMedian"] == 200
+    assert third.body == second.body
+    assert Job.objects.filter(kind=COMPARE).count() == 1
+
+
+def test_the_items_are_those_of_both_with_what_got_worse_first(viewer, pair):
+    viewer.post(PATH, body(*pair))
+    do_jobs()
+    answer = viewer.post(PATH, body(*pair)).body
+
+    first = answer["items"][0]
+    assert answer["baselineId"] == str(pair[0].pk)
+    assert [len(answer["items"]), first["input"]] == [12, "11"]
+    assert first["results"][str(pair[1].pk)] == {"output": "answer 0.25", "scores": {"exact": 0.25}}
+
+
+def test_items_of_one_side_are_listed_and_not_averaged_in(viewer):
+    dataset = make_dataset("a", "b", owner_id="support")
+    before = ended(dataset, [1.0, 0.0])
+    add_items(dataset, [{"input": "c"}])
+    after = ended(dataset, [1.0, 1.0, 0.0])
+
+    viewer.post(PATH, body(before, after))
+    do_jobs()
+    statistics = viewer.post(PATH, body(before, after)).body["statistics"]
+
+    assert (statistics["pairs"], len(statistics["onlyCandidate"]), statistics["onlyBaseline"]) == (2, 1, [])
+    assert statistics["scorers"]["exact"]["candidateMean"] == 1.0
+
+
+def test_repeats_are_averaged_within_an_item(viewer):
+    dataset = make_dataset("a", owner_id="support")
+    before, after = ended(dataset, [0.5]), ended(dataset, [1.0])
+    result = after.results.get()
+    result.pk, result.attempt, result.scores = None, 1, [{"scorerId": "exact", "score": 0.0}]
+    result.save(force_insert=True)
+
+    viewer.post(PATH, body(before, after))
+    do_jobs()
+
+    entry = viewer.post(PATH, body(before, after)).body["statistics"]["scorers"]["exact"]
+    assert (entry["pairs"], entry["candidateMean"], entry["same"]) == (1, 0.5, 1)
+
+
+def test_running_and_foreign_experiments_are_refused(viewer, pair):
+    other = make_dataset("x", pk="other", owner_id="support")
+    foreign = ended(make_dataset("x", pk="foreign", owner_id="elsewhere"), [1.0])
+    Experiment.objects.filter(pk=pair[1].pk).update(status="running")
+
+    assert viewer.post(PATH, body(*pair)).body["code"] == "experiment_running"
+    assert viewer.post(PATH, body(pair[0], ended(other, [1.0]))).status_code == 404
+    assert viewer.post(PATH, body(pair[0], foreign)).status_code == 404
+    assert viewer.post(PATH, {"experimentIdA": str(pair[0].pk)}).status_code == 400
+    assert Caller(api_key(member("manager", "elsewhere"))).post(PATH, body(*pair)).status_code == 404
+    assert not Comparison.objects.exists()
+
+
+def test_two_thousand_items_are_read_in_a_constant_number_of_queries(viewer, pair, django_assert_max_num_queries):
+    viewer.post(PATH, body(*pair))
+    do_jobs()
+
+    with django_assert_max_num_queries(16):
+        viewer.post(PATH, body(*pair))

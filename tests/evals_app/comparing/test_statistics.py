@@ -1,0 +1,112 @@
+"""Paired statistics: against scipy run by hand, simulations, and the words for them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evals_app.comparing.statistics import SEED, adjust_for_many, compare_pairs
+from evals_app.comparing.wording import describe
+from evals_app.models import Experiment
+from tests.conftest import DRILL
+
+SIMULATIONS = 1000 if DRILL else 12
+ITEMS = 200
+
+
+def scores(seed, effect=0.0, spread=0.1, items=ITEMS):
+    random = np.random.default_rng(seed)
+    before = random.uniform(0.2, 0.8, items)
+    return list(before), list(before + effect + random.normal(0, spread, items))
+
+
+def compared(before, after):
+    entry = compare_pairs(before, after)
+    adjust_for_many({"one": entry})
+    return entry
+
+
+def test_the_interval_and_the_test_are_those_of_scipy():
+    before, after = scores(1, effect=0.03)
+    differences = np.array(after) - np.array(before)
+    interval = stats.bootstrap(
+        (differences,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(SEED)
+    ).confidence_interval
+    test = stats.permutation_test(
+        (before, after),
+        lambda x, y, axis: np.mean(y - x, axis=axis),
+        permutation_type="samples",
+        n_resamples=9999,
+        rng=np.random.default_rng(SEED),
+    )
+
+    entry = compared(before, after)
+
+    assert entry["difference"] == pytest.approx(differences.mean(), abs=1e-9)
+    assert (entry["low"], entry["high"]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert entry["pValue"] == pytest.approx(test.pvalue, abs=1e-9)
+    assert entry["test"] == "permutation"
+
+
+def test_scores_of_yes_and_no_are_tested_by_mcnemar():
+    before, after = [0.0] * 14 + [1.0] * 6 + [1.0] * 30, [1.0] * 14 + [0.0] * 6 + [1.0] * 30
+
+    entry = compared(before, after)
+
+    assert entry["test"] == "mcnemar"
+    assert entry["pValue"] == pytest.approx(stats.binomtest(14, 20, 0.5).pvalue, abs=1e-9)
+    assert (entry["better"], entry["worse"], entry["same"]) == (14, 6, 30)
+
+
+def test_simulations_without_an_effect_see_no_difference():
+    false_alarms = sum(compared(*scores(seed))["isDifferent"] for seed in range(SIMULATIONS))
+
+    assert false_alarms <= max(2, SIMULATIONS * 0.06)
+
+
+def test_simulations_with_an_effect_see_it():
+    runs = SIMULATIONS // 10 or 1
+
+    seen = sum(compared(*scores(seed, effect=0.1))["isDifferent"] for seed in range(runs))
+
+    assert seen >= runs * 0.99 - 1
+
+
+def test_equal_differences_have_an_interval_without_width():
+    entry = compared([0.5] * 12, [0.75] * 12)
+
+    assert (entry["low"], entry["high"], entry["isDifferent"]) == (0.25, 0.25, True)
+
+
+def test_few_pairs_have_no_interval():
+    entry = compared([0.0] * 9, [1.0] * 9)
+
+    assert (entry["low"], entry["pValue"], entry["isDifferent"]) == (None, None, False)
+
+
+def test_several_scorers_are_corrected_by_holm():
+    entries = {name: {"pValue": p, "low": 0.1, "high": 0.2} for name, p in [("a", 0.01), ("b", 0.04), ("c", 0.03)]}
+
+    adjust_for_many(entries)
+
+    assert [entries[name]["adjustedPValue"] for name in "abc"] == pytest.approx([0.03, 0.06, 0.06])
+    assert [entries[name]["isDifferent"] for name in "abc"] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({}, "Version 7 scores 0.03 higher (0.01 to 0.05); 18 items better, 9 worse, 173 the same."),
+        (
+            {"difference": -0.2, "low": -0.3, "high": -0.1, "better": 1},
+            "Version 7 scores 0.20 lower (0.10 to 0.30); 1 item better, 9 worse, 173 the same.",
+        ),
+        ({"isDifferent": False}, "No difference can be seen with 200 items."),
+        ({"pairs": 9}, "18 items better, 9 worse, 173 the same. 10 pairs are needed for an interval."),
+        ({"pairs": 0}, "No item has a score in both experiments."),
+    ],
+)
+def test_the_statistics_are_told_in_a_sentence(change, sentence):
+    entry = {"pairs": 200, "difference": 0.03, "low": 0.01, "high": 0.05, "isDifferent": True}
+    entry |= {"better": 18, "worse": 9, "same": 173}
+
+    assert describe({**entry, **change}, Experiment(version_number=7)) == sentence

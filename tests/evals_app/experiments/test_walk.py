@@ -1,0 +1,300 @@
+"""Experiments: runs of all items, repeats, scores, budgets, cancelling, lost processes."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agentcms.errors import ApiError
+from agents_app.registry import Entry, Kind, registry
+from evals_app.experiments import walk
+from evals_app.experiments.ending import request_cancel
+from evals_app.experiments.walk import WALK, Walk
+from evals_app.models import Experiment, ExperimentResult
+from jobs_app import runner
+from jobs_app.models import Job
+from runs_app.engine.leases import LOST_MESSAGE
+from runs_app.models import AgentRun
+from tests.evals_app.experiment_runs import make_dataset, new_experiment, run_experiment, work
+from tests.factories import AgentFactory, member
+from tests.runs import DEMO, LONG, SLOW
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+SAID = "I am the demo model 'echo'. You said: {}"
+
+
+@pytest.fixture
+def editor():
+    return member("editor")
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(model=DEMO, instructions="")
+
+
+def results(experiment):
+    return list(experiment.results.select_related("item_version").order_by("item_id", "attempt"))
+
+
+def scores(experiment, key="exact"):
+    return [result.score_of(key) for result in results(experiment)]
+
+
+def test_every_item_is_answered_and_scored(editor, agent):
+    right = {"input": "One", "ground_truth": SAID.format("one")}
+    dataset = make_dataset(right, {"input": "Two", "ground_truth": "No"}, scorer_keys=["exact"])
+
+    experiment = run_experiment(dataset, editor, agent)
+
+    assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("completed", 2, 0)
+    assert [result.output for result in results(experiment)] == [SAID.format("One"), SAID.format("Two")]
+    assert scores(experiment) == [1.0, 0.0]
+    assert experiment.summary["scorers"]["exact"]["mean"] == 0.5
+    assert (experiment.version_number, experiment.snapshot_hash) == (1, agent.active_version.snapshot_hash)
+    assert AgentRun.objects.filter(experiment_id=experiment.pk).count() == 2
+
+
+def test_repeats_run_each_item_again(editor, agent):
+    experiment = run_experiment(make_dataset("One", "Two"), editor, agent, repeats=3)
+
+    assert [result.attempt for result in results(experiment)] == [0, 1, 2] * 2
+    assert experiment.total_items == experiment.succeeded_count == 6
+
+
+def test_an_experiment_reads_the_items_of_its_version(editor, agent):
+    dataset = make_dataset("One")
+    from evals_app.datasets.changes import add_items
+
+    add_items(dataset, [{"input": "Two"}])
+
+    experiment = run_experiment(dataset, editor, agent, version=1)
+
+    assert [result.item_version.input for result in results(experiment)] == ["One"]
+
+
+def test_the_inputs_may_be_messages_or_other_values(editor, agent):
+    messages = [{"role": "user", "content": "First"}, {"role": "assistant", "content": "Yes"}]
+    dataset = make_dataset(
+        {"input": {"messages": [*messages, {"role": "user", "content": "Last"}]}}, {"input": {"a": 1}}
+    )
+
+    experiment = run_experiment(dataset, editor, agent)
+
+    assert [result.output for result in results(experiment)] == [
+        SAID.format("Last Before that: First"),
+        SAID.format('{"a": 1}'),
+    ]
+
+
+def test_scorers_come_from_one_place(editor, agent):
+    own = {"input": "Own", "scorer_keys": ["includes-ground-truth"], "ground_truth": "own"}
+    dataset = make_dataset("Inherits", own, {"input": "None", "scorer_keys": []}, scorer_keys=["exact"])
+
+    by_item = run_experiment(dataset, editor, agent)
+    by_experiment = run_experiment(dataset, editor, agent, scorerIds=["answer-length"])
+
+    keys = [[score["scorerId"] for score in result.scores] for result in results(by_item)]
+    assert keys == [["exact"], ["includes-ground-truth"], []]
+    assert [[score["scorerId"] for score in result.scores] for result in results(by_experiment)] == [
+        ["answer-length"]
+    ] * 3
+
+
+def test_an_unknown_scorer_of_an_item_fails_it_without_a_run(editor, agent):
+    dataset = make_dataset("One", {"input": "Two", "scorer_keys": ["missing"]})
+
+    experiment = run_experiment(dataset, editor, agent)
+
+    assert (experiment.status, experiment.succeeded_count, experiment.failed_count) == ("completed", 1, 1)
+    error = results(experiment)[1].error
+    assert error == {"message": "Scorer with id missing not found", "code": "EXPERIMENT_ITEM_SCORER_NOT_FOUND"}
+    assert AgentRun.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"targetId": "nobody"}, "EXPERIMENT_TARGET_NOT_FOUND"),
+        ({"agentVersion": "99"}, "EXPERIMENT_TARGET_NOT_FOUND"),
+        ({"scorerIds": ["missing"]}, "EXPERIMENT_SCORER_NOT_FOUND"),
+    ],
+)
+def test_what_is_unknown_runs_nothing(editor, agent, change, code):
+    with pytest.raises(ApiError) as raised:
+        new_experiment(make_dataset("One"), editor, agent, **change)
+
+    assert raised.value.code == code
+    assert not Experiment.objects.exists()
+
+
+def test_an_empty_dataset_is_refused(editor, agent):
+    with pytest.raises(ApiError) as raised:
+        new_experiment(make_dataset(), editor, agent)
+
+    assert raised.value.code == "EXPERIMENT_NO_ITEMS"
+
+
+def test_a_failing_scorer_leaves_the_answer(editor, agent):
+    def broken(answer):
+        raise ValueError("No")
+
+    registry.add(Entry(Kind.SCORER, "broken", "Broken", target=broken))
+    try:
+        experiment = run_experiment(make_dataset("One"), editor, agent, scorerIds=["broken", "answer-length"])
+    finally:
+        registry.remove(Kind.SCORER, "broken")
+
+    first, second = results(experiment)[0].scores
+    assert (first["score"], first["error"], second["score"]) == (None, "ValueError: No", 1.0)
+    assert experiment.summary["scorers"]["broken"]["unscored"] == 1
+
+
+def test_a_draft_is_run_as_it_was_when_the_experiment_was_created(editor, agent):
+    from agents_app.editing.change_context import change
+
+    with change(publish=False):
+        agent.edit({"instructions": "Be brief."})
+    experiment = new_experiment(make_dataset("One"), editor, agent, agentVersion="draft")
+    with change(publish=False):
+        agent.edit({"instructions": "Be long."})
+    work()
+
+    assert results(experiment)[0].output.endswith("My instructions begin: Be brief.")
+
+
+def test_a_cancelled_experiment_stops_its_runs_and_starts_no_more(editor):
+    dataset = make_dataset(*[LONG] * 4)
+    experiment = new_experiment(dataset, editor, AgentFactory(model=SLOW), maxConcurrency=2)
+    running = Walk(experiment, None)
+    running.begin()
+    running.step()
+    wait_until(lambda: AgentRun.objects.filter(status="running").count() == 2, 20)
+
+    request_cancel(experiment)
+    running.work(20)
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.results.count()) == ("cancelled", 2)
+    assert {result.error["code"] for result in results(experiment)} == {"stopped"}
+    assert set(AgentRun.objects.values_list("status", flat=True)) == {"cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ({"maxTokens": 1}, "The budget of 1 tokens is spent."),
+        ({"maxFailures": 2}, "2 items failed."),
+        ({"maxConsecutiveFailures": 2}, "2 items failed in a row."),
+    ],
+)
+def test_a_budget_stops_an_experiment(editor, agent, budget, reason):
+    bad = {"scorer_keys": ["missing"]} if "maxTokens" not in budget else {}
+    dataset = make_dataset(*[{"input": f"Number {n}", **bad} for n in range(6)])
+
+    experiment = run_experiment(dataset, editor, agent, budget=budget, maxConcurrency=1)
+
+    assert (experiment.status, experiment.stop_reason) == ("cancelled", reason)
+    assert experiment.done_count < 6
+
+
+def test_an_item_whose_process_died_runs_again(editor, agent):
+    experiment = new_experiment(make_dataset("One"), editor, agent)
+    running = Walk(experiment, None)
+    running.begin()
+    running.start(0)
+    (result,) = results(experiment)
+    wait_until(lambda: AgentRun.objects.get(pk=result.run_id).is_finished, 20)
+    AgentRun.objects.update(status="failed", error=LOST_MESSAGE)
+
+    work()
+
+    (again,) = results(experiment)
+    assert (again.retry_count, again.error, again.output) == (1, None, SAID.format("One"))
+    assert again.run_id != result.run_id
+
+
+def test_another_worker_continues_with_a_job_of_its_own(editor, agent):
+    experiment = new_experiment(make_dataset("One", "Two"), editor, agent)
+    first = Job.objects.get(kind=WALK)
+    Job.objects.filter(pk=first.pk).update(
+        state=Job.State.RUNNING, attempts=1, lease_until=timezone.now() - timedelta(seconds=1)
+    )
+
+    runner.run_claimed(str(first.pk))
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, experiment.succeeded_count) == ("completed", 2)
+    assert Job.objects.filter(kind=WALK).count() == 2
+
+
+def test_a_job_works_for_a_limited_time(editor, agent, monkeypatch):
+    monkeypatch.setattr(walk, "SLICE", 0.0)
+    new_experiment(make_dataset("One"), editor, agent)
+
+    runner.run_claimed(str(Job.objects.get(kind=WALK).pk))
+
+    assert sorted(Job.objects.filter(kind=WALK).values_list("state", flat=True)) == ["done", "queued"]
+
+
+def test_runs_of_experiments_have_their_own_limit(editor, settings):
+    settings.RUNS_PER_USER, settings.EXPERIMENT_RUNS = 1, 3
+    experiment = new_experiment(make_dataset(*[LONG] * 5), editor, AgentFactory(model=SLOW), maxConcurrency=20)
+    running = Walk(experiment, None)
+    running.begin()
+
+    assert (running.start(0), running.start(3)) == (3, 0)
+    request_cancel(experiment)
+    running.work(20)
+
+
+def test_experiments_of_other_teams_get_their_share(editor, settings):
+    settings.EXPERIMENT_RUNS = 4
+    other = member("editor", "sales")
+    sales = AgentFactory(model=DEMO, owner_id="sales")
+    new_experiment(make_dataset("One", pk="sales", owner_id="sales"), other, sales)
+    experiment = new_experiment(make_dataset(*range(9)), editor, AgentFactory(model=DEMO), maxConcurrency=9)
+
+    assert walk.free_places(experiment) == 2
+
+
+def test_an_experiment_runs_with_the_rights_that_its_user_has_now(editor, agent):
+    experiment = new_experiment(make_dataset("One"), editor, agent)
+    editor.membership_set.all().delete() if hasattr(editor, "membership_set") else editor.memberships.all().delete()
+
+    work()
+
+    experiment.refresh_from_db()
+    assert (experiment.status, AgentRun.objects.count()) == ("failed", 0)
+    assert "not found" in experiment.error
+
+
+def test_bars_decide_about_the_verdict(editor, agent):
+    dataset = make_dataset({"input": "One", "ground_truth": SAID.format("One")}, scorer_keys=["exact"])
+
+    met = run_experiment(dataset, editor, agent, bars={"exact": 0.9})
+    missed = run_experiment(dataset, editor, agent, scorerIds=["exact", "cites-source"], bars={"cites-source": 0.5})
+    without = run_experiment(dataset, editor, agent)
+
+    assert [met.verdict, missed.verdict, without.verdict] == ["passed", "scored", ""]
+
+
+def test_two_workers_at_once_give_each_item_one_result(editor, agent):
+    experiment = new_experiment(make_dataset(*map(str, range(6))), editor, agent, maxConcurrency=2)
+    walks = [Walk(Experiment.objects.get(pk=experiment.pk), None) for _ in range(2)]
+    for one in walks:
+        one.begin()
+
+    def is_over():
+        for one in walks:
+            one.step()
+        return walks[0].experiment.is_finished
+
+    wait_until(is_over, 30)
+
+    experiment.refresh_from_db()
+    assert experiment.succeeded_count == 6
+    assert ExperimentResult.objects.count() == AgentRun.objects.count() == 6
