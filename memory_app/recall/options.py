@@ -8,12 +8,8 @@ from typing import Any, Literal
 
 from django.conf import settings
 
+from agents_app.configuration.memory_options import MemoryOptions, parse_memory_options
 from agents_app.models import Agent
-
-Scope = Literal["resource", "thread"]
-
-DEFAULT_TOP_K = 4
-DEFAULT_RANGE = 1
 
 
 @dataclass(frozen=True)
@@ -24,40 +20,25 @@ class RecallOptions:
     """
 
     embedder: str
-    top_k: int = DEFAULT_TOP_K
-    before: int = DEFAULT_RANGE
-    after: int = DEFAULT_RANGE
-    scope: Scope = "resource"
+    top_k: int = 4
+    before: int = 1
+    after: int = 1
+    scope: Literal["resource", "thread"] = "resource"
     threshold: float | None = None
 
 
 def recall_options(memory: Any) -> RecallOptions | None:
-    """Return the options of the memory of a configuration, or None without semantic recall.
+    """Return the options of the memory of a configuration, or None without semantic recall."""
+    options = parse_memory_options(memory)
+    return recall_options_of(options) if options is not None else None
 
-    `memory` was validated when the agent was saved.
-    """
-    if not isinstance(memory, dict):
+
+def recall_options_of(options: MemoryOptions) -> RecallOptions | None:
+    """Return the options of semantic recall, or None if it is off."""
+    if (recall := options.recall) is None:
         return None
-    chosen = (memory.get("options") or {}).get("semanticRecall")
-    if not chosen and chosen != {}:
-        return None
-    values = chosen if isinstance(chosen, dict) else {}
-    before, after = messages_around_each(values.get("messageRange", DEFAULT_RANGE))
-    return RecallOptions(
-        embedder=memory.get("embedder") or settings.MEMORY_EMBEDDER,
-        top_k=values.get("topK", DEFAULT_TOP_K),
-        before=before,
-        after=after,
-        scope=values.get("scope", "resource"),
-        threshold=values.get("threshold"),
-    )
-
-
-def messages_around_each(value: Any) -> tuple[int, int]:
-    """Return the numbers of messages before and after each recalled one, from a number or an object with both."""
-    if isinstance(value, dict):
-        return value.get("before", 0), value.get("after", 0)
-    return value or 0, value or 0
+    embedder = options.embedder or settings.MEMORY_EMBEDDER
+    return RecallOptions(embedder, recall.top_k, *recall.neighbours, recall.scope, recall.threshold)
 
 
 def recalling_agents() -> Iterator[tuple[Agent, RecallOptions]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 from django.db.models import F, QuerySet
 
 from agentcms.vectors.quantize import PackedVector, scores
-from memory_app.models import Message, Thread, Vector
+from memory_app.models import Message, Vector
 
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
@@ -38,9 +38,9 @@ class RecalledMessage:
     after: Sequence[Message] = ()
 
 
-def vectors_of_thread(thread: Thread, embedder: str) -> QuerySet[Vector]:
-    """Return the vectors of a thread by an embedder."""
-    return Vector.objects.filter(thread=thread.pk, embedder=embedder)
+def vectors_of_thread(thread_id: int | None, embedder: str) -> QuerySet[Vector]:
+    """Return the vectors of a thread by an embedder. Without a thread there are none."""
+    return Vector.objects.filter(thread=thread_id, embedder=embedder)
 
 
 def vectors_of_resource(resource_id: int, embedder: str) -> QuerySet[Vector]:
@@ -74,14 +74,24 @@ def recall_messages(
     vectors: QuerySet[Vector],
     queries: Rows,
     top_k: int,
-    message_range: int = 0,
+    *,
+    before: int = 0,
+    after: int = 0,
+    threshold: float | None = None,
     is_known: Callable[[Message], bool] = lambda message: False,
 ) -> list[RecalledMessage]:
     """Return the most similar messages, each with those around it. Leave out those that are known already."""
     hits = rank_messages(vectors, queries)
-    chosen = islice(((row, hit) for row, hit in with_messages(hits) if not is_known(row)), top_k)
+    similar = takewhile(lambda hit: threshold is None or hit.score >= threshold, hits)
+    chosen = islice(((row, hit) for row, hit in with_messages(similar) if not is_known(row)), top_k)
     return [
-        RecalledMessage(row, hit.part, hit.score, *messages_around(row, message_range, is_known))
+        RecalledMessage(
+            row,
+            hit.part,
+            hit.score,
+            [item for item in messages_before(row, before) if not is_known(item)],
+            [item for item in messages_after(row, after) if not is_known(item)],
+        )
         for row, hit in chosen
     ]
 
@@ -94,14 +104,14 @@ def with_messages(hits: Iterable[Hit]) -> Iterator[tuple[Message, Hit]]:
         yield from ((rows[hit.message_id], hit) for hit in batch if hit.message_id in rows)
 
 
-def messages_around(
-    row: Message, count: int, is_known: Callable[[Message], bool] = lambda message: False
-) -> tuple[list[Message], list[Message]]:
-    """Return the messages before and after a row, oldest first, without those that are known already."""
-    if not count:
-        return [], []
-    head = row.head_number or row.number
+def messages_before(row: Message, count: int) -> list[Message]:
+    """Return the messages before a row as the API shows them, oldest first."""
     heads = Message.objects.filter(thread=row.thread_id, head_number=F("number"))
-    before = [*heads.filter(number__lt=head).order_by("-number")[:count]][::-1]
-    after = [*heads.filter(number__gt=head).order_by("number")[:count]]
-    return [item for item in before if not is_known(item)], [item for item in after if not is_known(item)]
+    head = row.head_number or row.number
+    return [*heads.filter(number__lt=head).order_by("-number")[:count]][::-1] if count else []
+
+
+def messages_after(row: Message, count: int) -> list[Message]:
+    """Return the messages after a row as the API shows them, oldest first."""
+    heads = Message.objects.filter(thread=row.thread_id, head_number=F("number"))
+    return [*heads.filter(number__gt=row.number).order_by("number")[:count]] if count else []

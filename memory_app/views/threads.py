@@ -24,7 +24,7 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
 from memory_app.history.wire_messages import WireMessage, wire_messages
-from memory_app.models import Thread
+from memory_app.models import Message, Thread
 from memory_app.realms import user_realm
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
@@ -90,13 +90,39 @@ def get_page_thread(request: HttpRequest, key: str) -> Thread:
     return get_object_or_404(readable_threads(request), key=key, realm=realm)
 
 
+def recalled_row(
+    request: HttpRequest, message: Message, text: str, author: str, score: float | None
+) -> dict[str, Any]:
+    """Return a recalled message as the template shows it, with a link to its place in the thread."""
+    thread = message.thread
+    url = thread_url(request, thread)
+    query = urlencode({"message": message.number})
+    return {
+        "url": f"{url}{'&' if '?' in url else '?'}{query}#message-{message.head_number or message.number}",
+        "title": thread.title or thread.key,
+        "author": author,
+        "at": message.created_at,
+        "text": text,
+        "score": score,
+    }
+
+
+def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
+    """Return the page that the query names, or the one with the message of this number."""
+    number = request.GET.get("message", "")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        return request.GET.get("page")
+    newer = thread.messages.filter(head_number=F("number"), number__gt=int(number)).count()
+    return newer // MESSAGES_ON_PAGE + 1
+
+
 @require_safe
 @login_required
 def view(request: HttpRequest, key: str) -> HttpResponse:
     """Display who said what and when in a thread, the newest page first."""
     thread = get_page_thread(request, key)
     numbers = thread.messages.filter(head_number=F("number")).order_by("-number").values_list("number", flat=True)
-    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(request.GET.get("page"))
+    page: Any = Paginator(numbers, MESSAGES_ON_PAGE).get_page(page_number(request, thread))
     rows = thread.messages.filter(head_number__in=[*page]).order_by("number")
     runs = AgentRun.objects.for_user(request.user).filter(thread=thread, parent=None)
     context = {
@@ -104,7 +130,10 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "thread": thread,
         "page": page,
         "query": urlencode({"realm": request.GET["realm"]}) if request.GET.get("realm") else "",
-        "entries": [build_entry(message) for message in wire_messages(thread, rows)],
+        "entries": [
+            {**build_entry(message), "number": number}
+            for number, message in zip(sorted(page), wire_messages(thread, rows), strict=True)
+        ],
         "runs": runs.order_by("-created_at")[:10],
         "participants": thread.participants.select_related("user"),
         "is_own": thread.realm == own_realm(request),

@@ -47,6 +47,9 @@ class RunDeps:
     agent_path: tuple[str, ...] = ()
     warnings: list[MissingReference] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    remembered: dict[str, Any] = field(default_factory=dict)  # what the run stores of its memory, by part
+    recalled_block: str | None = None  # recalled messages of other threads; None before they are recalled
+    embedder: str = ""  # the one that indexes the messages of the run, or blank
     root_id: UUID | None = None  # the first run of the tree
     request_context: Mapping[str, Any] = field(default_factory=dict)
     is_experiment: bool = False  # then no person decides calls of tools

@@ -118,10 +118,22 @@ class RunExecution:
         """The tokens used so far, under wire names."""
         return usage_payload(self.model_run.usage) if self.model_run else {}
 
+    @property
+    def memory_columns(self) -> dict[str, Any]:
+        """The memory that the model was given, and the warnings of its capabilities."""
+        if self.prepared is None:
+            return {}
+        deps, warnings = self.prepared.deps, self.columns.get("warnings", [])
+        return {
+            "remembered": deps.remembered or None,
+            "warnings": [*warnings, *(warning._asdict() for warning in deps.warnings)],
+        }
+
     def close(self, last: Chunk, **columns: Any) -> Awaitable[bool]:
         """Write the last chunk and the end of the run. The result is False if another process owns the run."""
         figures = {"usage": self.usage, "cost": self.model_run.usage.cost} if self.model_run else {}
-        self.columns = {"output": to_storable_json(self.recorder.text), **self.columns, **figures, **columns}
+        text = to_storable_json(self.recorder.text)
+        self.columns = {"output": text, **self.columns, **self.memory_columns, **figures, **columns}
         self.recorder.add(last)
         return asyncio.wrap_future(self.engine.writer.close(self.run_id, **self.columns))
 
@@ -303,6 +315,7 @@ async def run_agent(execution: RunExecution, run: AgentRun, tree: RunTree) -> No
         await run_blocking(convert_schemas, built.agent.model, client_tools)
     options = merge_options(built.options, run.input.get("options") or {})
     deps, limits = run_deps(execution, run, tree, options), run_limits(options)
+    deps.remembered.update(run.remembered or {})
     execution.prepared = PreparedRun(built, deps)
     if execution.journal is not None:
         execution.journal.limits = limits

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pydantic_ai.capabilities import AbstractCapability
 
 from agents_app.configuration.memory_options import MemoryOptions
+from memory_app.recall.options import recall_options_of
 from runs_app.engine.context import RunDeps
 from runs_app.memory.last_messages import LastMessages
+from runs_app.memory.semantic_recall import SemanticRecall
 
 
 def memory_capabilities(memory: MemoryOptions) -> Iterator[AbstractCapability[RunDeps]]:
     """Yield the capabilities of a memory. The first is the outermost."""
     yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only)
+    if (recall := recall_options_of(memory)) is not None:
+        yield SemanticRecall(recall)

@@ -73,7 +73,13 @@ class LastMessages(AbstractCapability[RunDeps]):
             data = ModelMessagesTypeAdapter.dump_python(added, mode="json")
             author = history.Author(ctx.deps.user_id, ctx.deps.user_name)
             await run_db(
-                history.save_run_messages, ctx.deps.thread_id, data, ctx.deps.run_id, author, ctx.deps.prompt_key
+                history.save_run_messages,
+                ctx.deps.thread_id,
+                data,
+                ctx.deps.run_id,
+                author,
+                ctx.deps.prompt_key,
+                ctx.deps.embedder,
             )
         return result
 

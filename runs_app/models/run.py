@@ -124,6 +124,8 @@ class AgentRun(models.Model):
     usage = models.JSONField(default=dict, editable=False, help_text="Tokens: inputTokens, outputTokens, totalTokens.")
     cost = models.DecimalField("cost in US dollars", max_digits=14, decimal_places=8, null=True, editable=False)
     warnings = models.JSONField(default=list, editable=False)
+    # By part of the memory, such as `recall`. IDs and scores of messages, whose texts may be deleted earlier.
+    remembered = models.JSONField(null=True, editable=False, help_text="The memory that the model was given.")
     error = models.TextField(blank=True, default="", editable=False)
     is_demo = models.BooleanField(default=False, editable=False, help_text="The built-in demo model answered.")
 

@@ -24,6 +24,7 @@ DEMO_MODEL_NAMES = ("echo", "storyteller")
 DEFAULT_DELAY = 0.01  # seconds between two words, so that users see the answer stream
 MAX_DELAY = 2.0
 MAX_QUOTE_LENGTH = 120  # characters
+REMEMBERED_TAG = "<remembered_from_other_conversation"
 
 STORY = (
     "Once, in a house at the edge of a town, somebody asked about {subject}.",
@@ -88,9 +89,20 @@ def answer_text(name: str, prompts: Sequence[str], results: Sequence[str], instr
         story = " ".join(STORY).format(subject=first_line(prompt, 60) or "nothing")
         return f"I am the demo model 'storyteller'. {story}"
     before = f" Before that: {first_line(prompts[-2])}" if len(prompts) > 1 else ""
+    if remembered := remembered_line(instructions, prompt):
+        before = f" I remember: {remembered}{before}"
+        instructions = instructions.partition(REMEMBERED_TAG)[0]
     # Users compare versions side by side, so the answer depends on the instructions.
     quote = f"\n\nMy instructions begin: {first_line(instructions)}" if instructions.strip() else ""
     return f"I am the demo model 'echo'. You said: {prompt}{before}{quote}"
+
+
+def remembered_line(instructions: str, prompt: str) -> str:
+    """Return the line of another conversation that shares the most words with the prompt, or a blank text."""
+    block = instructions.partition(REMEMBERED_TAG)[2].splitlines()[1:]
+    lines = [line for line in block if line and not line.startswith("<")]
+    words = {*prompt.lower().strip("?.! ").split()}
+    return first_line(max(lines, key=lambda line: len(words & {*line.lower().split()}), default=""))
 
 
 def first_line(text: str, max_length: int = MAX_QUOTE_LENGTH) -> str:

@@ -19,10 +19,12 @@ from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
+from memory_app.views.threads import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
+from runs_app.display.remembered import recalled_messages
 from runs_app.models import AgentRun
 from runs_app.views.approval_cards import add_cards
 from runs_app.views.list_filters import RunListState
@@ -72,10 +74,8 @@ def view(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "replaced_model": replaced_model(version, run_view),
         **input_context(run, shows_configuration=shows_configuration),
         "children": run_view.children,
-        "total_cost": total_cost(run) if run_view.has_details else None,
-        "trace_url": trace_url(run.traceparent) if run_view.has_details else "",
-        "scores": run.scores.all() if run_view.has_details else [],
         "thread_runs": thread_runs(request, run),
+        **details_context(request, run_view),
         "parts": config_sections(run.configuration) if shows_configuration else [],
     }
     return render(request, "runs/view.html", context)
@@ -129,6 +129,24 @@ def input_context(run: AgentRun, *, shows_configuration: bool) -> dict[str, Any]
         "options": format_options(run),
         "variables": [(name, to_text(value)) for name, value in sorted(run.request_context.items())],
         "sent_instructions": run.input.get("instructions", "") if shows_configuration else "",
+    }
+
+
+def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
+    """Return cost, trace, scores, and the recalled messages with links to their conversations.
+
+    Readers who may only see the question and the answer get nothing.
+    """
+    if not run_view.has_details:
+        return {}
+    run = run_view.run
+    messages, hidden = recalled_messages(run, request.user)
+    return {
+        "total_cost": total_cost(run),
+        "trace_url": trace_url(run.traceparent),
+        "scores": run.scores.all(),
+        "recalled": [recalled_row(request, item.message, item.text, item.author, item.score) for item in messages],
+        "hidden_recalled": hidden,
     }
 
 

@@ -20,6 +20,12 @@ def add_thread(user, key="t", resource="alice", texts=(("user", "Hello"), ("assi
     return thread
 
 
+def recalling_agent(agent_id="recaller", embedder=None, **recall):
+    """Return an agent with semantic recall."""
+    memory = {"options": {"semanticRecall": recall or True}, **({"embedder": embedder} if embedder else {})}
+    return AgentFactory(id=agent_id, model={"provider": "demo", "name": "echo", "delay": 0}, memory=memory)
+
+
 @pytest.fixture
 def editor():
     return member("editor")

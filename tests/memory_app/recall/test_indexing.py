@@ -11,7 +11,8 @@ from memory_app.history.threads import get_or_create_resource, transfer_thread
 from memory_app.models import Message, Vector
 from memory_app.realms import memory_caller
 from memory_app.recall import indexing
-from tests.memory_app.conftest import add_thread
+from tests.factories import AgentFactory
+from tests.memory_app.conftest import add_thread, recalling_agent
 
 pytestmark = pytest.mark.django_db
 
@@ -130,6 +131,33 @@ def test_a_transfer_takes_the_vectors_along(thread, editor):
     transfer_thread(caller, thread, "bob")
 
     assert {row.resource for row in Vector.objects.all()} == {get_or_create_resource(caller, "bob")}
+
+
+def test_the_nightly_job_finds_what_is_missing(thread, editor):
+    AgentFactory(id="plain", memory="last-messages")
+    agent = recalling_agent()
+    other = add_thread(editor, "t2", agent=agent, agent_key=agent.pk)
+    unrelated = add_thread(editor, "t3", "carol")
+
+    job = runner.run_now(indexing.INDEX_MISSING, {})
+
+    # The other threads of the resource are recalled too.
+    assert job.result == {"indexed": 4}
+    assert {row.thread for row in Vector.objects.all()} == {thread, other}
+    assert not unrelated.vectors.exists()
+
+
+def test_messages_that_a_client_stores_are_indexed_if_their_agent_recalls(caller, editor):
+    agent = recalling_agent()
+    add_thread(editor, "t2", agent=agent, agent_key=agent.pk)
+    add_thread(editor, "t3")
+    body = {"resourceId": "alice", "role": "user", "content": "Hello"}
+
+    for key in ("t2", "t3"):
+        assert caller.post("/api/memory/save-messages", {"messages": [body | {"threadId": key}]}).status_code == 200
+
+    (job,) = Job.objects.filter(kind=indexing.INDEX_MESSAGES)
+    assert job.parameters["embedder"] == LOCAL
 
 
 def test_an_unknown_embedder_fails_the_job_with_its_reason(thread):

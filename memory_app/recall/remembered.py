@@ -1,0 +1,102 @@
+"""Messages that a run recalls: chosen by their meaning, for one question in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentcms.wire.timestamps import format_timestamp
+from memory_app.models import Message, Participant, Thread, Vector
+from memory_app.recall.options import RecallOptions
+from memory_app.recall.parts import cut_parts
+from memory_app.recall.search import RecalledMessage, recall_messages, vectors_of_resource, vectors_of_thread
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from agentcms.vectors.embedders import Rows
+
+MAX_TEXT_LENGTH = 4000  # of a recalled message, in characters
+
+Known = Collection[tuple[str, str]]  # messages by role and text
+
+
+@dataclass(frozen=True)
+class RecallScope:
+    """Where a run recalls messages: in its thread, or in all threads of its resource."""
+
+    thread_id: int | None
+    resource_id: int | None
+
+    def vectors(self, options: RecallOptions) -> QuerySet[Vector]:
+        """Return the vectors of the scope.
+
+        A conversation with participants recalls only itself: they may not read the others of its resource.
+        """
+        is_shared = Participant.objects.filter(thread=self.thread_id).exists()
+        if options.scope == "thread" or is_shared or self.resource_id is None:
+            return vectors_of_thread(self.thread_id, options.embedder)
+        return vectors_of_resource(self.resource_id, options.embedder)
+
+
+def recall_for_run(scope: RecallScope, options: RecallOptions, queries: Rows, known: Known) -> list[dict[str, Any]]:
+    """Return the recalled messages and those around them as JSON, by thread and in their order.
+
+    `known` are the messages that the model gets anyway.
+    """
+    recalled = recall_messages(
+        scope.vectors(options),
+        queries,
+        options.top_k,
+        before=options.before,
+        after=options.after,
+        threshold=options.threshold,
+        is_known=lambda row: (row.role, row.text) in known,
+    )
+    return as_json(recalled, scope.thread_id)
+
+
+def as_json(recalled: Collection[RecalledMessage], thread_id: int | None) -> list[dict[str, Any]]:
+    """Return each message once, with its score if it was found itself."""
+    threads = {item.message.thread_id: item.message.thread for item in recalled}
+    items: dict[int, dict[str, Any]] = {}
+    for item in recalled:
+        for row in (*item.before, *item.after):
+            items.setdefault(row.pk, message_json(row, threads[row.thread_id], 0))
+    for item in recalled:
+        values = message_json(item.message, item.message.thread, item.part)
+        items[item.message.pk] = {**values, "score": round(item.score, 4)}
+    for values in items.values():
+        values["isHere"] = values["thread"] == thread_id
+    return sorted(items.values(), key=lambda values: (values["thread"], values["number"]))
+
+
+def message_json(row: Message, thread: Thread, part: int) -> dict[str, Any]:
+    return {
+        "message": row.pk,
+        "thread": row.thread_id,
+        "threadTitle": thread.title or thread.key,
+        "number": row.number,
+        "role": row.role,
+        "author": row.author_name,
+        "text": excerpt(row.text, part),
+        "at": format_timestamp(row.created_at),
+        "part": part,
+        "score": None,
+    }
+
+
+def excerpt(text: str, part: int) -> str:
+    """Return a text, or its part that was found if it is long."""
+    return text if len(text) <= MAX_TEXT_LENGTH else f"… {cut_parts(text)[part]} …"
+
+
+def reload_messages(stored: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return recalled messages again, of which a run has stored IDs and scores. Deleted ones are left out."""
+    rows = Message.objects.select_related("thread").in_bulk([item["message"] for item in stored])
+    return [
+        {**message_json(rows[item["message"]], rows[item["message"]].thread, item["part"]), **item}
+        for item in stored
+        if item["message"] in rows
+    ]

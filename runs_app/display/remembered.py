@@ -1,0 +1,48 @@
+"""Display of the messages that a run has recalled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from access_app.caller import Caller
+from memory_app.models import Message, Thread
+from memory_app.recall.remembered import excerpt
+from runs_app.models import AgentRun
+
+
+class RememberedMessage(NamedTuple):
+    """A message that a run has recalled. Its score is None if it stands beside a message that was found."""
+
+    message: Message
+    text: str
+    author: str
+    score: float | None
+    is_here: bool  # in the conversation of the run
+
+
+class RememberedMessages(NamedTuple):
+    """The recalled messages that a user may read, and the number of the others, which may also be deleted."""
+
+    messages: list[RememberedMessage]
+    hidden: int
+
+
+def recalled_messages(run: AgentRun, user: Caller) -> RememberedMessages:
+    """Return what a run has recalled, as far as a signed-in user may read the conversations."""
+    stored = (run.remembered or {}).get("recall", [])
+    if not stored:
+        return RememberedMessages([], 0)
+    readable = Thread.objects.readable_on_pages(user).filter(pk__in={item["thread"] for item in stored})
+    rows = Message.objects.select_related("thread").filter(thread__in=readable)
+    by_key = rows.in_bulk([item["message"] for item in stored])
+    messages = [
+        RememberedMessage(row, excerpt(row.text, item["part"]), message_author(row), item["score"], item["isHere"])
+        for item in stored
+        if (row := by_key.get(item["message"])) is not None
+    ]
+    return RememberedMessages(messages, len(stored) - len(messages))
+
+
+def message_author(row: Message) -> str:
+    """Return the name of the author of a message for people."""
+    return row.author_name or ("User" if row.role == Message.Role.USER else "Agent")
