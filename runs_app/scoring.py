@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import logging
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -64,31 +65,52 @@ def score_run(job: Job) -> dict[str, Any]:
     run = AgentRun.objects.filter(pk=job.parameters["run"]).first()
     if run is None:
         return {"scored": 0}
-    existing = set(run.scores.values_list("scorer", flat=True))
+    existing = set(run.scores.filter(source=Score.Source.LIVE).values_list("scorer", flat=True))
     remaining = [key for key in job.parameters["scorers"] if key not in existing]
     for done, key in enumerate(remaining, 1):
-        score, error = compute_score(run, key)
-        Score.objects.get_or_create(run=run, scorer=key, defaults={"score": score, "error": error})
+        columns = compute_score(run, key)
+        Score.objects.get_or_create(run=run, scorer=key, source=Score.Source.LIVE, defaults=columns)
         job.report_progress(done=done, total=len(remaining))
     return {"scored": len(remaining)}
 
 
-def compute_score(run: AgentRun, key: str) -> tuple[float | None, str]:
-    """Return a score and a blank error, or None and an error message."""
-    entry = registry.get(Kind.SCORER, key)
-    if entry is None:
+def compute_score(run: AgentRun, key: str) -> dict[str, Any]:
+    """Return the columns of a score, or an error message in them."""
+    entry = registry.get(Kind.SCORER, key) or registry.find_staff_entry(Kind.SCORER, key)
+    if entry is None or entry.owner_id not in ("", run.agent_owner_id):
         log.warning("Run %s: no scorer is registered as '%s'.", run.pk, key)
-        return None, f"No scorer is registered as '{key}'."
+        return {"error": f"No scorer is registered as '{key}'."}
     try:
         with spans.span(f"scorer {key}", {"agentcms.scorer": key, "agentcms.run.id": str(run.pk)}):
-            return float(entry.target(**scorer_arguments(entry.target, run))), ""
+            return score_columns(entry.target(**scorer_arguments(entry.target, values_of_run(run))))
     except Exception as error:
         log.exception("The scorer '%s' could not score run %s.", key, run.pk)
-        return None, f"{type(error).__name__}: {error}"[:2000]
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
 
 
-def scorer_arguments(target: Any, run: AgentRun) -> dict[str, Any]:
-    """Return the arguments of a scorer. Its parameters may be `answer`, `question` and `run`."""
+def score_columns(value: Any) -> dict[str, Any]:
+    """Return the columns for what a scorer returned: a number, or an object with score, reason, details and more."""
+    if not isinstance(value, Mapping):
+        return {"score": float(value)}
+    score, cost = value.get("score"), value.get("cost")
+    return {
+        "score": None if score is None else float(score),
+        "reason": str(value.get("reason") or "")[:5000],
+        "details": value.get("details") or {},
+        "label": str(value.get("label") or "")[:64],
+        "error": str(value.get("error") or ""),
+        "usage": value.get("usage") or {},
+        "cost": None if cost is None else round(Decimal(str(cost)), 8),
+        "scorer_version": value.get("version"),
+    }
+
+
+def values_of_run(run: AgentRun) -> dict[str, Any]:
+    """Return what a scorer may ask for: `answer`, `question` and `run`."""
     texts = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
-    available = {"answer": run.output, "question": "\n".join(texts), "run": run}
+    return {"answer": run.output, "question": "\n".join(texts), "run": run}
+
+
+def scorer_arguments(target: Any, available: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are parameters of a scorer."""
     return {name: available[name] for name in inspect.signature(target).parameters if name in available}

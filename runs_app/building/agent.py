@@ -32,7 +32,7 @@ from agents_app.configuration.references import (
     processor_key,
 )
 from agents_app.configuration.variables import find_placeholders
-from agents_app.registry import Entry
+from agents_app.registry import Entry, Kind, registry
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
@@ -238,8 +238,10 @@ class AgentBuilder:
 
     def check_scorers(self) -> None:
         """Add the warnings of missing scorers. Scorers run after the answer, in a job."""
-        for _ in self.registered_entries("scorers", self.configuration.get("scorers") or {}):
-            pass
+        for key in self.configuration.get("scorers") or {}:
+            entry = find_entry(FIELD_KINDS["scorers"], key) or registry.find_staff_entry(Kind.SCORER, key)
+            if entry is None or entry.owner_id not in ("", self.owner_id):
+                self.warn_missing("scorers", key)
 
     def registered_entries(self, field: str, keys: Any) -> Iterator[tuple[str, Entry]]:
         """Yield the registered entries of these keys. Add a warning for each of the others."""

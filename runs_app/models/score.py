@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -12,18 +13,36 @@ from runs_app.models.run import AgentRun
 
 
 class Score(models.Model):
-    """The result of a scorer for an answer: a number from 0 to 1, or an error."""
+    """A score of an answer by a scorer or a person: a number, or an error, or neither if it cannot be scored."""
+
+    class Source(models.TextChoices):
+        LIVE = "LIVE", "Live"
+        TEST = "TEST", "Test"
+        PERSON = "PERSON", "Person"
 
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="scores", editable=False)
     scorer = models.CharField(max_length=256, editable=False)
     score = models.FloatField(null=True, editable=False)
     error = models.TextField(blank=True, default="", editable=False)
+    reason = models.TextField(blank=True, default="", db_default="", editable=False)
+    details = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), editable=False)
+    label = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
+    scorer_version = models.PositiveIntegerField(null=True, editable=False)
+    source = models.CharField(max_length=8, choices=Source, default=Source.LIVE, db_default="LIVE", editable=False)
+    result = models.JSONField(null=True, editable=False, help_text="What a caller sent with the score.")
+    usage = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), editable=False)
+    cost = models.DecimalField("cost in US dollars", max_digits=14, decimal_places=8, null=True, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering: ClassVar = ["run_id", "scorer"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["run", "scorer"], name="one_score_per_run_and_scorer")
+            models.UniqueConstraint(
+                fields=["run", "scorer"], condition=models.Q(source="LIVE"), name="one_live_score_per_scorer"
+            )
         ]
 
     def __str__(self) -> str:

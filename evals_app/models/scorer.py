@@ -1,0 +1,96 @@
+"""Scorers that people keep as records, with their versions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Exists, Q
+from django.utils import timezone
+
+from access_app.caller import Caller
+from access_app.permissions import SHARED_OWNER, can_have_role, granted_role, has_role_everywhere, owner_ids_for
+from access_app.role import Role
+from agentcms.ids import uuid7
+
+
+class ScorerQuerySet(models.QuerySet["Scorer"]):
+    def for_user(self, user: Caller) -> Self:
+        """Filter to the scorers of the user's teams and the shared ones."""
+        if has_role_everywhere(user, Role.VIEWER):
+            return self
+        if not can_have_role(user, Role.VIEWER):
+            return self.none()
+        memberships = owner_ids_for(user)
+        return self.filter(Q(owner_id__in=memberships) | Q(Exists(memberships), owner_id=SHARED_OWNER))
+
+    def with_role(self, user: Caller) -> Self:
+        """Annotate the role that the owner of each scorer granted the user, as `granted`."""
+        return self.annotate(granted=granted_role(user, "owner_id"))
+
+
+class Scorer(models.Model):
+    """A scorer. Its configuration is in its versions: live scores answers, head is the newest."""
+
+    id = models.CharField(
+        "ID",
+        primary_key=True,
+        max_length=64,
+        validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use lowercase letters, digits, '-' and '_'.")],
+        help_text="Used in agents and in the API; cannot be changed.",
+    )
+    owner_id = models.CharField(
+        "team", max_length=128, blank=True, default="", help_text="Blank: shared with every team."
+    )
+    live = models.ForeignKey("ScorerVersion", models.SET_NULL, null=True, editable=False, related_name="+")
+    head = models.ForeignKey("ScorerVersion", models.SET_NULL, null=True, editable=False, related_name="+")
+    metadata = models.JSONField(default=dict, blank=True)
+    created_by = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    granted: str | None  # from `with_role()`
+
+    objects = ScorerQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["id"]
+        indexes: ClassVar = [models.Index(fields=["owner_id"], name="scorer_owner")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The configuration that lists show: the live one, or that of the draft."""
+        version = self.live or self.head
+        return version.snapshot if version is not None else {}
+
+    @property
+    def name(self) -> str:
+        return str(self.shown.get("name") or self.pk)
+
+
+class ScorerVersion(models.Model):
+    """An immutable configuration of a scorer, under wire names."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    scorer = models.ForeignKey(Scorer, models.CASCADE, related_name="versions", editable=False)
+    version_number = models.PositiveIntegerField(editable=False)
+    snapshot = models.JSONField(editable=False)
+    changed_fields = models.JSONField(default=list, editable=False)
+    change_message = models.CharField(max_length=500, blank=True, default="", editable=False)
+    author_name = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = "version of a scorer"
+        verbose_name_plural = "versions of scorers"
+        ordering: ClassVar = ["-version_number"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["scorer", "version_number"], name="scorer_version_number")
+        ]
+
+    def __str__(self) -> str:
+        return f"v{self.version_number}"

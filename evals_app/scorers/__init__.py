@@ -1,0 +1,1 @@
+"""Scorers: records of judges, checks, trajectories and pipelines, and scores by them."""

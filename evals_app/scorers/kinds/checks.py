@@ -1,0 +1,125 @@
+"""Checks: scorers that compare an answer with fixed rules, without a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic_core import SchemaError
+from rapidfuzz import fuzz
+
+from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult
+
+Config = dict[str, Any]
+Check = Callable[[Config, Answer], tuple[float, str]]
+
+
+def text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def expected_text(config: Config, answer: Answer) -> str:
+    """Return the text of the configuration, or else the ground truth. Raise NotScorable without either."""
+    value = config.get("value", answer.ground_truth)
+    if value is None:
+        raise NotScorable("There is no ground truth to compare with.")
+    return text_of(value)
+
+
+def normalized(text: str, config: Config) -> str:
+    return text if config.get("caseSensitive") else text.casefold()
+
+
+def includes(config: Config, answer: Answer) -> tuple[float, str]:
+    words = config.get("values") or [expected_text(config, answer)]
+    output = normalized(text_of(answer.output), config)
+    missing = [word for word in words if normalized(str(word), config) not in output]
+    return 1 - len(missing) / len(words), f"Missing: {', '.join(map(str, missing))}." if missing else ""
+
+
+def equals(config: Config, answer: Answer) -> tuple[float, str]:
+    expected = normalized(expected_text(config, answer), config).strip()
+    is_equal = normalized(text_of(answer.output), config).strip() == expected
+    return float(is_equal), "" if is_equal else "The answer differs from the expected text."
+
+
+def compile_pattern(pattern: str) -> TypeAdapter[str]:
+    """Return a validator of texts in which a pattern occurs. Its engine takes linear time. Raise ValueError."""
+    try:
+        return TypeAdapter(Annotated[str, Field(pattern=pattern)])
+    except (SchemaError, PydanticSchemaGenerationError) as error:
+        raise ValueError(str(error)) from None
+
+
+def matches(config: Config, answer: Answer) -> tuple[float, str]:
+    try:
+        compile_pattern(config["pattern"]).validate_python(text_of(answer.output))
+    except ValidationError:
+        return 0.0, "The pattern does not occur in the answer."
+    return 1.0, ""
+
+
+def json_schema(config: Config, answer: Answer) -> tuple[float, str]:
+    from jsonschema import Draft202012Validator  # heavy
+
+    try:
+        value = json.loads(answer.output) if isinstance(answer.output, str) else answer.output
+    except ValueError:
+        return 0.0, "The answer is not JSON."
+    error = next(iter(Draft202012Validator(config["schema"]).iter_errors(value)), None)
+    return float(error is None), "" if error is None else f"{error.json_path}: {error.message}"[:1000]
+
+
+def called_tool(config: Config, answer: Answer) -> tuple[float, str]:
+    wanted = config.get("arguments") or {}
+    calls = [
+        call
+        for call in answer.calls
+        if call.name == config["tool"] and all(call.arguments.get(name) == value for name, value in wanted.items())
+    ]
+    least, most = config.get("times", 1), config.get("times", float("inf"))
+    is_met = least <= len(calls) <= most
+    return float(is_met), f"The tool was called {len(calls)} times."
+
+
+def no_tool_errors(config: Config, answer: Answer) -> tuple[float, str]:
+    failed = [call.name for call in answer.calls if call.is_error]
+    return float(not failed), f"Failed: {', '.join(failed)}." if failed else ""
+
+
+def at_most(name: str) -> Check:
+    def check(config: Config, answer: Answer) -> tuple[float, str]:
+        value = getattr(answer, name)
+        if value is None:
+            raise NotScorable(f"The {name} of this answer are not known.")
+        return float(value <= config["max"]), f"{value:g} of at most {config['max']:g}."
+
+    return check
+
+
+def similarity(config: Config, answer: Answer) -> tuple[float, str]:
+    expected = normalized(expected_text(config, answer), config)
+    return fuzz.ratio(normalized(text_of(answer.output), config), expected) / 100, ""
+
+
+CHECKS: dict[str, Check] = {
+    "includes": includes,
+    "equals": equals,
+    "matches": matches,
+    "json-schema": json_schema,
+    "called-tool": called_tool,
+    "no-tool-errors": no_tool_errors,
+    "max-steps": at_most("steps"),
+    "max-seconds": at_most("seconds"),
+    "max-cost": at_most("cost"),
+    "similarity": similarity,
+}
+
+
+def score_by_check(config: Config, answer: Answer) -> ScoreResult:
+    """Score an answer by a check. Raise NotScorable."""
+    score, reason = CHECKS[config["check"]](config, answer)
+    threshold = config.get("passThreshold", 1.0)
+    return ScoreResult(score, reason, label=PASSED if score >= threshold else FAILED)

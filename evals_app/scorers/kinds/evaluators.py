@@ -1,0 +1,39 @@
+"""Scores by evaluators of pydantic-evals."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from evals_app.scorers.results import FAILED, PASSED, Answer, ScorerError, ScoreResult
+
+
+async def score_by_evaluator(target: Any, answer: Answer) -> ScoreResult:
+    """Score an answer by an evaluator. Raise ScorerError for a result that is not one score."""
+    from pydantic_evals.evaluators import EvaluatorContext  # heavy
+
+    context: EvaluatorContext[Any, Any, Any] = EvaluatorContext(
+        name=None,
+        inputs=answer.input,
+        metadata=None,
+        expected_output=answer.ground_truth,
+        output=answer.output,
+        duration=answer.seconds or 0.0,
+        _span_tree=NotImplemented,
+        attributes={},
+        metrics={},
+    )
+    value = target.evaluate(context)
+    value = await value if inspect.isawaitable(value) else value
+    if isinstance(value, Mapping):
+        if len(value) != 1:
+            raise ScorerError("The evaluator returned several results. Register one evaluator for each.")
+        value = next(iter(value.values()))
+    reason = getattr(value, "reason", None) or ""
+    value = getattr(value, "value", value)
+    if isinstance(value, bool):
+        return ScoreResult(float(value), reason, label=PASSED if value else FAILED)
+    if isinstance(value, int | float):
+        return ScoreResult(float(value), reason)
+    raise ScorerError(f"The evaluator returned {type(value).__name__}, which is not a score.")

@@ -1,0 +1,90 @@
+"""Pipelines: up to four steps, each a registered function or a prompt with an output schema.
+
+    @pipeline_step("count-claims")
+    def count_claims(answer: Answer, results: dict[str, Any]) -> dict[str, Any]: ...
+
+`results` has the results of the earlier steps by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+
+from evals_app.scorers.kinds.judges import label_of, score_range
+from evals_app.scorers.results import Answer, ScorerError, ScoreResult
+
+STEPS = ("preprocess", "analyze", "generateScore", "generateReason")
+SCORE_STEP, REASON_STEP = STEPS[2:]
+DROPPABLE: dict[str, Any] = {"input": None, "ground_truth": None, "calls": (), "instructions": ""}
+NUMBER_SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
+REASON_SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]}
+ANY_SCHEMA = {"type": "object", "additionalProperties": True}
+DEFAULT_SCHEMAS = {SCORE_STEP: NUMBER_SCHEMA, REASON_STEP: REASON_SCHEMA}
+
+Step = TypeVar("Step", bound=Callable[..., Any])
+pipeline_steps: dict[str, Callable[..., Any]] = {}
+
+
+def pipeline_step(key: str) -> Callable[[Step], Step]:
+    """Register a function as a step of pipelines. Raise ImproperlyConfigured for a key that is taken."""
+
+    def register(function: Step) -> Step:
+        if pipeline_steps.setdefault(key, function) is not function:
+            raise ImproperlyConfigured(f"The step '{key}' is registered twice. Give one of them another key.")
+        return function
+
+    return register
+
+
+async def score_by_pipeline(config: dict[str, Any], answer: Answer) -> ScoreResult:
+    """Score an answer by a pipeline. Raise NotScorable and ScorerError."""
+    answer = replace(answer, **{name: DROPPABLE[name] for name in config.get("prepareRun", {}).get("drop", [])})
+    results: dict[str, Any] = {}
+    usage = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    cost: float | None = None
+    for name in STEPS:
+        if name not in config:
+            continue
+        results[name], model = await run_step(config, name, answer, results)
+        if model is not None:
+            usage = {key: usage[key] + model.tokens[key] for key in usage}
+            cost = cost if model.total_cost is None else (cost or 0.0) + model.total_cost
+    score = number_of(results[SCORE_STEP])
+    low, high = score_range(config)
+    if not low <= score <= high:
+        raise ScorerError(f"The pipeline gave {score:g}, which is not between {low:g} and {high:g}.")
+    return ScoreResult(score, text_of(results.get(REASON_STEP)), results, label_of(config, score), "", usage, cost)
+
+
+async def run_step(config: dict[str, Any], name: str, answer: Answer, results: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the result of a step, and the model that was asked for it or None."""
+    step = config[name]
+    if "function" in step:
+        function = pipeline_steps.get(step["function"])
+        if function is None:
+            raise ScorerError(f"No pipeline step is registered as '{step['function']}'.")
+        value = function(answer, dict(results))
+        return (await value if inspect.isawaitable(value) else value), None
+    from evals_app.scorers.kinds.prompts import ask_model
+
+    data = {"Input": answer.input, "Output": answer.output, "ExpectedOutput": answer.ground_truth, "Results": results}
+    given = {key: value for key, value in data.items() if value not in (None, {}, "")}
+    schema = step.get("outputSchema") or DEFAULT_SCHEMAS.get(name, ANY_SCHEMA)
+    return await ask_model(config, step["prompt"], given, schema)
+
+
+def number_of(value: Any) -> float:
+    """Return the score of a step. Raise ScorerError if it has none."""
+    number = value.get("score") if isinstance(value, dict) else value
+    if not isinstance(number, int | float):
+        raise ScorerError("The step generateScore returned no number.")
+    return float(number)
+
+
+def text_of(value: Any) -> str:
+    return str(value.get("reason", "") if isinstance(value, dict) else value or "")[:5000]

@@ -1,0 +1,85 @@
+"""Trajectories: the calls that an agent should make, compared with those that it made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from agentcms.wire.canonical import canonical
+from evals_app.scorers.results import FAILED, PASSED, Answer, NotScorable, ScoreResult, ToolUse
+
+MODES = ("strict", "unordered", "subset", "superset")
+Step = tuple[str, str]  # the name of a tool and its arguments, blank if they are ignored
+
+
+def expected_steps(value: Any) -> list[Any]:
+    """Return the expected steps of an item or a configuration: a list, or an object with `steps`."""
+    steps = value.get("steps") if isinstance(value, dict) else value
+    if not isinstance(steps, list):
+        raise NotScorable("There are no expected steps.")
+    return steps
+
+
+def step_of_expected(step: Any, with_arguments: bool) -> Step:
+    if not isinstance(step, dict):
+        return str(step), ""
+    name = step.get("toolName") or step.get("name") or ""
+    arguments = step.get("args", step.get("arguments"))
+    return str(name), canonical(arguments) if with_arguments and arguments is not None else ""
+
+
+def step_of_call(call: ToolUse, with_arguments: bool) -> Step:
+    return call.name, canonical(call.arguments) if with_arguments else ""
+
+
+def score_trajectory(config: dict[str, Any], answer: Answer) -> ScoreResult:
+    """Score the calls of an answer. Raise NotScorable without expected steps, unless only limits are set."""
+    with_arguments = config.get("arguments", "ignore") == "compare"
+    made = [step_of_call(call, with_arguments) for call in answer.calls]
+    faults = limit_faults(config, [name for name, _ in made])
+    expectation = config.get("expected", answer.expected_trajectory)
+    difference: dict[str, Any] = {}
+    part = 1.0
+    if expectation is not None or not (config.get("maxSteps") or config.get("forbiddenTools")):
+        expected = [step_of_expected(step, with_arguments) for step in expected_steps(expectation)]
+        part, difference = compare_steps(config.get("mode", "strict"), expected, made)
+        if part < 1:
+            faults.append(f"The calls do not match ({config.get('mode', 'strict')}).")
+    score = 0.0 if len(faults) > (part < 1) else part
+    details = {"calls": [name for name, _ in made], **difference}
+    return ScoreResult(score, " ".join(faults), details, FAILED if faults else PASSED)
+
+
+def limit_faults(config: dict[str, Any], names: list[str]) -> list[str]:
+    forbidden = sorted({*names} & {*config.get("forbiddenTools", [])})
+    faults = [f"A forbidden tool was called: {name}." for name in forbidden]
+    if (most := config.get("maxSteps")) is not None and len(names) > most:
+        faults.append(f"{len(names)} calls, at most {most} are allowed.")
+    return faults
+
+
+def compare_steps(mode: str, expected: list[Step], made: list[Step]) -> tuple[float, dict[str, Any]]:
+    """Return the share of steps that match, and those that are missing or unexpected.
+
+    `strict` needs the same calls in the same order, `unordered` the same in any order, `subset` no call that is not
+    expected, and `superset` every expected call.
+    """
+    wanted, got = Counter(expected), Counter(made)
+    missing, unexpected = wanted - got, got - wanted
+    difference = {"missing": names_of(missing), "unexpected": names_of(unexpected)}
+    if mode == "strict":
+        equal = sum(first == second for first, second in zip(expected, made, strict=False))
+        return share(equal, max(len(expected), len(made))), difference
+    if mode == "unordered":
+        return share((wanted & got).total(), max(len(expected), len(made))), difference
+    if mode == "subset":
+        return share((wanted & got).total(), len(made)), difference
+    return share((wanted & got).total(), len(expected)), difference
+
+
+def share(count: int, total: int) -> float:
+    return count / total if total else 1.0
+
+
+def names_of(steps: Counter[Step]) -> list[str]:
+    return sorted(name for name, _ in steps.elements())

@@ -1,0 +1,53 @@
+"""Scores of the answers of agents in use, by stored scorers and by evaluators of pydantic-evals.
+
+evaluator("short-answer", title="Short answer")(MaxLength(200))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from agents_app.registry import Entry, Kind, registry
+from evals_app.scorers.kinds.evaluators import score_by_evaluator
+from evals_app.scorers.results import answer_of_run
+from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
+from runs_app.models import AgentRun
+
+
+class LiveScorer(NamedTuple):
+    """What the registry calls to score a run by the version that was live then."""
+
+    scorer_id: str
+    version_number: int
+
+    def __call__(self, run: AgentRun) -> dict[str, Any]:
+        """Return the score of a run with everything that its row stores."""
+        found = find_version(self.scorer_id, self.version_number)
+        if found is None:
+            return {"error": UNKNOWN_MESSAGE.format(key=self.scorer_id)}
+        return asyncio.run(score_by_snapshot(found.snapshot, answer_of_run(run), self.version_number)).columns
+
+
+class LiveEvaluator(NamedTuple):
+    """What the registry calls to score a run by an evaluator."""
+
+    target: Any
+
+    def __call__(self, run: AgentRun) -> dict[str, Any]:
+        """Return the score of a run."""
+        return asyncio.run(score_by_evaluator(self.target, answer_of_run(run))).columns
+
+
+Target = TypeVar("Target")
+
+
+def evaluator(key: str, *, title: str = "", description: str = "") -> Callable[[Target], Target]:
+    """Register an evaluator as a scorer. Its booleans are the scores 0 and 1."""
+
+    def register(target: Target) -> Target:
+        registry.add(Entry(Kind.SCORER, key, title or key, description, target=LiveEvaluator(target)))
+        return target
+
+    return register

@@ -1,0 +1,112 @@
+"""Changes of scorers. Every change is a version; live and head point at versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from agentcms.errors import Conflict, NotFound
+from agentcms.ids import parse_uuid
+from agents_app.configuration.schema import JSONObject
+from agents_app.registry import Kind, registry
+from evals_app.datasets.creation import derive_id
+from evals_app.models import Scorer, ScorerVersion
+from evals_app.scorers import table
+from evals_app.scorers.schema import reject_invalid_scorer
+
+
+def create_scorer(snapshot: JSONObject, *, owner_id: str, author: str, **fields: Any) -> Scorer:
+    """Create a scorer with its version 1. Raise ConfigError, and Conflict for an ID that is taken."""
+    reject_invalid_scorer(snapshot)
+    scorer_id = fields.get("id") or derive_id(snapshot["name"])
+    if registry.get(Kind.SCORER, scorer_id) is not None:
+        raise Conflict(f"The ID '{scorer_id}' belongs to a scorer in code. Choose another ID.", "id_taken")
+    try:
+        with transaction.atomic():
+            row = Scorer.objects.create(
+                pk=scorer_id, owner_id=owner_id, metadata=fields.get("metadata") or {}, created_by=author
+            )
+            add_version(row, snapshot, author, fields.get("change_message") or "", fields.get("publish") is not False)
+    except IntegrityError:
+        raise Conflict(f"The ID '{scorer_id}' is taken. Choose another ID.", "id_taken") from None
+    return row
+
+
+def change_scorer(scorer_id: str, change: JSONObject, *, author: str, **fields: Any) -> Scorer:
+    """Add a version with changed fields, which goes live unless `publish` is False. Raise ConfigError."""
+    with transaction.atomic():
+        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        snapshot = {**(row.head.snapshot if row.head else {}), **change}
+        reject_invalid_scorer(snapshot)
+        if "metadata" in fields:
+            row.metadata = fields["metadata"] or {}
+        add_version(row, snapshot, author, fields.get("change_message") or "", fields.get("publish") is not False)
+    return row
+
+
+def add_version(row: Scorer, snapshot: JSONObject, author: str, message: str, publish: bool) -> ScorerVersion:
+    """Add a version to a locked scorer and move its pointers. An equal configuration adds none."""
+    before = row.head.snapshot if row.head else {}
+    version = row.head
+    if version is None or before != snapshot:
+        last = row.versions.first()
+        version = ScorerVersion.objects.create(
+            scorer=row,
+            version_number=last.version_number + 1 if last else 1,
+            snapshot=snapshot,
+            changed_fields=sorted(name for name in {*before, *snapshot} if before.get(name) != snapshot.get(name)),
+            change_message=message,
+            author_name=author,
+        )
+    row.head = version
+    row.live = version if publish else row.live
+    save_pointers(row)
+    return version
+
+
+def save_pointers(row: Scorer) -> None:
+    row.updated_at = timezone.now()
+    row.save()
+    transaction.on_commit(table.invalidate)
+
+
+def get_version(row: Scorer, version_id: str) -> ScorerVersion:
+    """Return a version by its ID or number. Raise NotFound."""
+    key = parse_uuid(version_id)
+    versions = row.versions.filter(pk=key) if key else row.versions.filter(version_number=number_of(version_id))
+    version = versions.first()
+    if version is None:
+        raise NotFound(f"The scorer has no version {version_id}.")
+    return version
+
+
+def number_of(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def activate_version(scorer_id: str, version: ScorerVersion) -> Scorer:
+    """Publish a version."""
+    with transaction.atomic():
+        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        row.live = version
+        save_pointers(row)
+    return row
+
+
+def restore_version(scorer_id: str, version: ScorerVersion, author: str) -> ScorerVersion:
+    """Add a version with the configuration of an earlier one, and publish it."""
+    with transaction.atomic():
+        row = Scorer.objects.select_for_update().get(pk=scorer_id)
+        message = f"Restored v{version.version_number}"
+        return add_version(row, version.snapshot, author, message, publish=True)
+
+
+def delete_version(row: Scorer, version: ScorerVersion) -> None:
+    """Delete a version. Raise Conflict for the live version and the draft."""
+    if version.pk in (row.live_id, row.head_id):
+        raise Conflict(
+            "The live version and the newest one cannot be deleted. Publish another version first.", "in_use"
+        )
+    version.delete()

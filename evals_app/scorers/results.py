@@ -1,0 +1,112 @@
+"""Results of scorers, and what scorers see of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from runs_app.models import AgentRun
+
+PASSED, FAILED, NOT_SCORABLE = "pass", "fail", "not scorable"
+
+
+class NotScorable(Exception):
+    """An answer that a scorer cannot score, such as one without a ground truth. The message says why."""
+
+
+class ScorerError(Exception):
+    """A scorer that failed. The message is for users."""
+
+
+@dataclass(frozen=True)
+class ScoreResult:
+    """A score with its reason, or an error. An answer that cannot be scored has neither."""
+
+    score: float | None = None
+    reason: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+    label: str = ""
+    error: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    cost: float | None = None
+    version_number: int | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the row of a score stores."""
+        fields = ("score", "reason", "details", "label", "error", "usage", "cost")
+        return {**{name: getattr(self, name) for name in fields}, "version": self.version_number}
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A call of a tool in a run."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: Any = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer with everything that a scorer may look at."""
+
+    input: Any
+    output: Any
+    ground_truth: Any = None
+    expected_trajectory: Any = None
+    calls: tuple[ToolUse, ...] = ()
+    steps: int = 0
+    seconds: float | None = None
+    cost: float | None = None
+    instructions: str = ""
+    run: AgentRun | None = None
+
+
+def answer_of_run(run: AgentRun, **fields: Any) -> Answer:
+    """Return the answer of a stored run. `fields` replace what the run says."""
+    texts = [part["text"] for part in run.input["messages"][-1]["content"] if part["type"] == "text"]
+    calls, steps = calls_of_run(run)
+    values: dict[str, Any] = {
+        "input": "\n".join(texts),
+        "output": run.output,
+        "calls": calls,
+        "steps": steps,
+        "seconds": run.duration.total_seconds() if run.duration else None,
+        "cost": float(run.cost) if run.cost is not None else None,
+        "instructions": run.filled_instructions,
+        "run": run,
+    }
+    return Answer(**{**values, **fields})
+
+
+def calls_of_run(run: AgentRun, depth: int = 0) -> tuple[tuple[ToolUse, ...], int]:
+    """Return the calls of a run in order, those of sub-agents after the call of their agent, and its steps."""
+    types = ("tool-call", "tool-result", "tool-error", "step-start")
+    events = run.events.filter(data__type__in=types).order_by("number").values_list("data", flat=True)
+    begun: dict[str, dict[str, Any]] = {}
+    ends: dict[str, dict[str, Any]] = {}
+    steps = 0
+    for event in events:
+        payload = event.get("payload") or {}
+        if event["type"] == "step-start":
+            steps += 1
+        elif event["type"] == "tool-call":
+            begun[payload.get("toolCallId", "")] = payload
+        else:
+            ends[payload.get("toolCallId", "")] = {"isError": event["type"] == "tool-error", **payload}
+    children = {child.parent_call_id: child for child in run.children.all()} if depth < 5 else {}
+    calls: list[ToolUse] = []
+    for call_id, call in begun.items():
+        end = ends.get(call_id, {})
+        arguments = call.get("args")
+        name = str(call.get("toolName", ""))
+        calls.append(
+            ToolUse(
+                name, arguments if isinstance(arguments, dict) else {}, end.get("result"), bool(end.get("isError"))
+            )
+        )
+        if call_id in children:
+            calls += calls_of_run(children[call_id], depth + 1)[0]
+    return tuple(calls), steps

@@ -1,0 +1,208 @@
+"""The shape of a scorer, for the API and the pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agentcms.wire.json_schema import reject_invalid_schema
+from agentcms.wire.names import to_wire
+from agents_app.configuration.schema import (
+    WIRE_CONFIG,
+    ConfigError,
+    Issue,
+    JSONObject,
+    Name,
+    OwnerId,
+    as_partial,
+    validate_fields,
+)
+from evals_app.scorers.kinds.checks import CHECKS, compile_pattern
+from evals_app.scorers.kinds.judges import JUDGE
+from evals_app.scorers.kinds.pipelines import DROPPABLE, SCORE_STEP, STEPS
+from evals_app.scorers.kinds.trajectory import MODES
+from evals_app.scorers.presets import PRESETS
+
+ScorerType = Literal[
+    "llm-judge",
+    "faithfulness",
+    "answer-relevancy",
+    "completeness",
+    "tone",
+    "toxicity",
+    "bias",
+    "hallucination",
+    "prompt-alignment",
+    "context-precision",
+    "context-recall",
+    "tool-call-accuracy",
+    "check",
+    "trajectory",
+    "pipeline",
+]
+JUDGE_TYPES = {JUDGE, *PRESETS}
+REQUIRED_SETTING = {
+    "matches": "pattern",
+    "json-schema": "schema",
+    "called-tool": "tool",
+    "max-steps": "max",
+    "max-seconds": "max",
+    "max-cost": "max",
+}
+
+
+class Range(BaseModel):
+    """The lowest and the highest score."""
+
+    model_config = WIRE_CONFIG
+
+    min: float | None = None
+    max: float | None = None
+
+
+class ScorerBody(BaseModel):
+    """A scorer."""
+
+    model_config = WIRE_CONFIG
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)] | None = None
+    owner_id: OwnerId | None = None
+    name: Name
+    description: Annotated[str, Field(max_length=10_000)] | None = None
+    type: ScorerType
+    model: JSONObject | None = None
+    instructions: Annotated[str, Field(max_length=50_000)] | None = None
+    score_range: Range | None = None
+    pass_threshold: float | None = None
+    output_schema: JSONObject | None = None
+    preset_config: JSONObject | None = None
+    default_sampling: JSONObject | None = None
+    metadata: JSONObject | None = None
+    publish: bool | None = None
+    change_message: Annotated[str, Field(max_length=500)] | None = None
+
+
+NOT_IN_SNAPSHOT = ("id", "owner_id", "metadata", "publish", "change_message")
+WIRE_NAMES = {name: to_wire(name) for name in ScorerBody.model_fields}
+
+
+def parse_scorer(body: Any) -> tuple[JSONObject, JSONObject]:
+    """Return the snapshot of a new scorer under wire names, and the other fields. Raise ConfigError."""
+    return split_fields(validate_fields(ScorerBody, body))
+
+
+def parse_scorer_change(body: Any) -> tuple[JSONObject, JSONObject]:
+    """Return what a body changes in the snapshot of a scorer, and the other fields. Raise ConfigError."""
+    return split_fields(validate_fields(as_partial(ScorerBody), body))
+
+
+def split_fields(fields: JSONObject) -> tuple[JSONObject, JSONObject]:
+    other = {name: fields[name] for name in NOT_IN_SNAPSHOT if name in fields}
+    return {WIRE_NAMES[name]: value for name, value in fields.items() if name not in other}, other
+
+
+def reject_invalid_scorer(snapshot: JSONObject) -> None:
+    """Raise ConfigError with every fault of a configuration."""
+    issues = [*common_issues(snapshot)]
+    kind, config = snapshot["type"], snapshot.get("presetConfig") or {}
+    if kind in JUDGE_TYPES:
+        issues += judge_issues(snapshot)
+    elif kind == "check":
+        issues += check_issues(config)
+    elif kind == "trajectory":
+        issues += trajectory_issues(config)
+    else:
+        issues += pipeline_issues(snapshot, config)
+    if issues:
+        raise ConfigError(issues)
+
+
+def common_issues(snapshot: JSONObject) -> list[Issue]:
+    limits = snapshot.get("scoreRange") or {}
+    low, high = limits.get("min") or 0, limits.get("max", 1)
+    issues = []
+    if high is None or low >= high:
+        issues.append(Issue("scoreRange", "The maximum must be above the minimum."))
+    schema = snapshot.get("outputSchema")
+    if schema:
+        issues += schema_issues("outputSchema", schema)
+        if "score" not in (schema.get("properties") or {}):
+            issues.append(Issue("outputSchema", "Add a property `score` of type number."))
+    return issues
+
+
+def schema_issues(field: str, schema: Any) -> list[Issue]:
+    try:
+        reject_invalid_schema(schema)
+    except ValueError as error:
+        return [Issue(field, f"This is not a JSON Schema: {error}.")]
+    return []
+
+
+def judge_issues(snapshot: JSONObject) -> list[Issue]:
+    model = snapshot.get("model") or {}
+    issues = [
+        Issue(f"model.{name}", "A judge needs a model. Enter its provider and name.")
+        for name in ("provider", "name")
+        if not isinstance(model.get(name), str) or not model[name]
+    ]
+    if snapshot["type"] == JUDGE and not (snapshot.get("instructions") or "").strip():
+        issues.append(Issue("instructions", "Describe what the judge looks at and what each score means."))
+    return issues
+
+
+def check_issues(config: JSONObject) -> list[Issue]:
+    name = config.get("check")
+    if name not in CHECKS:
+        return [Issue("presetConfig.check", f"Choose one of {', '.join(CHECKS)}.")]
+    required = REQUIRED_SETTING.get(name)
+    field = f"presetConfig.{required}"
+    if required and required not in config:
+        return [Issue(field, f"The check '{name}' needs this.")]
+    if required == "max" and (not isinstance(config["max"], int | float) or isinstance(config["max"], bool)):
+        return [Issue(field, "Enter a number.")]
+    if required == "schema":
+        return schema_issues(field, config["schema"])
+    if required == "pattern":
+        try:
+            compile_pattern(config["pattern"])
+        except (ValueError, TypeError):
+            return [
+                Issue(field, "This is not a regular expression. Look-around and back references are not available.")
+            ]
+    if "values" in config and not (isinstance(config["values"], list) and config["values"]):
+        return [Issue("presetConfig.values", "Enter a list of texts.")]
+    return []
+
+
+def trajectory_issues(config: JSONObject) -> list[Issue]:
+    issues = []
+    if config.get("mode", "strict") not in MODES:
+        issues.append(Issue("presetConfig.mode", f"Choose one of {', '.join(MODES)}."))
+    if config.get("arguments", "ignore") not in ("ignore", "compare"):
+        issues.append(Issue("presetConfig.arguments", "Choose ignore or compare."))
+    if not isinstance(config.get("forbiddenTools", []), list):
+        issues.append(Issue("presetConfig.forbiddenTools", "Enter a list of names of tools."))
+    if not isinstance(config.get("maxSteps", 0), int):
+        issues.append(Issue("presetConfig.maxSteps", "Enter a whole number."))
+    return issues
+
+
+def pipeline_issues(snapshot: JSONObject, config: JSONObject) -> list[Issue]:
+    issues = []
+    if SCORE_STEP not in config:
+        issues.append(Issue(f"presetConfig.{SCORE_STEP}", "A pipeline needs this step."))
+    for name in {*config} & {*STEPS}:
+        step, field = config[name], f"presetConfig.{name}"
+        if not isinstance(step, dict) or ("function" in step) == ("prompt" in step):
+            issues.append(Issue(field, "Name either a function or a prompt."))
+        elif "prompt" in step and not snapshot.get("model"):
+            issues.append(Issue("model", "A pipeline with a prompt needs a model."))
+        elif step.get("outputSchema"):
+            issues += schema_issues(f"{field}.outputSchema", step["outputSchema"])
+    dropped = (config.get("prepareRun") or {}).get("drop", [])
+    if unknown := sorted({*dropped} - {*DROPPABLE}):
+        message = f"Unknown fields: {', '.join(unknown)}. Choose from {', '.join(DROPPABLE)}."
+        issues.append(Issue("presetConfig.prepareRun.drop", message))
+    return issues

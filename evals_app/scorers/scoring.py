@@ -1,0 +1,82 @@
+"""Scores of answers by any scorer: a stored one, a registered function or an evaluator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from agentcms.tracing import spans
+from agents_app.registry import Kind, registry
+from evals_app.scorers.kinds.evaluators import score_by_evaluator
+from evals_app.scorers.live import LiveEvaluator
+from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScoreResult, answer_of_run
+from evals_app.scorers.snapshots import UNKNOWN_MESSAGE, find_version, score_by_snapshot
+from runs_app.engine.threads import run_blocking, run_db
+from runs_app.models import AgentRun
+from runs_app.scoring import scorer_arguments
+
+log = logging.getLogger(__name__)
+
+
+async def score_answer(
+    scorer_key: str,
+    *,
+    version: int | None = None,
+    input: Any,  # noqa: A002  the name in the protocol
+    output: Any,
+    ground_truth: Any = None,
+    run: AgentRun | None = None,
+    expected_trajectory: Any = None,
+) -> ScoreResult:
+    """Return the score of an answer. A failure of the scorer is the `error` of the result.
+
+    `version` is the number of a version of a stored scorer. By default its live version scores.
+    """
+    fields = {"output": output, "ground_truth": ground_truth, "expected_trajectory": expected_trajectory}
+    if run is None:
+        answer = Answer(input=input, **fields)
+    else:
+        answer = await run_db(answer_of_run, run, input=input, **fields)
+    found = await run_db(find_version, scorer_key, version)
+    with spans.span(f"scorer {scorer_key}", {"agentcms.scorer": scorer_key}):
+        if found is not None:
+            return await score_by_snapshot(found.snapshot, answer, found.version_number)
+        return await score_by_registered(scorer_key, answer)
+
+
+async def score_by_registered(key: str, answer: Answer) -> ScoreResult:
+    """Return the score of an answer by a scorer in code."""
+    entry = registry.get(Kind.SCORER, key)
+    if entry is None:
+        return ScoreResult(error=UNKNOWN_MESSAGE.format(key=key))
+    try:
+        if isinstance(entry.target, LiveEvaluator):
+            return await score_by_evaluator(entry.target.target, answer)
+        return result_of_value(await run_blocking(call_function, entry.target, answer))
+    except NotScorable as error:
+        return ScoreResult(reason=str(error), label=NOT_SCORABLE)
+    except Exception as error:
+        log.warning("The scorer '%s' failed: %s.", key, type(error).__name__)
+        return ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
+
+
+def call_function(target: Any, answer: Answer) -> Any:
+    """Call a registered function with those of its parameters that it names."""
+    values = {
+        "answer": answer.output,
+        "question": answer.input,
+        "ground_truth": answer.ground_truth,
+        "run": answer.run,
+    }
+    return target(**scorer_arguments(target, values))
+
+
+def result_of_value(value: Any) -> ScoreResult:
+    """Return the result of what a function returned: a number, or an object with score, reason and details."""
+    if not isinstance(value, Mapping):
+        return ScoreResult(float(value))
+    score = value.get("score")
+    return ScoreResult(
+        None if score is None else float(score), str(value.get("reason") or ""), dict(value.get("details") or {})
+    )

@@ -1,0 +1,54 @@
+"""Scores of answers by the configuration of a version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from evals_app.models import Scorer, ScorerVersion
+from evals_app.scorers.kinds.checks import score_by_check
+from evals_app.scorers.kinds.judges import score_by_judge
+from evals_app.scorers.kinds.pipelines import score_by_pipeline
+from evals_app.scorers.kinds.trajectory import score_trajectory
+from evals_app.scorers.results import NOT_SCORABLE, Answer, NotScorable, ScorerError, ScoreResult
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_MESSAGE = "Unknown scorer '{key}'. Choose a registered scorer or create one."
+
+
+def find_version(scorer_id: str, version_number: int | None) -> ScorerVersion | None:
+    """Return a version of a stored scorer, by default the live one, or None."""
+    if version_number is not None:
+        return ScorerVersion.objects.filter(scorer=scorer_id, version_number=version_number).first()
+    row = Scorer.objects.select_related("live").filter(pk=scorer_id).first()
+    return row.live if row is not None else None
+
+
+async def score_by_snapshot(
+    snapshot: Mapping[str, Any], answer: Answer, version_number: int | None = None
+) -> ScoreResult:
+    """Return the score of an answer by a configuration."""
+    config = {**snapshot, **(snapshot.get("presetConfig") or {})}
+    try:
+        result = await score_by_kind(snapshot["type"], config, answer)
+    except NotScorable as error:
+        result = ScoreResult(reason=str(error), label=NOT_SCORABLE)
+    except ScorerError as error:
+        result = ScoreResult(error=str(error))
+    except Exception as error:  # a provider or a registered step failed
+        log.warning("A scorer of type %s failed: %s.", snapshot["type"], type(error).__name__)
+        result = ScoreResult(error=f"{type(error).__name__}: {error}"[:2000])
+    return replace(result, version_number=version_number)
+
+
+async def score_by_kind(kind: str, config: dict[str, Any], answer: Answer) -> ScoreResult:
+    if kind == "check":
+        return score_by_check(config, answer)
+    if kind == "trajectory":
+        return score_trajectory(config, answer)
+    if kind == "pipeline":
+        return await score_by_pipeline(config, answer)
+    return await score_by_judge(config, answer)

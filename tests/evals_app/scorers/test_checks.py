@@ -1,0 +1,111 @@
+"""Checks and trajectories: scores without a model."""
+
+import pytest
+
+from evals_app.scorers.kinds.checks import score_by_check
+from evals_app.scorers.kinds.trajectory import score_trajectory
+from evals_app.scorers.results import Answer, NotScorable, ToolUse
+
+REFUND = ToolUse("refund", {"order": "A1", "amount": 5}, "Done")
+SEARCH = ToolUse("search", {"query": "A1"}, "Found")
+FAILED = ToolUse("mail", {}, "No server", is_error=True)
+ANSWER = Answer(
+    "Refund A1",
+    "The order A1 was refunded.",
+    "Refunded order A1.",
+    calls=(SEARCH, REFUND),
+    steps=3,
+    seconds=2.5,
+    cost=0.02,
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "score"),
+    [
+        ({"check": "includes", "value": "ORDER a1"}, 1),
+        ({"check": "includes", "value": "ORDER a1", "caseSensitive": True}, 0),
+        ({"check": "includes", "values": ["order", "invoice"]}, 0.5),
+        ({"check": "equals", "value": "the order A1 was refunded."}, 1),
+        ({"check": "equals"}, 0),
+        ({"check": "matches", "pattern": r"order [A-Z]\d"}, 1),
+        ({"check": "matches", "pattern": r"^refunded"}, 0),
+        ({"check": "json-schema", "schema": {"type": "object"}}, 0),
+        ({"check": "called-tool", "tool": "refund"}, 1),
+        ({"check": "called-tool", "tool": "refund", "times": 2}, 0),
+        ({"check": "called-tool", "tool": "refund", "arguments": {"order": "A1"}}, 1),
+        ({"check": "called-tool", "tool": "refund", "arguments": {"order": "B2"}}, 0),
+        ({"check": "no-tool-errors"}, 1),
+        ({"check": "max-steps", "max": 3}, 1),
+        ({"check": "max-steps", "max": 2}, 0),
+        ({"check": "max-seconds", "max": 2}, 0),
+        ({"check": "max-cost", "max": 0.05}, 1),
+    ],
+)
+def test_a_check_scores_an_answer(config, score):
+    assert score_by_check(config, ANSWER).score == score
+
+
+def test_a_failed_call_fails_the_check_of_tools():
+    result = score_by_check({"check": "no-tool-errors"}, Answer("", "", calls=(FAILED,)))
+
+    assert (result.score, result.label, result.reason) == (0, "fail", "Failed: mail.")
+
+
+def test_similarity_compares_with_the_ground_truth():
+    assert 0.2 < score_by_check({"check": "similarity"}, ANSWER).score < 1
+    assert score_by_check({"check": "similarity", "value": ANSWER.output}, ANSWER).score == 1
+
+
+def test_a_json_answer_is_validated():
+    config = {"check": "json-schema", "schema": {"type": "object", "required": ["total"]}}
+
+    assert score_by_check(config, Answer("", '{"total": 1}')).score == 1
+    assert "total" in score_by_check(config, Answer("", "{}")).reason
+
+
+@pytest.mark.parametrize("config", [{"check": "equals"}, {"check": "max-cost", "max": 1}])
+def test_an_answer_without_what_is_compared_is_not_scorable(config):
+    with pytest.raises(NotScorable):
+        score_by_check(config, Answer("", "Hello"))
+
+
+def test_a_pattern_takes_linear_time():
+    assert score_by_check({"check": "matches", "pattern": "^(a+)+$"}, Answer("", "a" * 50_000 + "b")).score == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "score"),
+    [
+        ("strict", ["search", "refund"], 1),
+        ("strict", ["refund", "search"], 0),
+        ("strict", ["search"], 0.5),
+        ("unordered", ["refund", "search"], 1),
+        ("unordered", ["refund", "mail"], 0.5),
+        ("subset", ["refund", "search", "mail"], 1),
+        ("subset", ["refund"], 0.5),
+        ("superset", ["refund"], 1),
+        ("superset", ["refund", "mail"], 0.5),
+    ],
+)
+def test_a_trajectory_compares_the_calls(mode, expected, score):
+    assert score_trajectory({"mode": mode, "expected": expected}, ANSWER).score == score
+
+
+def test_arguments_are_compared_on_request():
+    steps = [{"toolName": "search", "args": {"query": "A1"}}, {"toolName": "refund", "args": {"order": "B2"}}]
+
+    assert score_trajectory({"expected": steps}, ANSWER).score == 1
+    assert score_trajectory({"expected": steps, "arguments": "compare"}, ANSWER).score == 0.5
+
+
+def test_limits_and_forbidden_tools_fail_a_trajectory():
+    assert score_trajectory({"maxSteps": 1}, ANSWER).score == 0
+    result = score_trajectory({"forbiddenTools": ["refund"]}, ANSWER)
+    assert (result.score, result.label, result.reason) == (0, "fail", "A forbidden tool was called: refund.")
+
+
+def test_expected_steps_come_from_the_item():
+    answer = Answer("", "", expected_trajectory={"steps": ["search"]}, calls=(SEARCH,))
+
+    assert score_trajectory({}, answer).score == 1

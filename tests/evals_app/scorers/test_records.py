@@ -1,0 +1,152 @@
+"""Stored scorers: their versions, and the runs that they score."""
+
+import asyncio
+
+import pytest
+from cachetools import TTLCache
+
+from agentcms.cache import SizeLimitedCache
+from agentcms.errors import Conflict
+from agents_app.configuration.schema import ConfigError
+from agents_app.forms.edit import ExistingAgentForm
+from agents_app.models import Agent
+from agents_app.registry import Kind, registry
+from evals_app.scorers import records, scoring, table
+from evals_app.scorers.live import evaluator
+from runs_app.scoring import compute_score
+from tests.factories import AgentFactory
+from tests.runs_app.factories import RunFactory
+
+CHECK = {"name": "Polite", "type": "check", "presetConfig": {"check": "includes", "value": "day"}}
+
+
+@pytest.fixture(autouse=True)
+def cleared_table(monkeypatch):
+    monkeypatch.setattr(table, "_tables", SizeLimitedCache(TTLCache(1, 60)))
+
+
+def create(owner_id="", **fields):
+    row = records.create_scorer({**CHECK, **fields.pop("snapshot", {})}, owner_id=owner_id, author="ann", **fields)
+    table.invalidate()
+    return row
+
+
+def change(row, fields, **options):
+    records.change_scorer(row.pk, fields, author="ann", **options)
+    table.invalidate()
+    row.refresh_from_db()
+    return row
+
+
+@pytest.mark.django_db
+class TestVersions:
+    def test_a_change_is_a_version_that_goes_live(self):
+        row = change(create(), {"description": "New"})
+
+        assert (row.head.version_number, row.live.version_number) == (2, 2)
+        assert row.head.changed_fields == ["description"]
+
+    def test_an_equal_change_is_no_version(self):
+        assert change(create(), {"name": "Polite"}).head.version_number == 1
+
+    def test_a_draft_leaves_the_live_version(self):
+        row = change(create(), {"name": "Draft"}, publish=False)
+
+        assert (row.head.version_number, row.live.version_number, row.name) == (2, 1, "Polite")
+
+    def test_restoring_adds_a_version_with_the_old_configuration(self):
+        row = change(create(), {"name": "Other"})
+
+        records.restore_version(row.pk, records.get_version(row, "1"), "ann")
+
+        row.refresh_from_db()
+        assert (row.live.version_number, row.name, row.live.change_message) == (3, "Polite", "Restored v1")
+
+    def test_the_live_version_is_not_deleted(self):
+        row = create()
+
+        with pytest.raises(Conflict):
+            records.delete_version(row, row.live)
+
+    def test_the_id_of_a_scorer_in_code_is_taken(self):
+        with pytest.raises(Conflict):
+            create(id="answer-length")
+
+    @pytest.mark.parametrize(
+        ("fields", "field"),
+        [
+            ({"type": "llm-judge"}, "model.provider"),
+            ({"presetConfig": {"check": "magic"}}, "presetConfig.check"),
+            ({"presetConfig": {"check": "matches", "pattern": "(?=a)"}}, "presetConfig.pattern"),
+            ({"presetConfig": {"check": "json-schema", "schema": {"type": 5}}}, "presetConfig.schema"),
+            ({"scoreRange": {"min": 2, "max": 1}}, "scoreRange"),
+            ({"type": "trajectory", "presetConfig": {"mode": "loose"}}, "presetConfig.mode"),
+            ({"type": "pipeline", "presetConfig": {}}, "presetConfig.generateScore"),
+        ],
+    )
+    def test_faults_name_their_field(self, fields, field):
+        with pytest.raises(ConfigError) as caught:
+            create(snapshot=fields)
+
+        assert field in [issue.field for issue in caught.value.issues]
+
+
+@pytest.mark.django_db
+class TestRunsOfAgents:
+    def test_a_run_is_scored_by_the_live_version(self):
+        row = change(create(), {"presetConfig": {"check": "includes", "value": "night"}}, publish=False)
+
+        columns = compute_score(RunFactory(agent=AgentFactory()), row.pk)
+
+        assert (columns["score"], columns["label"], columns["scorer_version"]) == (1, "pass", 1)
+
+    def test_a_scorer_of_another_team_scores_nothing(self):
+        row = create(owner_id="other")
+
+        assert "No scorer is registered" in compute_score(RunFactory(agent=AgentFactory()), row.pk)["error"]
+
+    def test_the_editor_offers_shared_scorers_and_those_of_the_team(self):
+        shared, own, other = (create(owner_id=owner, id=f"of-{owner or 'all'}") for owner in ("", "support", "other"))
+        agent = AgentFactory(owner_id="support")
+        form = ExistingAgentForm.for_agent(Agent.objects.with_versions().get(pk=agent.pk), None)
+
+        keys = {row["key"] for row in form.scorer_rows}
+        assert {shared.pk, own.pk} <= keys
+        assert other.pk not in keys
+
+    def test_an_unpublished_scorer_is_not_offered(self):
+        create(publish=False)
+
+        assert not registry.is_staff_entry(Kind.SCORER, "polite")
+
+
+@pytest.mark.django_db(transaction=True)
+class TestScoreAnswer:
+    def score(self, key, **options):
+        return asyncio.run(scoring.score_answer(key, **{"input": "Hi?", "output": "Good day.", **options}))
+
+    def test_a_named_version_scores(self):
+        row = change(create(), {"presetConfig": {"check": "includes", "value": "night"}})
+
+        assert [self.score(row.pk, version=number).score for number in (None, 1, 2)] == [0, 1, 0]
+
+    def test_registered_functions_evaluators_and_unknown_keys(self):
+        from pydantic_evals.evaluators import Contains
+
+        evaluator("says-day")(Contains(value="day"))
+
+        assert self.score("answer-length").score is not None
+        assert self.score("says-day").score == 1
+        assert "Unknown scorer 'gone'" in self.score("gone").error
+
+    def test_the_run_gives_its_calls(self):
+        chunks = [
+            ("step-start", {}),
+            ("tool-call", {"toolCallId": "1", "toolName": "refund", "args": {"order": "A1"}}),
+            ("tool-result", {"toolCallId": "1", "toolName": "refund", "result": "Done"}),
+        ]
+        row = create(snapshot={"type": "trajectory", "presetConfig": {"expected": ["refund"]}})
+
+        result = self.score(row.pk, run=RunFactory(agent=AgentFactory(), chunks=chunks))
+
+        assert (result.score, result.details["calls"]) == (1, ["refund"])
