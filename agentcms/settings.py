@@ -341,6 +341,8 @@ RUN_STREAMS_PER_USER = environment.read_int("RUN_STREAMS_PER_USER", 20, minimum=
 RUN_DAYS = environment.read_int("RUN_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 MEMORY_EMBEDDER = environment.read_text("MEMORY_EMBEDDER", "local/multilingual")
 RECALL_MOST = environment.read_int("RECALL_MOST", 20_000, minimum=100, maximum=1_000_000)
+# The largest working memory of a resource or a thread.
+WORKING_MEMORY_MAX_KB = environment.read_int("WORKING_MEMORY_MAX_KB", 32, minimum=1, maximum=1024)
 THREAD_DAYS = environment.read_int("THREAD_DAYS", 365, minimum=1, maximum=MAX_DAYS)
 # API keys of the built-in model providers, and base URLs that replace their defaults.
 MODEL_KEYS = {

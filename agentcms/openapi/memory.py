@@ -58,6 +58,25 @@ MEMORY_OPERATIONS = (
     ),
     Operation(
         "get",
+        f"{THREAD}/working-memory",
+        "getWorkingMemory",
+        "Get the working memory",
+        "WorkingMemory",
+        query=OF_THREAD,
+    ),
+    Operation(
+        "post",
+        f"{THREAD}/working-memory",
+        "updateWorkingMemory",
+        "Replace the working memory",
+        "Written",
+        "WorkingMemoryChange",
+        OF_THREAD,
+        200,
+        (412,),
+    ),
+    Operation(
+        "get",
         f"{THREAD}/participants",
         "listParticipants",
         "List the participants of a thread",
@@ -190,6 +209,8 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "listMessages": "Without an order: the newest page, oldest first. An answer with its tool calls is one message.",
     "cloneThread": "The copies of the messages have new IDs.",
     "transferThread": "All messages move along. Keys for one resource may not do this.",
+    "getWorkingMemory": "Of the resource, or of the thread if the agent says so. With an ETag.",
+    "updateWorkingMemory": "If-Match is optional. Without it the write wins. The value before it stays a revision.",
     "listParticipants": "Members who read and write a thread that is not theirs.",
     "addParticipant": "A member of the team of the thread's agent.",
     "removeParticipant": "The messages of the participant stay.",
@@ -254,6 +275,7 @@ MEMORY_EXAMPLES: dict[str, JSON] = {
     "updateThread": {"title": "A trip to Porto"},
     "cloneThread": {"newThreadId": "trip-2", "options": {"messageLimit": 10}},
     "transferThread": {"resourceId": "bob"},
+    "updateWorkingMemory": {"workingMemory": "# Person\n- Name: Ann"},
     "addParticipant": {"username": "ann", "functionalRole": "editor"},
     "saveMessages": {
         "messages": [{"threadId": "trip", "resourceId": "alice", "role": "user", "content": "I like blue."}]
@@ -274,7 +296,7 @@ def page(key: str, schema: str, **more: JSON) -> JSON:
 
 def memory_schemas() -> dict[str, JSON]:
     """Return the schemas of the bodies and responses by name."""
-    return thread_schemas() | message_schemas() | participant_schemas() | state_schemas()
+    return thread_schemas() | working_memory_schemas() | message_schemas() | participant_schemas() | state_schemas()
 
 
 def thread_schemas() -> dict[str, JSON]:
@@ -293,6 +315,20 @@ def thread_schemas() -> dict[str, JSON]:
             newThreadId=STRING, resourceId=STRING, title=STRING, metadata=OBJECT, options=clone_options
         ),
         "Transfer": object_of(resourceId=STRING),
+    }
+
+
+def working_memory_schemas() -> dict[str, JSON]:
+    change = optional(workingMemory=nullable(STRING), resourceId=STRING)
+    return {
+        "WorkingMemory": object_of(
+            workingMemory=nullable(STRING),
+            source={"enum": ["resource", "thread"]},
+            workingMemoryTemplate=object_of(format={"enum": ["markdown", "json"]}, content={}),
+            threadExists=BOOLEAN,
+        ),
+        "WorkingMemoryChange": {**change, "required": ["workingMemory"]},
+        "Written": object_of(success=BOOLEAN),
     }
 
 
@@ -367,6 +403,12 @@ MEMORY_FIELDS: dict[str, str] = {
     "messageLimit": "Only so many of the newest messages.",
     "messageFilter": "Only messages by startDate, endDate or messageIds.",
     "messageIds": "The ID of a message, an object with it, or a list of both.",
+    "workingMemory": "The text, or an object as JSON if the agent has a schema. Null without one.",
+    "source": "Whether the resource or the thread has the working memory.",
+    "workingMemoryTemplate": "The template in Markdown, or the JSON Schema.",
+    "threadExists": "Whether there is a thread with this ID.",
+    "format": "The format of the template.",
+    "success": "Always true.",
     "participants": "The participants, in the order in which they were added.",
     "userId": "The ID of the user.",
     "username": "The name with which the user signs in.",

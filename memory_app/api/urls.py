@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory_app.api import agents, messages, participants, search, threads
+from memory_app.api import agents, messages, participants, search, threads, working
 
 THREAD_PATH = "memory/threads/<str:thread_id>"
 NETWORK_PATH = "memory/network"  # an older name of the same routes
@@ -13,6 +13,7 @@ urlpatterns = [
     path(f"{THREAD_PATH}/messages", messages.MessagesView.as_view(), name="api-thread-messages"),
     path(f"{THREAD_PATH}/clone", threads.CloneView.as_view(), name="api-thread-clone"),
     path(f"{THREAD_PATH}/transfer", threads.TransferView.as_view(), name="api-thread-transfer"),
+    path(f"{THREAD_PATH}/working-memory", working.WorkingMemoryView.as_view(), name="api-thread-working-memory"),
     path(f"{THREAD_PATH}/participants", participants.ParticipantsView.as_view(), name="api-thread-participants"),
     path(
         f"{THREAD_PATH}/participants/<str:user_id>",

@@ -13,6 +13,7 @@ from agentcms.errors import Conflict, Forbidden, NotFound
 from agentcms.ids import uuid7
 from memory_app.models import Resource, Thread, Vector
 from memory_app.realms import MAX_KEY_LENGTH, MemoryCaller
+from memory_app.working.creation import write_initial_memory
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -90,7 +91,7 @@ def get_or_create_resource(caller: MemoryCaller, key: str) -> Resource:
 
 def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **columns: Any) -> Thread:
     """Create a thread of a resource. Without a key it gets a new one. Raise IntegrityError if the key is taken."""
-    return Thread.objects.create(
+    thread = Thread.objects.create(
         realm=caller.realm,
         key=key or str(uuid7()),
         resource=resource,
@@ -98,6 +99,8 @@ def create_thread(caller: MemoryCaller, resource: Resource, key: str = "", **col
         user=cast("User", caller.user),
         **columns,
     )
+    write_initial_memory(thread)
+    return thread
 
 
 def open_thread(caller: MemoryCaller, key: str, resource: str, **columns: Any) -> Thread:

@@ -26,6 +26,7 @@ from memory_app.api.representation import thread_body
 from memory_app.history.wire_messages import WireMessage, wire_messages
 from memory_app.models import Message, Thread
 from memory_app.realms import user_realm
+from memory_app.views.working_rail import rail_context
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
 
@@ -36,7 +37,11 @@ EXPORT_BATCH = 500
 
 def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
     """Return the threads that the user may read, with their agents."""
-    return Thread.objects.readable_on_pages(request.user).select_related("agent").exclude(realm=None)
+    return (
+        Thread.objects.readable_on_pages(request.user)
+        .select_related("agent__active_version", "resource")
+        .exclude(realm=None)
+    )
 
 
 def own_realm(request: HttpRequest) -> str:
@@ -138,6 +143,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         "participants": thread.participants.select_related("user"),
         "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
+        **rail_context(request, thread),
         "export_url": thread_url(request, thread, "export"),
     }
     return render(request, "threads/view.html", context)

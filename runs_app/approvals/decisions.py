@@ -20,11 +20,11 @@ from access_app.role import Role
 from agentcms.wire.canonical import json_equal
 from agentcms.wire.names import printable_key
 from agentcms.wire.validation import find_faults
+from agents_app.configuration.json_issues import schema_issues
 from agents_app.configuration.schema import Issue
 from runs_app.approvals.approval_signals import approval_decided
 from runs_app.approvals.errors import AlreadyDecided, ArgumentsChanged, CallExpired, InvalidDecision, NotSuspended
 from runs_app.approvals.resuming import continue_if_decided
-from runs_app.approvals.schemas import schema_issues
 from runs_app.models import AgentRun, PendingCall
 
 if TYPE_CHECKING:

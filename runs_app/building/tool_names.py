@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
+from agents_app.configuration.memory_options import parse_memory_options
 from agents_app.configuration.references import FIELD_KINDS, find_entry
 
+WORKING_MEMORY_TOOL = "updateWorkingMemory"  # as the published protocol names it
 MAX_TOOL_NAME_LENGTH = 64  # the shortest limit of a provider
 # Prefixes of tool names, by field of the configuration.
 TOOL_PREFIXES = {"tools": "", "integrationTools": "", "workflows": "workflow-", "agents": "agent-"}
@@ -31,6 +33,9 @@ def tool_names(configuration: Mapping[str, Any], owner_id: str = "") -> Iterator
         for key in configuration.get(field) or []:
             if field == "agents" or find_entry(FIELD_KINDS[field], key) is not None:  # a sub-agent may be stored
                 yield tool_name(f"{prefix}{key}")
+    memory = parse_memory_options(configuration.get("memory"))
+    if memory is not None and memory.working is not None:
+        yield WORKING_MEMORY_TOOL
     for _, entry in usable_entries(configuration.get(MCP_CLIENTS), owner_id):
         if not isinstance(entry, str):
             yield tool_name(entry.tool_name)

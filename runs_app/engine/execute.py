@@ -353,9 +353,7 @@ def run_deps(execution: RunExecution, run: AgentRun, tree: RunTree, options: Opt
         owner_id=run.owner_id,
         user_id=run.requested_by_id,
         call_sub_agent=tree.sub_agent_caller(execution.engine, run, options, execute_run),
-        thread_id=run.thread_id,
-        resource_id=run.resource_id,
-        memory_options=run.input.get("memory") or {},
+        **memory_deps(run),
         user_name=run.requested_by_name,
         prompt_key=run.input["messages"][-1].get("id", ""),
         is_woken=bool(run.input.get(SIGNALS)),
@@ -377,6 +375,16 @@ def earlier_segments(segment: Segment) -> dict[str, Any]:
         "steps_before": segment.steps,
         "remembered_count": segment.remembered_count,
         "processed_parts": processed_parts(segment.messages),
+    }
+
+
+def memory_deps(run: AgentRun) -> dict[str, Any]:
+    """Return the dependencies that say which memory a run uses."""
+    return {
+        "thread_id": run.thread_id,
+        "resource_id": run.resource_id,
+        "memory_options": run.input.get("memory") or {},
+        "remembered": dict(run.remembered or {}),
     }
 
 

@@ -14,10 +14,13 @@ from memory_app.recall.options import recall_options_of
 from runs_app.engine.context import RunDeps
 from runs_app.memory.last_messages import LastMessages
 from runs_app.memory.semantic_recall import SemanticRecall
+from runs_app.memory.working import WorkingMemory
 
 
 def memory_capabilities(memory: MemoryOptions) -> Iterator[AbstractCapability[RunDeps]]:
     """Yield the capabilities of a memory. The first is the outermost."""
     yield LastMessages(memory.max_messages, memory.max_tokens, memory.options.read_only)
+    if (working := memory.working) is not None:
+        yield WorkingMemory(working, memory.options.read_only)
     if (recall := recall_options_of(memory)) is not None:
         yield SemanticRecall(recall)

@@ -54,6 +54,7 @@ class LastMessages(AbstractCapability[RunDeps]):
         ctx.messages[:0] = remembered
         request_context.messages = [*ctx.messages]
         ctx.deps.remembered_count = len(remembered)
+        ctx.deps.remembered["messages"] = len(remembered)
         return request_context
 
     @durable_operation(name="recall")

@@ -24,6 +24,7 @@ from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
 from runs_app.display.formats import model_name
+from runs_app.display.memory_of_run import build_memory
 from runs_app.display.remembered import recalled_messages
 from runs_app.models import AgentRun
 from runs_app.views.approval_cards import add_cards
@@ -144,6 +145,7 @@ def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
     return {
         "total_cost": total_cost(run),
         "trace_url": trace_url(run.traceparent),
+        "remembered": build_memory(run),
         "scores": run.scores.all(),
         "recalled": [recalled_row(request, item.message, item.text, item.author, item.score) for item in messages],
         "hidden_recalled": hidden,

@@ -32,6 +32,7 @@ def bodies(thread, secret_id):
         "api-thread-messages": ("GET", f"{at}/messages?resourceId=alice", None),
         "api-thread-clone": ("POST", f"{at}/clone", {"resourceId": "mine"}),
         "api-thread-transfer": ("POST", f"{at}/transfer", {"resourceId": "mine"}),
+        "api-thread-working-memory": ("GET", f"{at}/working-memory", None),
         "api-thread-participants": ("GET", f"{at}/participants", None),
         "api-thread-participant": ("DELETE", f"{at}/participants/1", None),
         "api-save-messages": ("POST", "/api/memory/save-messages", save),

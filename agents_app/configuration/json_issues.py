@@ -1,4 +1,4 @@
-"""Validation of the values that people send for a call, against the JSON Schema of the call."""
+"""Validation of values against a JSON Schema, with the path of each issue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def schema_issues(value: Any, schema: Mapping[str, Any] | None, field: str) -> l
     try:
         return [Issue(*issue) for issue in sorted({*_find_issues(errors, field)})]
     except Unresolvable as error:
-        return [Issue(field, f"The schema of this call refers to {error.ref}, which is not part of it.")]
+        return [Issue(field, f"The schema refers to {error.ref}, which is not part of it.")]
 
 
 def _find_issues(errors: Iterable[ValidationError], field: str) -> Iterator[tuple[str, str]]:

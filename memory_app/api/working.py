@@ -1,0 +1,137 @@
+"""API views of working memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from agentcms.api.parsers import json_object_body
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, PreconditionFailed
+from agents_app.configuration.memory_options import WorkingMemoryOptions
+from memory_app.api.lookups import BodyFields, agent_of_query, caller_of, resource_of_query
+from memory_app.history.threads import find_thread, get_own_thread, get_thread, other_resource, thread_not_found
+from memory_app.models import Resource, Thread
+from memory_app.realms import MemoryCaller
+from memory_app.working import values
+from memory_app.working.options import working_options_of
+from memory_app.working.values import Holder, Origin, WorkingMemory
+
+_ETAG = re.compile(r'(?:W/)?"([^"]*)"')
+EMPTY = WorkingMemory(None, 0)
+
+
+class Place(NamedTuple):
+    """The working memory that a request names: its row, None if there is none yet, and the options of the agent."""
+
+    holder: Holder | None
+    options: WorkingMemoryOptions
+    thread: Thread | None
+
+
+class WorkingMemoryView(JSONView):
+    """The working memory of the resource of a thread, or of the thread if the agent says so."""
+
+    def get(self, request: Request, thread_id: str) -> HttpResponse:
+        place = find_place(request, thread_id)
+        memory = values.read_memory(place.holder) if place.holder else EMPTY
+        schema = place.options.json_schema
+        template = {"format": "json" if schema is not None else "markdown", "content": template_of(place.options)}
+        body = {
+            "workingMemory": memory.text,
+            "source": place.options.scope,
+            "workingMemoryTemplate": template,
+            "threadExists": place.thread is not None,
+        }
+        return with_etag(json_response(body), memory)
+
+    def post(self, request: Request, thread_id: str) -> HttpResponse:
+        caller = caller_of(request)
+        caller.require_write()
+        body = json_object_body(request)
+        text = read_text(body)
+        with BodyFields(body) as fields:
+            resource = fields.resource() or resource_of_query(request)
+        if caller.is_bound:
+            caller.resource_to_write(resource)
+        thread = get_own_thread(caller, thread_id, resource)
+        options = options_of(request, thread)
+        holder = holder_of(thread, options)
+        origin = Origin(user_id=request.user.pk)
+        outcome = values.write_text(holder, text, options, origin, expected_revision(request, holder))
+        if outcome.has_moved:
+            raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(outcome.memory))
+        if outcome.issues:
+            raise BadRequest("request body", [(issue.field, issue.message) for issue in outcome.issues])
+        return with_etag(json_response({"success": True}), outcome.memory)
+
+
+def find_place(request: Request, key: str) -> Place:
+    """Return the working memory that a request may read. A thread that does not exist yet has that of its resource."""
+    caller, resource = caller_of(request), resource_of_query(request)
+    thread = find_thread(caller, key)
+    if thread is None:
+        if not resource:
+            raise thread_not_found(key)
+        resource = caller.resource_to_read(resource)
+        options = options_of(request, None)
+        holder = Resource.objects.filter(realm=caller.realm, key=resource).first()
+        return Place(holder if options.scope == "resource" else None, options, None)
+    thread = get_thread(caller, key, resource)
+    options = options_of(request, thread)
+    if options.scope == "resource":
+        reject_foreign_resource(caller, thread)
+    return Place(holder_of(thread, options), options, thread)
+
+
+def reject_foreign_resource(caller: MemoryCaller, thread: Thread) -> None:
+    """Raise Forbidden for a participant, who reads a thread but not what is known about its resource."""
+    if thread.realm != caller.realm:
+        raise other_resource(thread.key)
+
+
+def options_of(request: Request, thread: Thread | None) -> WorkingMemoryOptions:
+    """Return the options of the agent of the query, else of the thread's agent, else the defaults."""
+    agent = agent_of_query(request) or (thread.agent if thread else None)
+    return working_options_of(agent) or WorkingMemoryOptions()
+
+
+def holder_of(thread: Thread, options: WorkingMemoryOptions) -> Holder:
+    return thread if options.scope == "thread" or thread.resource is None else thread.resource
+
+
+def template_of(options: WorkingMemoryOptions) -> Any:
+    return options.json_schema if options.json_schema is not None else options.template or ""
+
+
+def read_text(body: dict[str, Any]) -> str | None:
+    """Return the text of a body. None and a blank text clear the memory. Raise BadRequest."""
+    text = body.get("workingMemory")
+    if "workingMemory" not in body or not (text is None or isinstance(text, str)):
+        raise BadRequest("request body", [("workingMemory", "This must be a text, or null to clear it.")])
+    return text
+
+
+def etag_of(memory: WorkingMemory) -> str:
+    return f'"w{memory.revision}"'
+
+
+def with_etag(response: HttpResponse, memory: WorkingMemory) -> HttpResponse:
+    response.headers["ETag"] = etag_of(memory)
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def expected_revision(request: Request, holder: Holder) -> int | None:
+    """Return the revision that `If-Match` names, or None without the header. Raise PreconditionFailed for another."""
+    header = request.META.get("HTTP_IF_MATCH")
+    if header is None or header.strip() == "*":
+        return None
+    current = values.read_memory(holder)
+    if etag_of(current).strip('"') not in _ETAG.findall(header):
+        raise PreconditionFailed(values.MOVED_MESSAGE, etag_of(current))
+    return current.revision

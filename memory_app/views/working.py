@@ -1,0 +1,97 @@
+"""The page of a working memory: editing it, its history, and restoring an earlier revision."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memory_app.models import Thread, WorkingRevision
+from memory_app.views.threads import get_page_thread, own_realm, thread_url
+from memory_app.views.working_rail import ThreadMemory, find_memory, may_read
+from memory_app.working import values
+from memory_app.working.values import Origin, Outcome
+
+NO_CHANGE_MESSAGE = "The working memory already has this value."
+
+
+class WorkingMemoryForm(forms.Form):
+    """The text of a working memory, with the revision that the page shows."""
+
+    text = forms.CharField(
+        required=False, strip=False, label="Working memory", widget=forms.Textarea(attrs={"rows": 12, "dir": "auto"})
+    )
+    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, key: str) -> HttpResponse:
+    """Edit the working memory beside one of the user's own threads. Others see it with its history."""
+    thread = get_page_thread(request, key)
+    memory = find_memory(thread)
+    if memory is None or not may_read(request, thread, memory):
+        raise Http404
+    is_own = thread.realm == own_realm(request)
+    current = values.read_memory(memory.holder)
+    text = values.blank_text(memory.options) if current.text is None else current.text
+    form = WorkingMemoryForm(request.POST or None, initial={"text": text, "revision": current.revision})
+    if request.method == "POST":
+        if not is_own:
+            raise Http404
+        if form.is_valid() and save(request, memory, form):
+            return redirect(thread_url(request, thread))
+    context = {
+        "nav": "runs",
+        "thread": thread,
+        "back": thread_url(request, thread),
+        "memory": memory,
+        "form": form,
+        "current": current,
+        "revisions": values.revisions_of(memory.holder).select_related("user"),
+        "is_own": is_own,
+    }
+    return render(request, "threads/working_memory.html", context, status=422 if form.errors else 200)
+
+
+def save(request: HttpRequest, memory: ThreadMemory, form: WorkingMemoryForm) -> bool:
+    """Write the text of a form. Add what is wrong with it to the form."""
+    origin = Origin(user_id=request.user.pk)
+    text, revision = form.cleaned_data["text"].replace("\r\n", "\n"), form.cleaned_data["revision"]
+    outcome = values.write_text(memory.holder, text, memory.options, origin, revision)
+    if outcome.has_moved:
+        form.add_error("text", "Somebody else changed it meanwhile. Copy your text, and open this page again.")
+    for issue in outcome.issues:
+        path = issue.field.removeprefix(values.FIELD).removeprefix(".")
+        form.add_error("text", f"{path}: {issue.message}" if path else issue.message)
+    if outcome.is_written:
+        report(request, outcome, revision)
+    return outcome.is_written
+
+
+def report(request: HttpRequest, outcome: Outcome, before: int) -> None:
+    is_changed = outcome.memory.revision != before
+    messages.success(request, "The working memory was saved." if is_changed else NO_CHANGE_MESSAGE)
+
+
+@login_required
+@require_POST
+def restore(request: HttpRequest, key: str, revision: int) -> HttpResponse:
+    """Write an earlier revision of the working memory of one of the user's own threads again."""
+    thread = get_object_or_404(Thread.objects.select_related("agent"), key=key, realm=own_realm(request))
+    memory = find_memory(thread)
+    if memory is None:
+        raise Http404
+    before = values.read_memory(memory.holder)
+    try:
+        outcome = values.restore_revision(memory.holder, revision, Origin(user_id=request.user.pk))
+    except WorkingRevision.DoesNotExist:
+        raise Http404 from None
+    if outcome.memory.revision == before.revision:
+        messages.info(request, NO_CHANGE_MESSAGE)
+    else:
+        messages.success(request, f"Revision {revision} was restored as revision {outcome.memory.revision}.")
+    return redirect(thread_url(request, thread, "working_memory"))

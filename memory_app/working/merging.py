@@ -1,0 +1,22 @@
+"""The merge of an update into a working memory with a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def merge(stored: Any, update: Any) -> Any:
+    """Return a stored value with an update.
+
+    Objects are merged deeply, a null removes a member, arrays and other values are replaced, and members that the
+    update does not name stay.
+    """
+    if not isinstance(update, dict):
+        return update
+    merged = dict(stored) if isinstance(stored, dict) else {}
+    for name, value in update.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged

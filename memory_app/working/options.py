@@ -1,0 +1,13 @@
+"""Options of working memory, from the live version of an agent."""
+
+from __future__ import annotations
+
+from agents_app.configuration.memory_options import WorkingMemoryOptions, parse_memory_options
+from agents_app.models import Agent
+
+
+def working_options_of(agent: Agent | None) -> WorkingMemoryOptions | None:
+    """Return the options of the live version of an agent, or None without working memory."""
+    version = agent.active_version if agent else None
+    options = parse_memory_options(version.snapshot.get("memory")) if version else None
+    return options.working if options else None

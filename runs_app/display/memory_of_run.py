@@ -1,0 +1,48 @@
+"""Memory of a run, for its page: the messages it was given, and the revision of the working memory."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from memory_app.models import WorkingRevision
+from runs_app.models import AgentRun
+
+
+class RunMemory(NamedTuple):
+    """Memory of a run. A value is None if the run had no such memory; a text may have been deleted meanwhile."""
+
+    thread_url: str
+    messages: int | None
+    scope: str
+    revision: int | None
+    text: str
+
+
+def build_memory(run: AgentRun) -> RunMemory | None:
+    """Return the memory of a run, or None if it had none."""
+    stored: dict[str, Any] = run.remembered if isinstance(run.remembered, dict) else {}
+    if not {"messages", "workingMemory"} & stored.keys():
+        return None
+    working: dict[str, Any] = stored.get("workingMemory") or {}
+    scope, revision = str(working.get("scope", "")), working.get("revision")
+    return RunMemory(thread_url(run), stored.get("messages"), scope, revision, find_text(run, scope, revision))
+
+
+def thread_url(run: AgentRun) -> str:
+    """Return the URL of the page of the thread of a run, or a blank text."""
+    if run.thread is None or run.thread.realm is None:
+        return ""
+    url = reverse("threads:view", args=[run.thread.key])
+    return f"{url}?{urlencode({'realm': run.thread.realm})}"
+
+
+def find_text(run: AgentRun, scope: str, revision: int | None) -> str:
+    """Return the text of a revision, or a blank text if it is not stored any more."""
+    if not revision:
+        return ""
+    rows = WorkingRevision.objects.filter(revision=revision)
+    rows = rows.filter(thread=run.thread_id) if scope == "thread" else rows.filter(resource=run.resource_id)
+    return rows.values_list("value", flat=True).first() or ""
