@@ -60,6 +60,13 @@ from agentcms.openapi.memory import (
 )
 from agentcms.openapi.operations import OPERATIONS, Operation
 from agentcms.openapi.runs import RUN_STATUSES, run_schemas
+from agentcms.openapi.signals import (
+    SIGNAL_DESCRIPTIONS,
+    SIGNAL_EXAMPLES,
+    SIGNAL_FIELDS,
+    SIGNAL_OPERATIONS,
+    signal_schemas,
+)
 from agents_app.api.schemas import ChangeOptions, DuplicateOptions, Identity, Ownership
 from agents_app.configuration.schema import ADDED_FIELDS, WIRE_NAMES, AgentConfig, AgentCreate, as_partial
 from evals_app.api.comparisons import CompareBody
@@ -72,6 +79,7 @@ from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
 DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS | EXPERIMENT_DESCRIPTIONS
+DESCRIPTIONS |= SIGNAL_DESCRIPTIONS
 OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
@@ -188,7 +196,8 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    for operation in (*OPERATIONS, *MEMORY_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS):
+    others = (*MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
+    for operation in (*OPERATIONS, *others):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
         "openapi": "3.1.0",
@@ -231,7 +240,7 @@ def operation_object(operation: Operation) -> JSON:
 
 def body_example(operation: Operation) -> str | JSON | None:
     """Return the example of the body of an operation, or None."""
-    examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES
+    examples = BODY_EXAMPLES | MEMORY_EXAMPLES | DATASET_EXAMPLES | EXPERIMENT_EXAMPLES | SIGNAL_EXAMPLES
     return LINES_EXAMPLE if operation.body == "Lines" else examples.get(operation.id)
 
 
@@ -287,6 +296,7 @@ def component_schemas() -> dict[str, JSON]:
     add_model_schema(schemas, "McpClientCreate", McpClientBody)
     add_model_schema(schemas, "McpClientChange", as_partial(McpClientBody))
     add_evaluation_schemas(schemas)
+    schemas |= signal_schemas()
     add_model_schema(schemas, "CallOptions", CallOptions)
     add_model_schema(schemas, "AgentCreate", AgentCreate, ChangeOptions)
     add_model_schema(schemas, "AgentChange", as_partial(AgentConfig), Ownership, ChangeOptions)
@@ -332,7 +342,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    texts = MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | FIELD_DESCRIPTIONS
+    texts = MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

@@ -337,7 +337,7 @@ def message_schemas() -> dict[str, JSON]:
         id=STRING,
         threadId=STRING,
         resourceId=STRING,
-        role={"enum": ["user", "assistant"]},
+        role={"enum": ["user", "assistant", "signal"]},
         createdAt=DATE_TIME,
         type={"enum": ["v2"]},
         content=OBJECT,

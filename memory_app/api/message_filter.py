@@ -10,7 +10,7 @@ from agentcms.errors import BadRequest
 from agentcms.wire.timestamps import parse_timestamp
 from memory_app.models import Message, Thread
 
-ROLES = ("user", "assistant")
+ROLES = ("user", "assistant", "signal")
 LOOKUPS = {"start": "created_at__gte", "end": "created_at__lte"}
 
 Faults = list[tuple[str, str]]
@@ -22,7 +22,7 @@ def filtered_heads(thread: Thread, criteria: dict[str, Any]) -> QuerySet[Message
     heads = thread.messages.filter(head_number=F("number"), **read_times(criteria.get("dateRange"), faults))
     roles, metadata = criteria.get("roles"), criteria.get("metadata") or {}
     if roles is not None and not (isinstance(roles, list) and all(role in ROLES for role in roles)):
-        faults.append(("filter.roles", f"This must be a list of {' and '.join(ROLES)}."))
+        faults.append(("filter.roles", f"This must be a list of {', '.join(ROLES)}."))
     if not isinstance(metadata, dict):
         faults.append(("filter.metadata", "This must be an object."))
     if faults:

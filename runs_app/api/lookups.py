@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -80,8 +80,12 @@ def stream_response(
     stream = EventStream(
         run_id, after, slot, numbered=numbered, redacted=redacted, first_chunks=first_chunks, convert=convert
     )
-    return StreamingHttpResponse(
-        stream,
-        content_type=EVENT_STREAM,
-        headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Run-ID": str(run_id)},
-    )
+    response = stream_of_blocks(stream)
+    response["X-Run-ID"] = str(run_id)
+    return response
+
+
+def stream_of_blocks(blocks: Iterable[bytes]) -> StreamingHttpResponse:
+    """Return a response with server-sent events."""
+    headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(blocks, content_type=EVENT_STREAM, headers=headers)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from runs_app.api import agents, approvals, decisions, providers, runs
+from runs_app.api import agents, approvals, decisions, providers, runs, thread_signals
 
 AGENT_PATH = "agents/<str:agent_id>"
 API_RUN_PATH = "runs/<str:run_id>"
@@ -46,6 +46,11 @@ urlpatterns = [
         name="api-decline-network-tool-call",
     ),
     path(f"{AGENT_PATH}/resume-network", decisions.ResumeNetworkView.as_view(), name="api-resume-network"),
+    path(f"{AGENT_PATH}/signals", thread_signals.SignalsView.as_view(), name="api-signals"),
+    path(f"{AGENT_PATH}/send-message", thread_signals.SendMessageView.as_view(), name="api-send-message"),
+    path(f"{AGENT_PATH}/queue-message", thread_signals.QueueMessageView.as_view(), name="api-queue-message"),
+    path(f"{AGENT_PATH}/threads/subscribe", thread_signals.SubscribeView.as_view(), name="api-subscribe"),
+    path(f"{AGENT_PATH}/threads/abort", thread_signals.AbortView.as_view(), name="api-abort-thread"),
     path("approvals", approvals.ApprovalsView.as_view(), name="api-approvals"),
     path("approvals/<str:approval_id>", decisions.ApprovalView.as_view(), name="api-approval"),
     path("runs", runs.RunsView.as_view(), name="api-runs"),

@@ -6,6 +6,7 @@ import sys
 
 import httpx
 import pytest
+from agentcms_client.calls import CALLS
 
 from tests.client_python.test_python_client import (  # noqa: F401  two are fixtures
     HERE,
@@ -274,3 +275,28 @@ def test_waiting_ends_after_its_time_limit(client, pauses):  # noqa: F811
 
     with pytest.raises(TimeoutError):
         cms.wait(RUN, 0)
+
+
+def test_the_events_of_a_thread_are_read_with_the_signals_between(client):  # noqa: F811
+    cms, script = client(stream([("data-signal", {}), *CHUNKS]))
+
+    chunks = list(cms.follow_thread("concierge", "trip", resourceId="alice"))
+
+    assert [chunk["type"] for chunk in chunks] == ["data-signal", *(kind for kind, _ in CHUNKS)]
+    assert json.loads(script.requests[0].content) == {"threadId": "trip", "resourceId": "alice"}
+
+
+def test_messages_and_signals_are_sent_to_a_thread(client):  # noqa: F811
+    cms, script = client(*[answer(200, {"accepted": True})] * 4)
+
+    for call in (
+        CALLS.send_message("concierge", "Hello", threadId="trip"),
+        CALLS.queue_message("concierge", "Then this", threadId="trip"),
+        CALLS.send_signal("concierge", {"type": "ping", "contents": ""}, threadId="trip"),
+        CALLS.abort_thread("concierge", "trip"),
+    ):
+        cms.send(call)
+
+    paths = [request.url.path.removeprefix("/api/agents/concierge/") for request in script.requests]
+    assert paths == ["send-message", "queue-message", "signals", "threads/abort"]
+    assert json.loads(script.requests[0].content) == {"message": "Hello", "threadId": "trip"}

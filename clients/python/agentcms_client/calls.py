@@ -145,6 +145,29 @@ class Calls:
         headers = {"Accept": EVENT_STREAM, "Last-Event-ID": str(after)}
         return Call("GET", f"/api/runs/{run_id}/stream", headers=headers, timeout=STREAM_TIMEOUT)
 
+    def send_message(self, agent_id: str, message: Any, **body: Any) -> Call:
+        """Send a message to a thread, also while a run is active: `send_message("concierge", "Hi", threadId="t")`."""
+        return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/send-message", body={"message": message, **body})
+
+    def queue_message(self, agent_id: str, message: Any, **body: Any) -> Call:
+        """Send a message to a thread, which gets a run of its own."""
+        return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/queue-message", body={"message": message, **body})
+
+    def send_signal(self, agent_id: str, signal: dict[str, Any], **body: Any) -> Call:
+        """Send a signal to a thread: `{"type": "notification", "contents": "The flight is late."}`."""
+        return Call("POST", f"/api/agents/{quote(agent_id, safe='')}/signals", body={"signal": signal, **body})
+
+    def abort_thread(self, agent_id: str, thread_id: str, **body: Any) -> Call:
+        """Stop the run of a thread."""
+        path = f"/api/agents/{quote(agent_id, safe='')}/threads/abort"
+        return Call("POST", path, body={"threadId": thread_id, **body})
+
+    def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> Call:
+        """Stream the active run of a thread and all later ones. The clients have a method that reads them."""
+        path = f"/api/agents/{quote(agent_id, safe='')}/threads/subscribe"
+        headers = {"Accept": EVENT_STREAM}
+        return Call("POST", path, body={"threadId": thread_id, **body}, headers=headers, timeout=STREAM_TIMEOUT)
+
     def get_run(self, run_id: str) -> Call:
         return Call("GET", f"/api/runs/{run_id}")
 

@@ -13,7 +13,16 @@ import httpx
 from agentcms_client.calls import CALLS, Call
 from agentcms_client.responses import Stale, WaitPauses, parse_response, retry_delay
 from agentcms_client.schemas import Agent, Answer, Approval, Comparison, Job, Run, Version
-from agentcms_client.streaming import Callback, Callbacks, StreamedRun, read_run, read_run_async
+from agentcms_client.streaming import (
+    Callback,
+    Callbacks,
+    Chunk,
+    StreamedRun,
+    read_run,
+    read_run_async,
+    read_thread,
+    read_thread_async,
+)
 
 Changes = Callable[[Agent], dict[str, Any]]
 
@@ -147,6 +156,10 @@ class Client:
         """Read the events of a run after the one with this number, like `stream`, from any process."""
         callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
         return read_run(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
+
+    def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> Iterator[Chunk]:
+        """Yield the events of the active run of a thread and of all later ones, and the signals between them."""
+        return read_thread(self.http, CALLS.follow_thread(agent_id, thread_id, **body))
 
     def approvals(self, **query: Any) -> Iterator[Approval]:
         """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""
@@ -318,6 +331,11 @@ class AsyncClient:
         """Read the events of a run after the one with this number, like `stream`, from any process."""
         callbacks = Callbacks(on_chunk, on_step_finish, on_finish, on_error, on_suspended)
         return await read_run_async(self.http, CALLS.follow_run(run_id, after), StreamedRun(run_id, after), callbacks)
+
+    async def follow_thread(self, agent_id: str, thread_id: str, **body: Any) -> AsyncIterator[Chunk]:
+        """Yield the events of the active run of a thread and of all later ones, and the signals between them."""
+        async for chunk in read_thread_async(self.http, CALLS.follow_thread(agent_id, thread_id, **body)):
+            yield chunk
 
     async def approvals(self, **query: Any) -> AsyncIterator[Approval]:
         """Yield the tool calls that wait for people, page by page. `state="decided"` yields those that do not."""

@@ -214,3 +214,31 @@ async def read_run_async(http: httpx.AsyncClient, call: Call, run: StreamedRun, 
                 if inspect.isawaitable(result):
                     await result
     return run
+
+
+def parse_thread_line(line: str) -> Chunk | None:
+    """Return the event of a line of the stream of a thread, or None."""
+    is_event = line.startswith("data: ") and line != "data: [DONE]"
+    return json.loads(line.removeprefix("data: ")) if is_event else None
+
+
+def read_thread(http: httpx.Client, call: Call) -> Iterator[Chunk]:
+    """Yield the events of a thread until the server closes the stream. Raise ApiError or httpx.TransportError."""
+    with http.stream(**call.request_kwargs()) as response:
+        if not response.is_success:
+            response.read()
+            parse_response(response, 0)  # raises
+        for line in response.iter_lines():
+            if (chunk := parse_thread_line(line)) is not None:
+                yield chunk
+
+
+async def read_thread_async(http: httpx.AsyncClient, call: Call) -> AsyncGenerator[Chunk, None]:
+    """Yield the events of a thread like `read_thread`."""
+    async with http.stream(**call.request_kwargs()) as response:
+        if not response.is_success:
+            await response.aread()
+            parse_response(response, 0)  # raises
+        async for line in response.aiter_lines():
+            if (chunk := parse_thread_line(line)) is not None:
+                yield chunk

@@ -95,6 +95,10 @@ OTHERS = {
     **dict.fromkeys((pattern.name for pattern in memory_urlpatterns), "../../memory_app/api/test_wall.py"),
     **dict.fromkeys((pattern.name for pattern in evals_urlpatterns), "../../evals_app/api/test_datasets.py"),
     **dict.fromkeys((pattern.name for pattern in mcp_urlpatterns), "../../tools_app/api/test_mcp_servers.py"),
+    **dict.fromkeys(
+        ("api-signals", "api-send-message", "api-queue-message", "api-subscribe", "api-abort-thread"),
+        "../runs_app/api/test_thread_signals.py",
+    ),
     "api-suspended-runs": "../runs_app/api/test_suspended_runs.py",
     **dict.fromkeys(
         (

@@ -1,0 +1,159 @@
+"""API views of signals and messages to threads, and of the stream of a thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, StreamingHttpResponse
+from rest_framework.request import Request
+
+from access_app.permissions import require_role
+from access_app.role import Role
+from agentcms.api.parsers import json_object_body
+from agentcms.api.query_params import QueryParams
+from agentcms.api.responses import json_response
+from agentcms.api.views import JSONView
+from agentcms.errors import BadRequest, Conflict
+from agents_app.api.lookups import agent_not_found
+from agents_app.models import Agent
+from memory_app.api.lookups import BodyFields, caller_of
+from memory_app.history.signals import wire_signal
+from memory_app.history.threads import get_thread, open_thread, thread_not_found
+from memory_app.models import Thread
+from runs_app.api.agents import get_requested_agent
+from runs_app.api.lookups import EventStreamNegotiation, get_run_of_agent, stream_of_blocks
+from runs_app.engine import start
+from runs_app.events import streams
+from runs_app.events.thread_streams import ThreadStream
+from runs_app.models import AgentRun
+from runs_app.resolution import ResolvedAgent
+from runs_app.thread_signals.bodies import SignalCall, parse_message_body, parse_signal_body
+from runs_app.thread_signals.sending import IfActive, SentSignal, send_signal
+
+TARGET_MESSAGE = "Name a thread with threadId and resourceId, or a run with runId."
+
+
+class SignalsView(JSONView):
+    """Signals to a thread: events that its agent should hear of."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = require_agent(request, agent_id)
+        body = json_object_body(request)
+        with QueryParams(request) as query:
+            call = parse_signal_body(body, query.request_contexts)
+        return send(request, agent, body, call)
+
+
+class SendMessageView(JSONView):
+    """A message of a user, which joins the active run of a thread or wakes one."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = require_agent(request, agent_id)
+        body = json_object_body(request)
+        with QueryParams(request) as query:
+            call = parse_message_body(body, query.request_contexts)
+        return send(request, agent, body, call)
+
+
+class QueueMessageView(JSONView):
+    """A message of a user, which waits for a run of its own."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        agent = require_agent(request, agent_id)
+        body = json_object_body(request)
+        with QueryParams(request) as query:
+            call = parse_message_body(body, query.request_contexts)
+        if call.if_active == IfActive.DELIVER:
+            call = call._replace(if_active=IfActive.QUEUE)
+        return send(request, agent, body, call)
+
+
+def require_agent(request: Request, agent_id: str) -> ResolvedAgent:
+    """Return the requested agent. Raise RoleRequired unless the caller may run it."""
+    agent = get_requested_agent(request, agent_id)
+    require_role(request.user, Role.EDITOR, agent.owner_id)
+    return agent
+
+
+def send(request: Request, agent: ResolvedAgent, body: dict[str, Any], call: SignalCall) -> HttpResponse:
+    """Send a signal to the thread that a body names."""
+    thread = find_target(request, agent, body)
+    try:
+        sent = send_signal(
+            thread,
+            call.signal,
+            user=request.user,
+            agent=agent,
+            if_active=call.if_active,
+            if_idle=call.if_idle,
+            active_attributes=call.active_attributes,
+            idle_attributes=call.idle_attributes,
+            options=call.options,
+        )
+    except Agent.DoesNotExist:  # deleted meanwhile
+        raise agent_not_found(agent.id) from None
+    return json_response(sent_body(sent, call))
+
+
+def find_target(request: Request, agent: ResolvedAgent, body: dict[str, Any]) -> Thread:
+    """Return the thread that a body names by its ID, which creates it, or by one of its runs."""
+    caller = caller_of(request)
+    with BodyFields(body) as fields:
+        key, resource = fields.thread_key("threadId"), fields.resource()
+    run_id = body.get("runId")
+    if key:
+        caller.require_write()
+        agent_id = agent.id if agent.source == "stored" else None
+        return open_thread(caller, key, resource, agent_id=agent_id, agent_key=agent.id)
+    if not isinstance(run_id, str) or not run_id:
+        raise BadRequest("request body", [("threadId", TARGET_MESSAGE)])
+    run = get_run_of_agent(request, agent.id, run_id)
+    thread = Thread.objects.for_caller(caller).filter(pk=run.thread_id).first() if run.thread_id else None
+    if thread is None:
+        raise Conflict(f"Run {run_id} has no thread that you can write to. Start it with a thread.", "no_thread")
+    return thread
+
+
+def sent_body(sent: SentSignal, call: SignalCall) -> dict[str, Any]:
+    """Return the answer to a signal. `runId` is blank if no run will see it for now."""
+    signal = wire_signal(sent.message) if sent.message else {"id": call.signal.id, "type": call.signal.type}
+    return {"accepted": True, "runId": str(sent.run_id or ""), "signal": signal}
+
+
+class SubscribeView(JSONView):
+    """Event stream of a thread: the active run and all later ones, and the signals that come."""
+
+    content_negotiation_class = EventStreamNegotiation
+
+    def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
+        get_requested_agent(request, agent_id)
+        thread = named_thread(request, json_object_body(request))
+        slot = streams.StreamSlot(request.user)
+        return stream_of_blocks(ThreadStream(thread, caller_of(request), slot))
+
+
+class AbortView(JSONView):
+    """Cancellation of the active run of a thread."""
+
+    def post(self, request: Request, agent_id: str) -> HttpResponse:
+        require_agent(request, agent_id)
+        body = json_object_body(request)
+        thread = named_thread(request, body)
+        expected = body.get("expectedRunId")
+        if not (expected is None or isinstance(expected, str)):
+            raise BadRequest("request body", [("expectedRunId", "This must be the ID of a run.")])
+        run = AgentRun.objects.unfinished().filter(thread=thread, parent=None).order_by("created_at").last()
+        is_expected = run is not None and expected in (None, "", str(run.pk))
+        if run is not None and is_expected:
+            start.cancel_run(run)
+        return json_response({"aborted": is_expected})
+
+
+def named_thread(request: Request, body: dict[str, Any]) -> Thread:
+    """Return the thread that a body names. Raise NotFound, or Forbidden for another resource."""
+    caller = caller_of(request)
+    with BodyFields(body) as fields:
+        key, resource = fields.thread_key("threadId", required=True), fields.resource()
+    if not key:
+        raise thread_not_found(key)
+    return get_thread(caller, key, resource)

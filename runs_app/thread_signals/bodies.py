@@ -1,0 +1,167 @@
+"""The bodies of the routes that send signals and messages to threads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from agentcms.wire.validation import find_faults
+from agents_app.configuration.schema import ConfigError, Issue, collecting_issues
+from memory_app.history.signal_markup import Signal, validate_signal
+from memory_app.history.wire_messages import MAX_MESSAGE_KB
+from runs_app.requests.body import UNSUPPORTED_MESSAGES, parse_call_options, parse_client_tools
+from runs_app.requests.memory import MAX_METADATA_KB
+from runs_app.requests.request_context import parse_request_context
+from runs_app.thread_signals.sending import IfActive, IfIdle
+
+MAX_NAME_LENGTH = 256
+CONTENTS_MESSAGE = "This must be a text or a list of text parts. Leave out files."
+
+Behavior = TypeVar("Behavior", IfActive, IfIdle)
+
+
+class SignalCall(NamedTuple):
+    """A validated body: the signal, where it goes and what becomes of it."""
+
+    signal: Signal
+    if_active: IfActive
+    if_idle: IfIdle
+    active_attributes: dict[str, Any]
+    idle_attributes: dict[str, Any]
+    options: dict[str, Any]  # of a run that the signal wakes
+
+
+def parse_signal_body(body: Mapping[str, Any], query_contexts: Sequence[str] = ()) -> SignalCall:
+    """Validate the body of `signals`. Raise ConfigError with all issues."""
+    return _parse(body, body.get("signal"), "signal", query_contexts)
+
+
+def parse_message_body(body: Mapping[str, Any], query_contexts: Sequence[str] = ()) -> SignalCall:
+    """Validate the body of `send-message` or `queue-message`. Raise ConfigError with all issues."""
+    message = body.get("message")
+    if isinstance(message, str | list):
+        message = {"contents": message}
+    if isinstance(message, dict):
+        message = {**message, "type": "user", "tagName": None}
+    return _parse(body, message, "message", query_contexts)
+
+
+def _parse(body: Mapping[str, Any], value: Any, path: str, query_contexts: Sequence[str]) -> SignalCall:
+    issues: list[Issue] = []
+    signal = Signal("user", "")
+    with collecting_issues(issues):
+        signal = parse_signal(value, path)
+    active, idle = (_member(body, name, issues) for name in ("ifActive", "ifIdle"))
+    if_active, if_idle = IfActive.DELIVER, IfIdle.WAKE
+    with collecting_issues(issues):
+        if_active = _behavior(active, "ifActive", IfActive, IfActive.DELIVER)
+    with collecting_issues(issues):
+        if_idle = _behavior(idle, "ifIdle", IfIdle, IfIdle.WAKE)
+    active_attributes = _attributes(active, "ifActive", issues)
+    idle_attributes = _attributes(idle, "ifIdle", issues)
+    options: dict[str, Any] = {}
+    with collecting_issues(issues):
+        options = parse_stream_options(idle.get("streamOptions"), query_contexts)
+    if issues:
+        raise ConfigError(issues)
+    return SignalCall(signal, if_active, if_idle, active_attributes, idle_attributes, options)
+
+
+def parse_signal(value: Any, path: str) -> Signal:
+    """Return a signal. Raise ConfigError with all issues."""
+    if not isinstance(value, dict):
+        raise ConfigError([Issue(path, "This is required. Send an object.")])
+    if faults := [Issue(*fault) for fault in find_faults(value, path)]:
+        raise ConfigError(faults)
+    issues: list[Issue] = []
+    contents = parse_contents(value.get("contents"), f"{path}.contents", issues)
+    attributes = _attributes(value, path, issues)
+    metadata = value.get("metadata")
+    issues += _name_issues(value, path)
+    if not (metadata is None or isinstance(metadata, dict)):
+        issues.append(Issue(f"{path}.metadata", "This must be an object."))
+    elif len(json.dumps(metadata).encode()) > MAX_METADATA_KB * 1024:
+        issues.append(Issue(f"{path}.metadata", f"This must not exceed {MAX_METADATA_KB} KB."))
+    if len(json.dumps([contents, attributes], ensure_ascii=False).encode()) > MAX_MESSAGE_KB * 1024:
+        issues.append(Issue(path, f"A signal must not exceed {MAX_MESSAGE_KB} KB. Send a shorter one."))
+    if issues:
+        raise ConfigError(issues)
+    signal = Signal(value["type"], contents, value.get("id") or "", attributes, metadata, value.get("tagName") or "")
+    validate_signal(signal, path)
+    if not signal.contents.strip() and signal.is_from_user:
+        raise ConfigError([Issue(f"{path}.contents", "The message is empty. Send a text.")])
+    return signal
+
+
+def _name_issues(value: Mapping[str, Any], path: str) -> Iterator[Issue]:
+    for name in ("id", "type", "tagName"):
+        text = value.get(name)
+        is_text = isinstance(text, str) and len(text) <= MAX_NAME_LENGTH
+        if not (is_text or (text is None and name != "type")):
+            yield Issue(f"{path}.{name}", f"This must be a text of at most {MAX_NAME_LENGTH} characters.")
+
+
+def parse_contents(value: Any, path: str, issues: list[Issue]) -> str:
+    """Return a text, or the text of a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        issues.append(Issue(path, CONTENTS_MESSAGE))
+        return ""
+    texts: list[str] = []
+    for index, part in enumerate(value):
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        else:
+            issues.append(Issue(f"{path}[{index}]", CONTENTS_MESSAGE))
+    return "\n".join(texts)
+
+
+def parse_stream_options(value: Any, query_contexts: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a run that a signal wakes. The thread and the resource in them change nothing."""
+    options = {} if value is None else value
+    path = "ifIdle.streamOptions"
+    if not isinstance(options, dict):
+        raise ConfigError([Issue(path, "This must be an object.")])
+    issues = [Issue(name, f"{text} Omit this.") for name, text in UNSUPPORTED_MESSAGES.items() if options.get(name)]
+    parsed: dict[str, Any] = {}
+    with collecting_issues(issues):
+        parsed["options"] = parse_call_options(options)
+    with collecting_issues(issues):
+        parsed["clientTools"] = parse_client_tools(options.get("clientTools"))
+    with collecting_issues(issues):
+        parsed["requestContext"] = parse_request_context(options, query_contexts).values
+    if issues:
+        raise ConfigError([Issue(f"{path}.{issue.field}", issue.message) for issue in issues])
+    return parsed
+
+
+def _member(body: Mapping[str, Any], name: str, issues: list[Issue]) -> dict[str, Any]:
+    value = body.get(name)
+    if value is None or isinstance(value, dict):
+        return value or {}
+    issues.append(Issue(name, "This must be an object."))
+    return {}
+
+
+def _attributes(value: Mapping[str, Any], path: str, issues: list[Issue]) -> dict[str, Any]:
+    attributes = value.get("attributes")
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, dict):
+        issues.append(Issue(f"{path}.attributes", "This must be an object."))
+        return {}
+    with collecting_issues(issues):
+        validate_signal(Signal("user", "", attributes=attributes), path)
+    return attributes
+
+
+def _behavior(value: Mapping[str, Any], path: str, kind: type[Behavior], default: Behavior) -> Behavior:
+    behavior = value.get("behavior")
+    names = [item.value for item in kind if item.value != "queue"]
+    if behavior is None:
+        return default
+    if behavior not in names:
+        raise ConfigError([Issue(f"{path}.behavior", f"This must be one of {', '.join(names)}.")])
+    return kind(behavior)

@@ -1,0 +1,252 @@
+"""Routes that send signals and messages to threads, follow a thread, and stop its run."""
+
+import json
+
+import pytest
+
+from memory_app.models import Message, Participant, Thread
+from runs_app.models import AgentRun
+from tests.api_client import Caller
+from tests.factories import AgentFactory, UserFactory, api_key, member
+from tests.runs import DEMO, LONG, SLOW, wait_for_end, wait_for_text
+from tests.served import wait_until
+
+pytestmark = pytest.mark.usefixtures("idle_engine")
+
+OWNER = "support"
+TARGET = {"threadId": "t", "resourceId": "alice"}
+AT = "/api/agents/concierge"
+BODIES = {
+    "signals": {"signal": {"type": "notification", "contents": "Late"}, **TARGET},
+    "send-message": {"message": "Hello", **TARGET},
+    "queue-message": {"message": "Hello", **TARGET},
+    "threads/subscribe": TARGET,
+    "threads/abort": TARGET,
+}
+
+
+@pytest.fixture
+def editor():
+    return member("editor", OWNER)
+
+
+@pytest.fixture
+def agent():
+    return AgentFactory(id="concierge", owner_id=OWNER, model=DEMO, memory="last-messages")
+
+
+@pytest.fixture
+def caller(editor, agent):
+    return Caller(api_key(editor))
+
+
+def finished(run_id):
+    wait_until(lambda: AgentRun.objects.filter(pk=run_id).exists(), 30, "the run")
+    return wait_for_end(AgentRun.objects.get(pk=run_id))
+
+
+def test_a_message_creates_its_thread_and_wakes_a_run(caller, editor):
+    body = {"message": [{"type": "text", "text": "Two"}, {"type": "text", "text": "rooms"}], **TARGET}
+
+    sent = caller.post(f"{AT}/send-message", body)
+
+    assert (sent.status_code, sent.body["accepted"]) == (200, True)
+    assert sent.body["signal"]["contents"] == "Two\nrooms"
+    assert "You said: Two\nrooms" in finished(sent.body["runId"]).output
+    listed = caller.get("/api/memory/threads/t/messages?resourceId=alice").body["messages"]
+    assert (listed[0]["role"], listed[0]["content"]["parts"][0]["text"]) == ("user", "Two\nrooms")
+    assert listed[0]["author"]["name"] == editor.username
+
+
+def test_a_signal_is_listed_with_its_type_and_attributes(caller):
+    signal = {"id": "s1", "type": "reactive", "contents": "Late", "attributes": {"pr": 1}, "metadata": {"a": 1}}
+
+    sent = caller.post(f"{AT}/signals", {"signal": signal, "ifIdle": {"behavior": "persist"}, **TARGET})
+    again = caller.post(f"{AT}/signals", {"signal": signal, **TARGET})
+
+    assert again.body == sent.body
+    assert sent.body["runId"] == ""
+    (message,) = caller.get("/api/memory/threads/t/messages?resourceId=alice").body["messages"]
+    assert (message["id"], message["role"]) == ("s1", "signal")
+    assert message["content"]["metadata"] == {
+        "a": 1,
+        "signal": {"type": "reactive", "tagName": "", "attributes": {"pr": 1}},
+    }
+
+
+def test_options_and_attributes_of_the_situation_are_used(caller):
+    idle = {
+        "attributes": {"wakes": True},
+        "streamOptions": {
+            "maxSteps": 3,
+            "memory": {"thread": "other"},
+            "requestContext": {"mastra__resourceId": "bob"},
+        },
+    }
+
+    sent = caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": idle})
+
+    run = finished(sent.body["runId"])
+    assert '<notification wakes="true">Late</notification>' in run.output
+    assert (run.input["options"], run.request_context, run.thread.key) == ({"maxSteps": 3}, {}, "t")
+
+
+def test_a_run_names_its_thread(caller):
+    run = finished(caller.post(f"{AT}/send-message", BODIES["send-message"]).body["runId"])
+
+    sent = caller.post(f"{AT}/signals", {"signal": {"type": "ping", "contents": ""}, "runId": str(run.pk)})
+
+    assert "<ping />" in finished(sent.body["runId"]).output
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("signals", {**TARGET}, "signal"),
+        ("signals", {"signal": {"contents": "x"}, **TARGET}, "signal.type"),
+        ("signals", {"signal": {"type": "a b", "contents": "x"}, **TARGET}, "signal.type"),
+        ("signals", {"signal": {"type": "x", "contents": 1}, **TARGET}, "signal.contents"),
+        (
+            "signals",
+            {"signal": {"type": "x", "contents": "", "attributes": {"a": {}}}, **TARGET},
+            "signal.attributes.a",
+        ),
+        ("signals", {"signal": {"type": "x", "contents": "", "id": 7}, **TARGET}, "signal.id"),
+        ("signals", {**BODIES["signals"], "ifIdle": {"behavior": "sleep"}}, "ifIdle.behavior"),
+        ("signals", {**BODIES["signals"], "ifActive": {"behavior": "queue"}}, "ifActive.behavior"),
+        ("signals", {**BODIES["signals"], "ifActive": []}, "ifActive"),
+        (
+            "signals",
+            {**BODIES["signals"], "ifIdle": {"streamOptions": {"maxSteps": "x"}}},
+            "ifIdle.streamOptions.maxSteps",
+        ),
+        ("signals", {"signal": {"type": "x", "contents": ""}}, "threadId"),
+        ("signals", {**BODIES["signals"], "threadId": "a/b"}, "threadId"),
+        ("send-message", {"message": "  ", **TARGET}, "message.contents"),
+        ("send-message", {"message": {"contents": [{"type": "file", "data": "x"}]}, **TARGET}, "message.contents[0]"),
+        ("send-message", {"message": "a\0b", **TARGET}, "message"),
+        ("threads/abort", {"threadId": 7}, "threadId"),
+    ],
+)
+def test_bad_bodies_are_refused_with_the_path_and_store_nothing(caller, path, body, field):
+    refused = caller.post(f"{AT}/{path}", body)
+
+    assert refused.status_code == 400
+    assert [issue["field"] for issue in refused.body["issues"]] == [field]
+    assert not Message.objects.exists()
+    assert not AgentRun.objects.exists()
+
+
+STRANGERS = {
+    "stranger": (lambda editor: api_key(member("editor", "sales")), 404),
+    "viewer": (lambda editor: api_key(member("viewer", OWNER)), 403),
+    "cut key": (lambda editor: api_key(editor, "viewer"), 403),
+    "bound key": (lambda editor: api_key(editor, resource="bob"), 403),
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_strangers_reach_no_thread(caller, editor, kind, path):
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    thread = Thread.objects.get()
+    make_key, status = STRANGERS[kind]
+
+    refused = Caller(make_key(editor)).client.post(f"{AT}/{path}", BODIES[path], content_type="application/json")
+    refused.close()
+
+    if path == "threads/subscribe" and kind in ("viewer", "cut key"):
+        status = 404 if kind == "viewer" else 200  # a thread of another realm; a key that may read
+    assert refused.status_code == status
+    assert not thread.messages.exists()
+    assert not AgentRun.objects.exists()
+
+
+def test_the_thread_of_another_realm_is_not_touched(caller, agent):
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    other = Caller(api_key(member("editor", OWNER)))
+
+    assert other.post(f"{AT}/threads/subscribe", TARGET).status_code == 404
+    assert other.post(f"{AT}/threads/abort", TARGET).status_code == 404
+    finished(other.post(f"{AT}/send-message", BODIES["send-message"]).body["runId"])
+
+    assert Thread.objects.count() == 2
+    assert not Thread.objects.first().messages.exists() or not Thread.objects.last().messages.exists()
+
+
+def test_aborting_stops_the_expected_run_only(caller, agent):
+    agent.edit({"model": SLOW})
+    run_id = caller.post(f"{AT}/send-message", {"message": LONG, **TARGET}).body["runId"]
+    wait_for_text(AgentRun.objects.get(pk=run_id))
+
+    other = caller.post(f"{AT}/threads/abort", {**TARGET, "expectedRunId": "0"})
+    assert other.body == {"aborted": False}
+    assert caller.post(f"{AT}/threads/abort", {**TARGET, "expectedRunId": run_id}).body == {"aborted": True}
+
+    assert finished(run_id).status == "cancelled"
+    assert caller.post(f"{AT}/threads/abort", TARGET).body == {"aborted": False}
+
+
+def test_an_active_thread_says_the_way_out(caller, agent):
+    agent.edit({"model": SLOW})
+    caller.post(f"{AT}/send-message", {"message": LONG, **TARGET})
+
+    refused = caller.post(f"{AT}/generate", {"messages": "Hello", "memory": {"thread": "t", "resource": "alice"}})
+
+    assert (refused.status_code, refused.body["code"]) == (409, "thread_active")
+    assert "send-message" in refused.body["error"]
+    assert "queue-message" in refused.body["error"]
+
+
+def subscribe(caller, body):
+    return caller.client.post(f"{AT}/threads/subscribe", body, content_type="application/json")
+
+
+def read_stream(stream, is_enough):
+    """Return the chunks of a stream until there are enough."""
+    chunks = []
+    for block in stream.streaming_content:
+        lines = [line for line in block.decode().split("\n\n") if line.startswith("data: ")]
+        chunks += [json.loads(line.removeprefix("data: ")) for line in lines]
+        if is_enough(chunks):
+            break
+    stream.close()
+    return chunks
+
+
+def test_a_subscriber_gets_all_runs_and_the_signals_between(caller):
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    stream = subscribe(caller, TARGET)
+
+    run_ids = []
+    for text in ("one", "two"):
+        sent = caller.post(f"{AT}/send-message", {"message": text, **TARGET})
+        run_ids.append(sent.body["runId"])
+        finished(sent.body["runId"])
+    caller.post(f"{AT}/signals", {**BODIES["signals"], "ifIdle": {"behavior": "persist"}})
+
+    chunks = read_stream(stream, lambda chunks: any(chunk["type"] == "data-signal" for chunk in chunks))
+    kinds = [chunk["type"] for chunk in chunks]
+    assert [chunk["runId"] for chunk in chunks if chunk["type"] == "finish"] == run_ids
+    assert [chunk["data"]["contents"] for chunk in chunks if chunk["type"].startswith("data-")] == [
+        "one",
+        "two",
+        "Late",
+    ]
+    assert kinds.count("data-user-message") == 2
+
+
+def test_a_participant_follows_the_answers_only(caller, editor, agent):
+    caller.post("/api/memory/threads?agentId=concierge", TARGET)
+    colleague = member("editor", OWNER)
+    Participant.objects.create(thread=Thread.objects.get(), user=colleague, name="Bo")
+    stream = subscribe(Caller(api_key(colleague)), {"threadId": "t"})
+
+    finished(caller.post(f"{AT}/send-message", BODIES["send-message"]).body["runId"])
+
+    chunks = read_stream(stream, lambda chunks: any(chunk["type"] == "finish" for chunk in chunks))
+    assert "You said" in "".join(chunk["payload"].get("text", "") for chunk in chunks if "payload" in chunk)
+
+
+def test_a_former_user_has_no_thread(agent):
+    assert Caller(api_key(UserFactory())).post(f"{AT}/threads/subscribe", TARGET).status_code == 404
