@@ -218,7 +218,9 @@ MEMORY_DESCRIPTIONS: dict[str, str] = {
     "deleteMessages": "All or none: if one ID is not found, nothing is deleted.",
     "getMemoryConfig": "Of the live version. Null for an agent without memory.",
     "getMemoryStatus": "Says whether the agent has a memory.",
-    "searchMemory": "Finds messages that contain all words, in a thread or in all threads of a resource.",
+    "searchMemory": "Finds messages in a thread or in all threads of a resource. If the agent has semantic recall, "
+    "the most similar ones come first, with scores. Otherwise the messages contain all words. The agent is that of "
+    "`agentId`, or of the thread.",
     **dict.fromkeys(
         (
             "listNetworkThreads",
@@ -420,5 +422,5 @@ MEMORY_FIELDS: dict[str, str] = {
     "count": "The number of results.",
     "query": "The words that were searched.",
     "searchScope": "Whether a thread or a resource was searched.",
-    "searchType": "How the messages were found: text.",
+    "searchType": "How the messages were found: semantic or text.",
 }

@@ -1,8 +1,9 @@
-"""Search in conversations by text."""
+"""Search in conversations, by meaning or by words."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet
 from django.http import HttpResponse
@@ -12,49 +13,143 @@ from agentcms.api.query_params import QueryParams
 from agentcms.api.responses import json_response
 from agentcms.api.views import JSONView
 from agentcms.errors import BadRequest
+from agentcms.vectors import EmbedderFailed, UnknownEmbedder
 from agentcms.wire.timestamps import format_timestamp
+from agents_app.models import Agent
 from agents_app.search.tokenizer import tokenize
-from memory_app.api.lookups import NOT_GIVEN, caller_of, read_resource
+from memory_app.api.lookups import NOT_GIVEN, agent_of_query, caller_of, read_resource
 from memory_app.history.threads import get_thread
-from memory_app.models import Message, Thread
+from memory_app.models import Message, Resource, Thread
+from memory_app.realms import MemoryCaller
+from memory_app.recall.options import RecallOptions, recall_of_agent
+from memory_app.recall.search import (
+    RecalledMessage,
+    embed_question,
+    recall_messages,
+    vectors_of_resource,
+    vectors_of_thread,
+)
+
+log = logging.getLogger(__name__)
 
 MAX_RESULTS = 100
 MAX_TERMS = 20
 MAX_RANGE = 10
 
 
+class SearchQuery(NamedTuple):
+    """The parameters of a search."""
+
+    text: str
+    resource: str
+    thread: str
+    limit: int
+    config: dict[str, Any]
+
+
 class SearchView(JSONView):
-    """Search for messages that contain all words of a query, in a thread or in all of a resource."""
+    """Search in a thread or in all of a resource: by meaning if the agent has semantic recall, otherwise by words."""
 
     def get(self, request: Request) -> HttpResponse:
-        caller = caller_of(request)
-        with QueryParams(request) as query:
-            text = (query.text("searchQuery") or "").strip()
-            resource, key = read_resource(query), query.text("threadId") or ""
-            limit = query.integer("limit", 20, 1, MAX_RESULTS)
-            config = query.json_object("memoryConfig") or {}
-            if not text:
-                query.add_fault("searchQuery", "This is required.")
-        reach = read_range(config)
-        if key and key not in NOT_GIVEN:
-            threads, scope = Thread.objects.filter(pk=get_thread(caller, key, resource).pk), "thread"
-        else:
+        caller, query = caller_of(request), read_query(request)
+        thread = get_thread(caller, query.thread, query.resource) if query.thread else None
+        options = recall_of_agent(agent_of_query(request) or (agent_of_thread(thread) if thread else None))
+        resource = query.resource
+        if thread is None:
             resource = caller.default_resource if caller.is_bound else caller.resource_to_write(resource)
-            threads, scope = Thread.objects.for_caller(caller).of_resource(caller.realm, resource), "resource"
-        rows = [*matching(threads, text).select_related("thread").order_by("-created_at", "-pk")[:limit]]
-        results = [search_result(row, reach) for row in rows]
-        body = {"results": results, "count": len(results), "query": text, "searchScope": scope, "searchType": "text"}
-        return json_response(body)
+        results = find_by_meaning(caller, thread, resource, query, options) if options is not None else None
+        kind = "text" if results is None else "semantic"
+        if results is None:
+            results = find_by_words(caller, thread, resource, query)
+        scope = "resource" if thread is None else "thread"
+        body = {"results": results, "count": len(results), "query": query.text}
+        return json_response({**body, "searchScope": scope, "searchType": kind})
 
 
-def read_range(config: dict[str, Any]) -> int:
+def read_query(request: Request) -> SearchQuery:
+    """Return the parameters of a search. Raise BadRequest."""
+    with QueryParams(request) as query:
+        text = (query.text("searchQuery") or "").strip()
+        resource, thread = read_resource(query), query.text("threadId") or ""
+        limit = query.integer("limit", 20, 1, MAX_RESULTS)
+        config = query.json_object("memoryConfig") or {}
+        if not text:
+            query.add_fault("searchQuery", "This is required.")
+    return SearchQuery(text, resource, "" if thread in NOT_GIVEN else thread, limit, config)
+
+
+def agent_of_thread(thread: Thread) -> Agent | None:
+    """Return the agent of a thread with its live version, or None."""
+    return Agent.objects.filter(pk=thread.agent_id).select_related("active_version").first()
+
+
+def find_by_meaning(
+    caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery, options: RecallOptions
+) -> list[dict[str, Any]] | None:
+    """Return the most similar messages, or None if the embedder does not answer."""
+    top_k, reach = read_option(query.config, "topK", None, 1, MAX_RESULTS), read_range(query.config, None)
+    try:
+        queries = embed_question(options.embedder, query.text)
+    except (EmbedderFailed, UnknownEmbedder) as error:
+        log.warning("Messages are searched by their words: %s", error)
+        return None
+    if thread is not None:
+        vectors = vectors_of_thread(thread.pk, options.embedder)
+    else:
+        owner = Resource.objects.filter(realm=caller.realm, key=resource).first()
+        vectors = vectors_of_resource(owner.pk if owner else None, options.embedder)
+    recalled = recall_messages(
+        vectors,
+        queries,
+        min(top_k or query.limit, query.limit),
+        before=options.before if reach is None else reach,
+        after=options.after if reach is None else reach,
+        threshold=options.threshold,
+    )
+    return [recalled_result(item) for item in recalled]
+
+
+def recalled_result(item: RecalledMessage) -> dict[str, Any]:
+    """Return a message that was found by its meaning, under the ID of the message as the API shows it."""
+    row = item.message
+    context = {name: [message_summary(other) for other in getattr(item, name)] for name in ("before", "after")}
+    head = row.thread.messages.filter(number=row.head_number or row.number).first()
+    return {
+        **message_summary(row),
+        "id": (head or row).key,
+        "threadId": row.thread.key,
+        "threadTitle": row.thread.title,
+        "score": round(item.score, 4),
+        "context": context,
+    }
+
+
+def find_by_words(
+    caller: MemoryCaller, thread: Thread | None, resource: str, query: SearchQuery
+) -> list[dict[str, Any]]:
+    """Return the newest messages that contain all words."""
+    reach = read_range(query.config, 0) or 0
+    if thread is not None:
+        threads = Thread.objects.filter(pk=thread.pk)
+    else:
+        threads = Thread.objects.for_caller(caller).of_resource(caller.realm, resource)
+    rows = matching(threads, query.text).select_related("thread").order_by("-created_at", "-pk")[: query.limit]
+    return [search_result(row, reach) for row in rows]
+
+
+def read_range(config: dict[str, Any], default: int | None) -> int | None:
     """Return how many messages around each result the caller wants."""
+    return read_option(config, "messageRange", default, 0, MAX_RANGE)
+
+
+def read_option(config: dict[str, Any], name: str, default: int | None, minimum: int, maximum: int) -> int | None:
+    """Return a number of the options of semantic recall, which may stand at the top too. Raise BadRequest."""
     recall = config.get("semanticRecall") if isinstance(config.get("semanticRecall"), dict) else config
-    reach = recall.get("messageRange", 0) if isinstance(recall, dict) else 0
-    if type(reach) is not int or not 0 <= reach <= MAX_RANGE:
-        message = f"Give a whole number from 0 to {MAX_RANGE}."
-        raise BadRequest("query parameters", [("memoryConfig.messageRange", message)])
-    return reach
+    value = recall.get(name, default) if isinstance(recall, dict) else default
+    if value is not None and (type(value) is not int or not minimum <= value <= maximum):
+        message = f"Give a whole number from {minimum} to {maximum}."
+        raise BadRequest("query parameters", [(f"memoryConfig.{name}", message)])
+    return value
 
 
 def matching(threads: QuerySet[Thread], text: str) -> QuerySet[Message]:

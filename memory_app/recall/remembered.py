@@ -100,3 +100,8 @@ def reload_messages(stored: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
         for item in stored
         if item["message"] in rows
     ]
+
+
+def message_author(row: Message) -> str:
+    """Return the name of the author of a message for people."""
+    return row.author_name or ("User" if row.role == Message.Role.USER else "Agent")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db.models import F, QuerySet
 
+from agentcms.vectors import find_embedder
 from agentcms.vectors.quantize import PackedVector, scores
 from memory_app.models import Message, Vector
+from memory_app.recall.parts import cut_parts
 
 if TYPE_CHECKING:
     from agentcms.vectors.embedders import Rows
@@ -38,14 +40,20 @@ class RecalledMessage:
     after: Sequence[Message] = ()
 
 
+def embed_question(embedder: str, text: str) -> Rows:
+    """Return the vectors of the parts of a text. Raise UnknownEmbedder and EmbedderFailed."""
+    return find_embedder(embedder).embed(cut_parts(text), "query")
+
+
 def vectors_of_thread(thread_id: int | None, embedder: str) -> QuerySet[Vector]:
     """Return the vectors of a thread by an embedder. Without a thread there are none."""
     return Vector.objects.filter(thread=thread_id, embedder=embedder)
 
 
-def vectors_of_resource(resource_id: int, embedder: str) -> QuerySet[Vector]:
-    """Return the vectors of all threads of a resource by an embedder."""
-    return Vector.objects.filter(resource=resource_id, embedder=embedder)
+def vectors_of_resource(resource_id: int | None, embedder: str) -> QuerySet[Vector]:
+    """Return the vectors of all threads of a resource by an embedder. Without a resource there are none."""
+    vectors = Vector.objects.filter(resource=resource_id, embedder=embedder)
+    return vectors if resource_id is not None else vectors.none()
 
 
 def rank_messages(vectors: QuerySet[Vector], queries: Rows) -> Iterator[Hit]:

@@ -24,8 +24,9 @@ from agentcms.wire.timestamps import parse_timestamp
 from agents_app.models import Agent
 from memory_app.api.representation import thread_body
 from memory_app.history.wire_messages import WireMessage, wire_messages
-from memory_app.models import Message, Thread
-from memory_app.realms import user_realm
+from memory_app.models import Thread
+from memory_app.views.links import own_realm, thread_url
+from memory_app.views.recall import recall_context
 from memory_app.views.working_rail import rail_context
 from runs_app.engine.start import cancel_run
 from runs_app.models import AgentRun
@@ -42,10 +43,6 @@ def readable_threads(request: HttpRequest) -> QuerySet[Thread]:
         .select_related("agent__active_version", "resource")
         .exclude(realm=None)
     )
-
-
-def own_realm(request: HttpRequest) -> str:
-    return user_realm(request.user.pk or 0)
 
 
 @require_safe
@@ -83,33 +80,10 @@ def published_agents(request: HttpRequest) -> list[tuple[str, str]]:
     return [*agents.order_by("name").values_list("pk", "name").distinct()[:100]]
 
 
-def thread_url(request: HttpRequest, thread: Thread, name: str = "view") -> str:
-    """Return the URL of a page of a thread. That of another realm has the realm in its query."""
-    url = reverse(f"threads:{name}", args=[thread.key])
-    return url if thread.realm == own_realm(request) else f"{url}?{urlencode({'realm': thread.realm})}"
-
-
 def get_page_thread(request: HttpRequest, key: str) -> Thread:
     """Return a thread that the user may read. Without a realm in the query, it is the user's own."""
     realm = request.GET.get("realm") or own_realm(request)
     return get_object_or_404(readable_threads(request), key=key, realm=realm)
-
-
-def recalled_row(
-    request: HttpRequest, message: Message, text: str, author: str, score: float | None
-) -> dict[str, Any]:
-    """Return a recalled message as the template shows it, with a link to its place in the thread."""
-    thread = message.thread
-    url = thread_url(request, thread)
-    query = urlencode({"message": message.number})
-    return {
-        "url": f"{url}{'&' if '?' in url else '?'}{query}#message-{message.head_number or message.number}",
-        "title": thread.title or thread.key,
-        "author": author,
-        "at": message.created_at,
-        "text": text,
-        "score": score,
-    }
 
 
 def page_number(request: HttpRequest, thread: Thread) -> str | int | None:
@@ -141,6 +115,7 @@ def view(request: HttpRequest, key: str) -> HttpResponse:
         ],
         "runs": runs.order_by("-created_at")[:10],
         "participants": thread.participants.select_related("user"),
+        **recall_context(request, thread),
         "is_own": thread.realm == own_realm(request),
         "delete_url": thread_url(request, thread, "delete"),
         **rail_context(request, thread),

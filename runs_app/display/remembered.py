@@ -1,4 +1,4 @@
-"""Display of the messages that a run has recalled."""
+"""The messages that a run has recalled, for display."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from access_app.caller import Caller
 from memory_app.models import Message, Thread
-from memory_app.recall.remembered import excerpt
 from runs_app.models import AgentRun
 
 
@@ -14,10 +13,8 @@ class RememberedMessage(NamedTuple):
     """A message that a run has recalled. Its score is None if it stands beside a message that was found."""
 
     message: Message
-    text: str
-    author: str
+    part: int
     score: float | None
-    is_here: bool  # in the conversation of the run
 
 
 class RememberedMessages(NamedTuple):
@@ -36,13 +33,8 @@ def recalled_messages(run: AgentRun, user: Caller) -> RememberedMessages:
     rows = Message.objects.select_related("thread").filter(thread__in=readable)
     by_key = rows.in_bulk([item["message"] for item in stored])
     messages = [
-        RememberedMessage(row, excerpt(row.text, item["part"]), message_author(row), item["score"], item["isHere"])
+        RememberedMessage(row, item["part"], item["score"])
         for item in stored
         if (row := by_key.get(item["message"])) is not None
     ]
     return RememberedMessages(messages, len(stored) - len(messages))
-
-
-def message_author(row: Message) -> str:
-    """Return the name of the author of a message for people."""
-    return row.author_name or ("User" if row.role == Message.Role.USER else "Agent")

@@ -19,7 +19,7 @@ from agents_app.configuration.display import config_sections
 from agents_app.models import Agent
 from agents_app.views.access import get_agent
 from agents_app.views.header import AgentTab, header_context
-from memory_app.views.threads import recalled_row
+from memory_app.views.recall import recalled_row
 from runs_app.approvals.lookup import waiting_calls_below
 from runs_app.building.instructions import to_text
 from runs_app.display.answer import RunView, add_waits, build_run_views, input_messages, total_cost
@@ -147,7 +147,7 @@ def details_context(request: HttpRequest, run_view: RunView) -> dict[str, Any]:
         "trace_url": trace_url(run.traceparent),
         "remembered": build_memory(run),
         "scores": run.scores.all(),
-        "recalled": [recalled_row(request, item.message, item.text, item.author, item.score) for item in messages],
+        "recalled": [recalled_row(request, *item) for item in messages],
         "hidden_recalled": hidden,
     }
 

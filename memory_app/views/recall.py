@@ -1,0 +1,58 @@
+"""The form of a thread that shows what its agent would recall, and the links of recalled messages."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+
+from agentcms.vectors import EmbedderFailed, UnknownEmbedder
+from memory_app.models import Message, Thread
+from memory_app.recall.options import RecallOptions, recall_of_agent
+from memory_app.recall.remembered import RecallScope, excerpt, message_author
+from memory_app.recall.search import embed_question, recall_messages
+from memory_app.views.links import thread_url
+
+MAX_QUESTION_LENGTH = 2000
+
+
+def recall_context(request: HttpRequest, thread: Thread) -> dict[str, Any]:
+    """Return the context of the form: the question, the messages that it recalls, and an error of the embedder."""
+    options, question = recall_of_agent(thread.agent), request.GET.get("recall", "").strip()[:MAX_QUESTION_LENGTH]
+    context: dict[str, Any] = {"recall_options": options, "question": question}
+    if options is None or not question:
+        return context
+    try:
+        return {**context, "recalled": find_recalled(request, thread, options, question)}
+    except (EmbedderFailed, UnknownEmbedder) as error:
+        return {**context, "recall_error": str(error)}
+
+
+def find_recalled(request: HttpRequest, thread: Thread, options: RecallOptions, question: str) -> list[dict[str, Any]]:
+    """Return the messages that the agent would recall, as far as the user may read their threads."""
+    readable = Thread.objects.readable_on_pages(request.user).filter(resource=thread.resource_id)
+    threads = {thread.pk, *readable.values_list("pk", flat=True)}
+    recalled = recall_messages(
+        RecallScope(thread.pk, thread.resource_id).vectors(options),
+        embed_question(options.embedder, question),
+        options.top_k,
+        threshold=options.threshold,
+        is_known=lambda row: row.thread_id not in threads,
+    )
+    return [recalled_row(request, item.message, item.part, item.score) for item in recalled]
+
+
+def recalled_row(request: HttpRequest, message: Message, part: int, score: float | None) -> dict[str, Any]:
+    """Return a recalled message as the template shows it, with a link to its place in the thread."""
+    thread = message.thread
+    url = thread_url(request, thread)
+    query = urlencode({"message": message.number})
+    return {
+        "url": f"{url}{'&' if '?' in url else '?'}{query}#message-{message.head_number or message.number}",
+        "title": thread.title or thread.key,
+        "author": message_author(message),
+        "at": message.created_at,
+        "text": excerpt(message.text, part),
+        "score": score,
+    }

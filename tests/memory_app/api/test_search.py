@@ -1,0 +1,131 @@
+"""Search in conversations by meaning, and by words where the agent has no semantic recall."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from agentcms.vectors import EmbedderFailed
+from jobs_app import runner
+from memory_app.recall.indexing import INDEX_MESSAGES
+from tests.api_client import Caller
+from tests.factories import api_key, member
+from tests.memory_app.conftest import add_thread, recalling_agent
+from tests.page_client import browser
+
+pytestmark = pytest.mark.django_db
+
+LOCAL = "local/multilingual"
+COLOUR = "My favourite colour is teal."
+TEXTS = [
+    ("user", "When does the museum open?"),
+    ("assistant", "At ten."),
+    ("user", COLOUR),
+    ("assistant", "Noted."),
+    ("user", "Please book a table for two."),
+]
+QUESTION = quote("Which colour do I like best?")
+
+
+@pytest.fixture
+def recaller():
+    return recalling_agent(topK=2)
+
+
+@pytest.fixture
+def thread(editor, recaller):
+    thread = add_thread(editor, texts=TEXTS, agent=recaller, agent_key=recaller.pk, title="Trip")
+    runner.run_now(INDEX_MESSAGES, {"thread": thread.pk, "embedder": LOCAL})
+    return thread
+
+
+def search(caller, question=QUESTION, **query):
+    answer = caller.get(f"/api/memory/search?searchQuery={question}&" + "&".join(f"{k}={v}" for k, v in query.items()))
+    assert answer.status_code == 200, answer.body
+    return answer.body
+
+
+@pytest.mark.parametrize("query", [{"threadId": "t"}, {"resourceId": "alice", "agentId": "recaller"}])
+def test_the_most_similar_messages_come_first_with_scores(caller, thread, query):
+    body = search(caller, **query, limit=3)
+
+    assert (body["searchType"], body["count"]) == ("semantic", 3)
+    assert body["searchScope"] == ("thread" if "threadId" in query else "resource")
+    first = body["results"][0]
+    scores = [result["score"] for result in body["results"]]
+    assert (first["content"], first["threadId"], first["threadTitle"]) == (COLOUR, "t", "Trip")
+    assert first["id"] == thread.messages.get(number=3).key
+    assert scores == sorted(scores, reverse=True)
+    assert 0.4 < scores[0] < 1
+    assert [item["content"] for item in first["context"]["before"]] == ["At ten."]
+    assert [item["content"] for item in first["context"]["after"]] == ["Noted."]
+
+
+def test_the_options_of_the_call_count(caller, thread):
+    config = quote(json.dumps({"semanticRecall": {"topK": 1, "messageRange": 0}}))
+
+    (result,) = search(caller, threadId="t", memoryConfig=config)["results"]
+
+    assert (result["content"], result["context"]) == (COLOUR, {"before": [], "after": []})
+    for option in ({"topK": 0}, {"messageRange": 99}, {"topK": "all"}):
+        answer = caller.get(
+            f"/api/memory/search?searchQuery=x&threadId=t&memoryConfig={quote(json.dumps({'semanticRecall': option}))}"
+        )
+        assert answer.status_code == 400, answer.body
+
+
+def test_an_agent_without_semantic_recall_is_searched_by_words(caller, editor, thread, agent):
+    add_thread(editor, "plain", texts=TEXTS, agent=agent, agent_key=agent.pk)
+
+    assert search(caller, "colour", threadId="plain")["searchType"] == "text"
+    assert search(caller, "colour", resourceId="alice")["searchType"] == "text"
+    assert search(caller, "colour", resourceId="alice", agentId=agent.pk)["count"] == 2
+
+
+def test_an_embedder_that_fails_leaves_the_search_by_words(caller, thread, monkeypatch):
+    def fail(embedder, text):
+        raise EmbedderFailed("The provider answered with 500.")
+
+    monkeypatch.setattr("memory_app.api.search.embed_question", fail)
+
+    body = search(caller, "colour", threadId="t")
+
+    assert (body["searchType"], body["results"][0]["content"]) == ("text", COLOUR)
+
+
+def test_another_realm_or_resource_finds_nothing(caller, thread, recaller):
+    stranger = Caller(api_key(member("publisher")))
+
+    assert stranger.get(f"/api/memory/search?searchQuery={QUESTION}&threadId=t").status_code == 404
+    assert search(stranger, resourceId="alice", agentId="recaller")["results"] == []
+    assert search(caller, resourceId="bob", agentId="recaller")["results"] == []
+
+
+def test_the_page_of_a_thread_shows_what_it_would_recall(editor, thread):
+    page = browser(editor).get(f"/threads/t?recall={QUESTION}").content.decode()
+
+    assert "What would it recall?" in page
+    (first, second) = page.split('<li class="section"')[0].count("Score"), page.count('class="chip chip-plain">Score')
+    assert (first, second) == (0, 2)
+    assert '<a href="/threads/t?message=3#message-3"' in page
+    assert 'value="Which colour do I like best?"' in page
+
+
+def test_the_page_recalls_no_conversations_that_the_reader_may_not_read(editor, thread, recaller):
+    """A publisher of the agent reads its conversations, not those with other agents."""
+    publisher = member("publisher")
+    private = add_thread(editor, "private", texts=[("user", "My favourite colour is secret red.")])
+    runner.run_now(INDEX_MESSAGES, {"thread": private.pk, "embedder": LOCAL})
+
+    page = browser(publisher).get(f"/threads/t?realm=u{editor.pk}&recall={QUESTION}").content.decode()
+    own = browser(editor).get(f"/threads/t?recall={QUESTION}").content.decode()
+
+    assert "secret red" in own
+    assert "secret red" not in page
+    assert COLOUR in page.partition("What would it recall?")[2]
+
+
+def test_a_thread_of_an_agent_without_recall_has_no_form(editor, agent):
+    add_thread(editor, texts=TEXTS, agent=agent, agent_key=agent.pk)
+
+    assert "What would it recall?" not in browser(editor).get("/threads/t").content.decode()
