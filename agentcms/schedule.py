@@ -25,5 +25,9 @@ def beat_schedule(nightly_hour: int, job_lease: int) -> dict[str, dict[str, Any]
         "index-messages": {"task": "memory_app.tasks.index_missing_messages", "schedule": check},
         "clean-up": {"task": "jobs_app.tasks.clean_up", "schedule": cleanup},
         "mail-approvers": {"task": "runs_app.tasks.mail_approvers", "schedule": 60.0},
+        "look-after-background-tasks": {
+            "task": "runs_app.tasks.look_after_background_tasks",
+            "schedule": 5.0,
+        },
         "reap-runs": {"task": "runs_app.tasks.reap_runs", "schedule": 5.0},  # with the lease: within 20 seconds
     }

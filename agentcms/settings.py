@@ -18,6 +18,7 @@ DATA_DIR = Path(environment.read_text("DATA_DIR", str(BASE_DIR / "var"))).resolv
 # Every process loads the settings before it creates a file: the database, exports and logs are for this user only.
 os.umask(0o077)
 MAX_DAYS = 36_500  # 100 years: dates before the year 1 are an error, so longer periods cannot be subtracted
+MAX_TASK_SECONDS = 24 * 3600  # of a background task
 
 # --- Security
 
@@ -332,6 +333,14 @@ RUN_MAX_TOKENS = environment.read_int("RUN_MAX_TOKENS", 200_000, minimum=1)
 RUN_MAX_INPUT = environment.read_int("RUN_MAX_INPUT_KB", 512, minimum=1) * 1024
 RUN_TOOL_TIMEOUT = environment.read_int("RUN_TOOL_TIMEOUT", 60, minimum=1)
 EXPERIMENT_RUNS = environment.read_int("EXPERIMENT_RUNS", 20, minimum=1)
+# Tool calls in the background: how many run at once, and how many of one agent. More wait. Times are in seconds.
+BACKGROUND_TASKS = environment.read_int("BACKGROUND_TASKS", 10, minimum=1)
+BACKGROUND_TASKS_PER_AGENT = environment.read_int("BACKGROUND_TASKS_PER_AGENT", 5, minimum=1)
+BACKGROUND_TASK_TIMEOUT = environment.read_int("BACKGROUND_TASK_TIMEOUT", 300, minimum=1, maximum=MAX_TASK_SECONDS)
+BACKGROUND_TASK_MAX_TIMEOUT = environment.read_int(
+    "BACKGROUND_TASK_MAX_TIMEOUT", 3600, minimum=1, maximum=MAX_TASK_SECONDS
+)
+BACKGROUND_TASK_MAX_RETRIES = environment.read_int("BACKGROUND_TASK_MAX_RETRIES", 5, minimum=0, maximum=100)
 RUNS_PER_USER = environment.read_int("RUNS_PER_USER", 20, minimum=1)
 RUNS_PER_AGENT = environment.read_int("RUNS_PER_AGENT", 50, minimum=1)
 SIGNALS_UNSEEN = environment.read_int("SIGNALS_UNSEEN", 100, minimum=1)  # of a thread

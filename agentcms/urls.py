@@ -48,6 +48,7 @@ urlpatterns = [
     path("", include("versions_app.urls_exchange")),
     path("", include("runs_app.urls")),
     path("", include("memory_app.urls")),
+    path("", include("tools_app.urls")),
 ]
 
 if settings.RUN_ENGINE == "inngest":

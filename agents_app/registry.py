@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from access_app.role import Role
 from agentcms.wire.json_schema import reject_invalid_schema
+from agents_app.configuration.background_tasks import background_choice
 from agents_app.configuration.schema import validate_config
 
 Target = TypeVar("Target", bound=Callable[..., Any])
@@ -64,6 +65,9 @@ class Entry:
     has at least the role `approver`, and with `four_eyes` did not ask for the run. Nobody decides after `expires`.
     `resume_schema` is the JSON Schema of the data for which a tool asks that suspends itself.
 
+    `background` says, under wire names, how calls of a tool run in the background; None leaves that to agents. With
+    `ordered`, the results of such calls are delivered in the order of the calls.
+
     With `processes_tool_results`, an input processor gets the results of tools too, not only the words of people.
     """
 
@@ -79,6 +83,8 @@ class Entry:
     resume_schema: Mapping[str, Any] | None = None
     expires: timedelta | None = None  # None for APPROVAL_DAYS
     at_most_once: bool = False
+    background: Mapping[str, Any] | None = None
+    ordered: bool = False
     processes_tool_results: bool = False
     target: Any = None
     source: str = "code"  # entries from code cannot be changed in the admin
@@ -185,6 +191,8 @@ def tool(
     title: str = "",
     description: str = "",
     at_most_once: bool = False,
+    background: bool | Mapping[str, Any] | None = None,
+    ordered: bool = False,
     id: str = "",
     **approval: Unpack[ApprovalRules],
 ) -> Callable[[Target], Target]:
@@ -197,6 +205,10 @@ def tool(
     is an editor, or has the higher role `approver`; with `four_eyes`, it is not who asked for the run. A call on which
     nobody decides expires after `expires`, a duration or seconds. `resume_schema`, a JSON Schema or a pydantic model,
     describes the data that the tool asks for by `current().suspend()`. Raise ImproperlyConfigured for other values.
+
+    With `background`, calls run in the background unless an agent says otherwise: True, or an object with
+    `timeout_ms`, `max_retries` and `disposition` ("deferred", "awaited" or "foreground"). The results of an `ordered`
+    tool are delivered in the order of the calls.
     """
     flags = EntryFlags(
         requires_approval=approval.get("requires_approval", False),
@@ -205,6 +217,8 @@ def tool(
         resume_schema=_resume_schema(approval.get("resume_schema")),
         expires=_approval_duration(approval.get("expires")),
         at_most_once=at_most_once,
+        background=background_choice(background),
+        ordered=ordered,
     )
     return _callable_registrar(Kind.TOOL, key, title, description, id, **flags)
 
@@ -277,6 +291,8 @@ class EntryFlags(TypedDict, total=False):
     resume_schema: Mapping[str, Any] | None
     expires: timedelta | None
     at_most_once: bool
+    background: Mapping[str, Any] | None
+    ordered: bool
     processes_tool_results: bool
 
 

@@ -164,6 +164,10 @@ class Job(models.Model):
         """Store the result and mark the job as done."""
         self._write(state=self.State.DONE, result=result, finished_at=timezone.now(), lease_until=None)
 
+    def release(self) -> None:
+        """Queue the job for another worker, because this one stops."""
+        self._write(state=self.State.QUEUED, attempts=self.attempts - 1, lease_until=None)
+
     def fail(self, error: str) -> None:
         """Mark the job as failed."""
         self._write(state=self.State.FAILED, error=error, finished_at=timezone.now(), lease_until=None)

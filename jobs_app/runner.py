@@ -37,6 +37,8 @@ SCHEDULE_NAMESPACE = UUID("7f3c3f0e-6f0b-5c1e-9d57-3d7f2f5d8a11")  # for the ids
 
 broker_circuit = CircuitBreaker(retry_after=10)
 
+CONTINUES = object()  # returned by a handler whose work goes on after it: that finishes the job itself
+
 Handler = Callable[[Job], Any]
 Starter = Callable[[Any], Job]  # of a user
 
@@ -143,7 +145,8 @@ def _execute(job: Job) -> Job:
     try:
         with spans.span(f"job {job.kind}", attributes, traceparent=job.traceparent):
             result = _handlers[job.kind](job)
-        job.finish(result)
+        if result is not CONTINUES:
+            job.finish(result)
     except LeaseLost:
         log.warning("Job %s (%s) was taken over by another worker.", job.pk, job.kind)
     except Exception as error:

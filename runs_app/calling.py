@@ -17,12 +17,14 @@ def order_shirt(colour: str) -> str:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn
 from uuid import UUID
+
+MAX_PROGRESS_TEXT = 500  # characters
 
 
 class CallSuspended(Exception):
@@ -43,6 +45,13 @@ class ToolCall:
     attempt: int  # above 1 after the process of a durable run stopped during the call
     idempotency_key: str  # the same in each attempt; other services can recognize a repeated call by it
     resume_data: Any = None  # what a person sent for the last `suspend()` of this call
+    report: Callable[[dict[str, Any]], None] | None = None  # of a background task: stores its progress
+
+    def report_progress(self, done: float | None = None, total: float | None = None, text: str = "") -> None:
+        """Show people how far the tool is. Only background tasks show it."""
+        if self.report is not None:
+            progress = {"done": done, "total": total, "text": text[:MAX_PROGRESS_TEXT]}
+            self.report({name: value for name, value in progress.items() if value not in (None, "")})
 
     def suspend(self, payload: Any = None) -> NoReturn:
         """Let the call wait for data from a person, who reads the payload. The run holds no process meanwhile.

@@ -11,7 +11,8 @@ from django.dispatch import receiver
 from agents_app.models import Agent
 from runs_app.approvals.approval_signals import approval_decided, approval_requested
 from runs_app.approvals.resuming import release_deleted_runs
-from runs_app.engine.leases import run_ending
+from runs_app.background.endings import cancel_tasks_of_run, settle_task_of_child
+from runs_app.engine.leases import run_ended, run_ending
 from runs_app.models import AgentRun, ModelProvider, PendingCall
 from runs_app.notices.webhook import DECIDED_EVENT, REQUESTED_EVENT, enqueue_webhook
 from runs_app.providers import table
@@ -42,6 +43,15 @@ def send_webhook_of_decision(call: PendingCall, **kwargs: Any) -> None:
 def wake_next_run(run_id: UUID, status: str, error: str, **kwargs: Any) -> None:
     """Start the next run of a thread for which signals wait."""
     follow_run(run_id, status=status, error=error)
+
+
+@receiver(run_ended)
+def settle_background_tasks(status: str, run_id: UUID, parent_id: UUID | None, **kwargs: Any) -> None:
+    """Cancel the background tasks of a cancelled run, and continue the one that waits for this child run."""
+    if status == AgentRun.Status.CANCELLED:
+        cancel_tasks_of_run(run_id)
+    if parent_id is not None:
+        settle_task_of_child(run_id)
 
 
 @receiver(pre_delete, sender=Agent)

@@ -10,6 +10,8 @@ from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from runs_app import cleanup, forget, scoring  # noqa: F401  registers their handlers
+from runs_app.background import jobs as background_jobs  # noqa: F401
+from runs_app.background.upkeep import look_after_tasks
 from runs_app.engine import leases, lifecycle
 from runs_app.engine.engine import get_engine
 from runs_app.notices import mail, webhook  # noqa: F401  registers the handler of the webhook
@@ -21,6 +23,12 @@ def reap_runs() -> None:
     """End what dead processes left: runs that are not durable, and child runs that wait for people."""
     leases.end_lost_runs()
     leases.cancel_abandoned_children()
+
+
+@shared_task
+def look_after_background_tasks() -> None:
+    """Continue background tasks that a process left between two steps."""
+    look_after_tasks()
 
 
 @shared_task

@@ -52,6 +52,8 @@ def wait_for_engine() -> None:
         for run_id in {*engine.tasks} - cancelled:  # a run that was submitted last may get its task later
             engine.cancel(run_id)
             cancelled.add(run_id)
-        return not engine.tasks and not engine.writer.runs
+        for work in [*engine.work]:  # of background tasks
+            engine.loop.call_soon_threadsafe(work.cancel)
+        return not engine.tasks and not engine.work and not engine.writer.runs
 
     wait_until(is_idle, 60, "the end of every run")

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from agentcms.observability.metrics import METRICS_DIR
 from jobs_app.models import Heartbeat, Job, JobFile
-from runs_app.models import AgentRun, PendingCall
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
 from versions_app.integrity.check import CHECK_HISTORY
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -32,6 +32,7 @@ class DatabaseCollector:
         yield self.jobs()
         yield self.oldest()
         yield self.runs()
+        yield self.background_tasks()
         yield self.oldest_queued_run()
         yield from self.approvals()
         yield gauge("agentcms_jobs_late", "Jobs that are overdue or whose worker died.", Job.objects.late().count())
@@ -78,6 +79,16 @@ class DatabaseCollector:
         yield gauge("agentcms_approvals_open", "Calls that wait for a person.", figures["count"])
         age = (timezone.now() - figures["since"]).total_seconds() if figures["since"] is not None else 0
         yield gauge("agentcms_approval_oldest_seconds", "Age of the oldest call that waits for a person.", age)
+
+    def background_tasks(self) -> Metric:
+        family = GaugeMetricFamily(
+            "agentcms_background_tasks", "Background tasks that have not ended.", labels=["status"]
+        )
+        unfinished = BackgroundTask.objects.unfinished().order_by()
+        counts = dict(unfinished.values_list("status").annotate(Count("pk")))
+        for status in BackgroundTask.UNFINISHED_STATUSES:
+            family.add_metric([status], counts.get(status, 0))
+        return family
 
     def oldest(self) -> Metric:
         family = GaugeMetricFamily("agentcms_job_oldest_seconds", "Age of the oldest job.", labels=["state"])

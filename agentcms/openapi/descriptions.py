@@ -105,6 +105,10 @@ PARAMETER_DESCRIPTIONS: dict[str, JSON] = {
     "limit": {"description": "How many servers are listed."},
     "offset": {"description": "How many servers are left out before the first."},
     "runId": {"description": "The ID of the run.", "example": EXAMPLE_UUID},
+    "taskId": {
+        "description": "The ID of a background task.",
+        "example": "01a08e73-41c3-7aa3-8e7c-5e4f6a1b2c3d",
+    },
     "approvalId": {"description": "The ID of the approval.", "example": EXAMPLE_UUID},
     "state": {"description": "Only calls in this state. `decided` is every state but open."},
     "threadId": {"description": "Only runs of this conversation."},

@@ -7,6 +7,7 @@ from functools import cache
 from pydantic import BaseModel
 
 from agentcms.openapi.approvals import approval_schemas
+from agentcms.openapi.background_tasks import TASK_DESCRIPTIONS, TASK_FIELDS, TASK_OPERATIONS, TASK_QUERY, task_schemas
 from agentcms.openapi.datasets import (
     DATASET_DESCRIPTIONS,
     DATASET_EXAMPLES,
@@ -79,7 +80,7 @@ from versions_app.api.schemas import Description, RestoreOptions, Undo
 from versions_app.exchange.records import ACTIONS
 
 DESCRIPTIONS = OPERATION_DESCRIPTIONS | MEMORY_DESCRIPTIONS | DATASET_DESCRIPTIONS | EXPERIMENT_DESCRIPTIONS
-DESCRIPTIONS |= SIGNAL_DESCRIPTIONS
+DESCRIPTIONS |= SIGNAL_DESCRIPTIONS | TASK_DESCRIPTIONS
 OWN_DESCRIPTIONS = OWN_PARAMETERS | OWN_MEMORY_PARAMETERS | OWN_DATASET_PARAMETERS | OWN_EXPERIMENT_PARAMETERS
 # The subject of an operation, by the first of these parts that its path contains.
 SUBJECTS = {
@@ -98,6 +99,7 @@ SUBJECTS = {
     "/api/agents": "Running agents",
     "/api/runs": "Runs",
     "/api/approvals": "Approvals",
+    "/api/background-tasks": "Background tasks",
     "/api/": "Other",
 }
 
@@ -196,7 +198,7 @@ ERROR_DESCRIPTIONS = {
 def document() -> JSON:
     """Return the whole document."""
     paths: dict[str, JSON] = {}
-    others = (*MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
+    others = (*TASK_OPERATIONS, *MEMORY_OPERATIONS, *SIGNAL_OPERATIONS, *DATASET_OPERATIONS, *EXPERIMENT_OPERATIONS)
     for operation in (*OPERATIONS, *others):
         paths.setdefault(operation.path, {})[operation.method] = operation_object(operation)
     return {
@@ -253,7 +255,7 @@ def parameters(operation: Operation) -> list[JSON]:
     """Return the parameters of an operation with their meaning."""
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     in_path = [{"name": name, "in": "path", "required": True, "schema": STRING} for name in names]
-    known = QUERY_PARAMETERS | MEMORY_QUERY | DATASET_QUERY | EXPERIMENT_QUERY
+    known = QUERY_PARAMETERS | TASK_QUERY | MEMORY_QUERY | DATASET_QUERY | EXPERIMENT_QUERY
     in_query = [{"name": name, "in": "query", "schema": STRING, **known.get(name, {})} for name in operation.query]
     return [*(describe_parameter(operation, parameter) for parameter in in_path + in_query)]
 
@@ -293,6 +295,7 @@ def component_schemas() -> dict[str, JSON]:
     schemas = (
         response_schemas() | page_schemas() | run_schemas() | memory_schemas() | approval_schemas() | mcp_schemas()
     )
+    schemas |= task_schemas()
     add_model_schema(schemas, "McpClientCreate", McpClientBody)
     add_model_schema(schemas, "McpClientChange", as_partial(McpClientBody))
     add_evaluation_schemas(schemas)
@@ -342,7 +345,7 @@ def describe_fields(name: str, schema: JSON) -> JSON:
 
 
 def with_description(name: str, field: str, schema: JSON) -> JSON:
-    texts = MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | FIELD_DESCRIPTIONS
+    texts = TASK_FIELDS | MEMORY_FIELDS | DATASET_FIELDS | EXPERIMENT_FIELDS | SIGNAL_FIELDS | FIELD_DESCRIPTIONS
     text = texts.get(f"{name}.{field}", texts.get(field, ""))
     return {"description": text, **schema} if text else schema
 

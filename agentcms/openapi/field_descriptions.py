@@ -96,6 +96,7 @@ FIELD_DESCRIPTIONS: dict[str, str] = {
     "author": "Who made the change. Null for the system.",
     "autoResumeSuspendedTools": "Whether a message may answer the tool that waits in its conversation.",
     "autoPublish": "Publish the change. With false it becomes a draft.",
+    "backgroundTasks": "Which tools of the agent run in the background, and how.",
     "basedOn": "The number of the version that was changed.",
     "cancelRequestedAt": "When somebody stopped the run.",
     "changeMessage": "What changed, and why.",

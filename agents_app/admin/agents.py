@@ -106,7 +106,7 @@ class AgentAdmin(StaffAccessMixin, AgentActionsAdmin):
             "Details",
             {
                 "classes": ["collapse"],
-                "fields": ["scorers", "default_options", "durable", "mcp_clients", "metadata"],
+                "fields": ["scorers", "default_options", "durable", "mcp_clients", "background_tasks", "metadata"],
             },
         ),
         ("History", {"fields": ["live", "state", "history", "page", "created_at", "updated_at"]}),

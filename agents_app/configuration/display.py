@@ -22,6 +22,7 @@ FIELD_LABELS = {
     "agents": "Sub-agents",
     "integrationTools": "Integration tools",
     "mcpClients": "MCP tools",
+    "backgroundTasks": "Background tasks",
     "inputProcessors": "Input processors",
     "outputProcessors": "Output processors",
     "memory": "Memory",

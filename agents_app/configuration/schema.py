@@ -32,6 +32,7 @@ from pydantic_core import PydanticCustomError
 from agentcms.ids import describe_ambiguity
 from agentcms.wire.names import to_python, to_wire
 from agentcms.wire.validation import find_faults
+from agents_app.configuration.background_tasks import BackgroundTasks
 from agents_app.configuration.memory_options import KEY_TAG, OBJECT_TAG, UNION_TAGS, MemoryOptions, kind_of_memory
 from agents_app.configuration.variables import RequestContextSchema
 
@@ -252,6 +253,7 @@ class AgentConfig(BaseModel):
     agents: Keys = Field(default_factory=list)
     integration_tools: Keys = Field(default_factory=list)
     mcp_clients: McpClients | None = None
+    background_tasks: BackgroundTasks | None = None
     input_processors: Objects = Field(default_factory=list)
     output_processors: Objects = Field(default_factory=list)
     memory: Memory | None = None
@@ -263,7 +265,7 @@ FIELDS: tuple[str, ...] = tuple(AgentConfig.model_fields)
 WIRE_NAMES: dict[str, str] = {name: to_wire(name) for name in FIELDS}
 # Fields that earlier releases do not have, null if they are not set. A snapshot has them only if they are set, so that
 # equal configurations have equal snapshots, whichever release wrote them.
-ADDED_FIELDS = frozenset({"durable", "mcp_clients", "request_context_schema"})
+ADDED_FIELDS = frozenset({"background_tasks", "durable", "mcp_clients", "request_context_schema"})
 _ADDED_WIRE_NAMES = frozenset(WIRE_NAMES[name] for name in ADDED_FIELDS)
 
 

@@ -59,6 +59,9 @@ class Agent(models.Model):
     mcp_clients = models.JSONField(
         "MCP tools", null=True, blank=True, help_text='{"server": {"tools": {"tool": {"requireApproval": true}}}}'
     )
+    background_tasks = models.JSONField(
+        null=True, blank=True, help_text='{"tools": {"tool": {"enabled": true, "timeoutMs": 600000}}}'
+    )
     input_processors = models.JSONField(default=list, blank=True)
     output_processors = models.JSONField(default=list, blank=True)
     # The column `memory` of the previous release only has keys. It is removed in the next one.

@@ -24,6 +24,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, validate_fields
 from agents_app.models import Agent
 from runs_app.api.agent_representation import agent_body
 from runs_app.api.generate_response import answer_response
+from runs_app.api.idle_streams import requested_idle_time
 from runs_app.api.lookups import (
     EventStreamNegotiation,
     accepts_event_ids,
@@ -92,18 +93,34 @@ class AnswerStreamView(JSONView):
     """Run of an agent, with a stream as the response. Closing the stream does not end the run."""
 
     is_network = False  # whether the response has the chunks of a network
+    is_until_idle = False  # whether the stream goes on until the background tasks of the run have ended
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, as in GenerateView
         try:
+            max_idle_ms = requested_idle_time(request, is_route=self.is_until_idle)
             run, after, first_chunks = start_requested_run(request, agent_id)
             convert = NetworkConverter(run).convert if self.is_network else None
             numbered = accepts_event_ids(request)
-            return stream_response(run.pk, after, slot, numbered=numbered, first_chunks=first_chunks, convert=convert)
+            return stream_response(
+                run.pk,
+                after,
+                slot,
+                numbered=numbered,
+                first_chunks=first_chunks,
+                convert=convert,
+                max_idle_ms=max_idle_ms,
+            )
         except BaseException:
             slot.release()
             raise
+
+
+class IdleStreamView(AnswerStreamView):
+    """Run of an agent, with a stream that stays open until the background tasks of the run have ended."""
+
+    is_until_idle = True
 
 
 class NetworkStreamView(AnswerStreamView):

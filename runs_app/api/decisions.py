@@ -17,6 +17,7 @@ from agents_app.configuration.schema import WIRE_CONFIG, ConfigError, Issue, val
 from runs_app.api.approval_representation import approval_body
 from runs_app.api.approvals import get_readable_call
 from runs_app.api.generate_response import answer_response
+from runs_app.api.idle_streams import requested_idle_time
 from runs_app.api.lookups import EventStreamNegotiation, accepts_event_ids, get_run_of_agent, stream_response
 from runs_app.approvals.decisions import Decision, Verdict, decide
 from runs_app.approvals.errors import InvalidDecision, NotSuspended
@@ -98,12 +99,14 @@ class StreamedDecisionView(DecisionView):
     """A decision whose response streams what the run does next."""
 
     is_network = False  # whether the response has the chunks of a network
+    is_until_idle = False  # whether the stream goes on until the background tasks of the run have ended
     content_negotiation_class = EventStreamNegotiation
 
     def post(self, request: Request, agent_id: str) -> StreamingHttpResponse:
         slot = streams.StreamSlot(request.user)  # acquired first, so that no decision lacks its response
         try:
-            return decision_stream(request, self.decide(request, agent_id), slot, self.is_network)
+            max_idle_ms = requested_idle_time(request, is_route=self.is_until_idle)
+            return decision_stream(request, self.decide(request, agent_id), slot, self.is_network, max_idle_ms)
         except BaseException:
             slot.release()
             raise
@@ -133,6 +136,12 @@ class ResumeView(StreamedDecisionView):
     def decide(self, request: Request, agent_id: str) -> Decided:
         body = validate_fields(ResumeBody, json_object_body(request))
         return decide_call_of_run(request, agent_id, body, lambda call: decision_from_data(call, body["resume_data"]))
+
+
+class ResumeUntilIdleView(ResumeView):
+    """Data for a tool, with a stream that stays open until the background tasks of the run have ended."""
+
+    is_until_idle = True
 
 
 class ApproveGenerateView(GeneratedDecisionView):
@@ -257,7 +266,7 @@ def find_call_in_thread(request: Request, agent_id: str, body: dict[str, Any]) -
 
 
 def decision_stream(
-    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool
+    request: Request, decided: Decided, slot: streams.StreamSlot, is_network: bool, max_idle_ms: int | None = None
 ) -> StreamingHttpResponse:
     """Return a stream of what a run does after a decision."""
     run = decided.run
@@ -269,4 +278,5 @@ def decision_stream(
         redacted=not run.details_visible_to(request.user),
         first_chunks=chunks_after_decision(run, decided.call),
         convert=NetworkConverter(run).convert if is_network else None,
+        max_idle_ms=max_idle_ms,
     )

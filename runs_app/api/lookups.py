@@ -13,6 +13,7 @@ from rest_framework.request import Request
 
 from agentcms.errors import ApiError, NotFound
 from agentcms.ids import parse_uuid
+from runs_app.background.streams import follow_until_idle
 from runs_app.events.chunks import Chunk
 from runs_app.events.streams import ChunkConverter, EventStream, StreamSlot
 from runs_app.models import AgentRun
@@ -75,10 +76,22 @@ def stream_response(
     redacted: bool = False,
     first_chunks: Sequence[Chunk] = (),
     convert: ChunkConverter | None = None,
+    max_idle_ms: int | None = None,
 ) -> StreamingHttpResponse:
-    """Return a response that streams the events of a run. The headers disable buffering in proxies."""
+    """Return a response that streams the events of a run. The headers disable buffering in proxies.
+
+    With `max_idle_ms`, the stream goes on until no background task is left, or until nothing happens for that long.
+    """
+    batches = None if max_idle_ms is None else follow_until_idle(run_id, after, max_idle_ms / 1000)
     stream = EventStream(
-        run_id, after, slot, numbered=numbered, redacted=redacted, first_chunks=first_chunks, convert=convert
+        run_id,
+        after,
+        slot,
+        numbered=numbered and batches is None,  # the chunks of several runs have no common numbers
+        redacted=redacted,
+        first_chunks=first_chunks,
+        convert=convert,
+        batches=batches,
     )
     response = stream_of_blocks(stream)
     response["X-Run-ID"] = str(run_id)

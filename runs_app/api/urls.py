@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from runs_app.api import agents, approvals, decisions, providers, runs, thread_signals
+from runs_app.api import agents, approvals, background_tasks, decisions, providers, runs, thread_signals
 
 AGENT_PATH = "agents/<str:agent_id>"
+TASK_PATH = "background-tasks/<str:task_id>"
 API_RUN_PATH = "runs/<str:run_id>"
 
 urlpatterns = [
@@ -13,7 +14,7 @@ urlpatterns = [
     path(AGENT_PATH, agents.AgentView.as_view(), name="api-running-agent"),
     path(f"{AGENT_PATH}/generate", agents.GenerateView.as_view(), name="api-generate"),
     path(f"{AGENT_PATH}/stream", agents.AnswerStreamView.as_view(), name="api-stream"),
-    path(f"{AGENT_PATH}/stream-until-idle", agents.AnswerStreamView.as_view(), name="api-stream-until-idle"),
+    path(f"{AGENT_PATH}/stream-until-idle", agents.IdleStreamView.as_view(), name="api-stream-until-idle"),
     path(f"{AGENT_PATH}/observe", agents.ObserveView.as_view(), name="api-observe"),
     path(f"{AGENT_PATH}/recover", agents.RecoverView.as_view(), name="api-recover"),
     path(f"{AGENT_PATH}/suspended-runs", approvals.SuspendedRunsView.as_view(), name="api-suspended-runs"),
@@ -31,7 +32,9 @@ urlpatterns = [
     ),
     path(f"{AGENT_PATH}/resume-stream", decisions.ResumeView.as_view(), name="api-resume-stream"),
     path(
-        f"{AGENT_PATH}/resume-stream-until-idle", decisions.ResumeView.as_view(), name="api-resume-stream-until-idle"
+        f"{AGENT_PATH}/resume-stream-until-idle",
+        decisions.ResumeUntilIdleView.as_view(),
+        name="api-resume-stream-until-idle",
     ),
     path(f"{AGENT_PATH}/send-tool-approval", decisions.SendToolApprovalView.as_view(), name="api-send-tool-approval"),
     path(f"{AGENT_PATH}/network", agents.NetworkStreamView.as_view(), name="api-network"),
@@ -53,6 +56,10 @@ urlpatterns = [
     path(f"{AGENT_PATH}/threads/abort", thread_signals.AbortView.as_view(), name="api-abort-thread"),
     path("approvals", approvals.ApprovalsView.as_view(), name="api-approvals"),
     path("approvals/<str:approval_id>", decisions.ApprovalView.as_view(), name="api-approval"),
+    path("background-tasks", background_tasks.BackgroundTasksView.as_view(), name="api-background-tasks"),
+    path("background-tasks/stream", background_tasks.TaskStreamView.as_view(), name="api-background-task-stream"),
+    path(TASK_PATH, background_tasks.BackgroundTaskView.as_view(), name="api-background-task"),
+    path(f"{TASK_PATH}/cancel", background_tasks.CancelTaskView.as_view(), name="api-background-task-cancel"),
     path("runs", runs.RunsView.as_view(), name="api-runs"),
     path(API_RUN_PATH, runs.RunDetailView.as_view(), name="api-run"),
     path(f"{API_RUN_PATH}/events", runs.EventsView.as_view(), name="api-run-events"),

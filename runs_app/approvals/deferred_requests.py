@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 
-from runs_app.approvals.lookup import CHILD_RUN_ID
+from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 
 NOT_EXECUTED_MESSAGE = (
     "This call needs approval, but the client has calls to execute first. Call the tool again, alone."
@@ -27,7 +27,11 @@ def waits_for_calls(output: Any) -> bool:
 
 def client_calls(requests: DeferredToolRequests) -> list[ToolCallPart]:
     """Return the calls of tools that the API client executes."""
-    return [call for call in requests.calls if CHILD_RUN_ID not in requests.metadata.get(call.tool_call_id, {})]
+    return [
+        call
+        for call in requests.calls
+        if not {CHILD_RUN_ID, TASK_ID} & requests.metadata.get(call.tool_call_id, {}).keys()
+    ]
 
 
 def unexecuted_calls(requests: DeferredToolRequests) -> list[ToolCallPart]:

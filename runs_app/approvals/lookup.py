@@ -12,6 +12,7 @@ from runs_app.approvals.errors import NotSuspended, SeveralCalls
 from runs_app.models import AgentRun, PendingCall
 
 CHILD_RUN_ID = "childRunId"  # in the payload of a call that waits for a child run
+TASK_ID = "backgroundTaskId"  # in the payload of a call that waits for a background task
 
 
 class ReachableCall(NamedTuple):
@@ -51,6 +52,11 @@ class CallTree:
 def child_run_id(call: PendingCall) -> UUID | None:
     """Return the ID of the child run for which a call waits, or None."""
     return parse_uuid(str((call.payload or {}).get(CHILD_RUN_ID, "")))
+
+
+def background_task_id(call: PendingCall) -> UUID | None:
+    """Return the ID of the background task for which a call waits, or None."""
+    return parse_uuid(str((call.payload or {}).get(TASK_ID, "")))
 
 
 def waiting_calls_below(run: AgentRun) -> list[ReachableCall]:

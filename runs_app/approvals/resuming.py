@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, Min
 from django.utils import timezone
 
-from runs_app.approvals.lookup import CHILD_RUN_ID
+from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID
 from runs_app.engine.runners import get_runner
 from runs_app.models import AgentRun, PendingCall
 from runs_app.models.run import LEASE_DURATION
@@ -54,6 +54,21 @@ def settle_parent_call(child_id: UUID, parent_id: UUID) -> None:
     own = calls.filter(**{f"payload__{CHILD_RUN_ID}": str(child_id)})
     if own.update(state=PendingCall.State.RESUMED, decided_at=timezone.now()):
         continue_if_decided(parent)
+
+
+def settle_task_call(task_id: UUID, run_id: UUID) -> None:
+    """Continue a run that waits for a background task, which has ended, and for nothing else.
+
+    The caller has locked the row of the run and saved the end of the task.
+    """
+    run = AgentRun.objects.filter(pk=run_id, status=AgentRun.Status.SUSPENDED).without_large_columns().first()
+    if run is None:
+        return
+    calls = PendingCall.objects.waiting().filter(run=run_id, segment=run.segment, kind=PendingCall.Kind.CHILD)
+    if calls.filter(**{f"payload__{TASK_ID}": str(task_id)}).update(
+        state=PendingCall.State.RESUMED, decided_at=timezone.now()
+    ):
+        continue_if_decided(run)
 
 
 def cancel_calls(run_ids: Iterable[UUID]) -> None:

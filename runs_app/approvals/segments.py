@@ -17,14 +17,16 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.usage import RunUsage
 
 from agentcms.wire.canonical import json_equal
-from runs_app.approvals.lookup import CHILD_RUN_ID, child_run_id
+from runs_app.approvals.lookup import CHILD_RUN_ID, TASK_ID, background_task_id, child_run_id
 from runs_app.approvals.suspending import new_call, rule_columns, stored_call_id
+from runs_app.building.background_tools import OVERRIDE, without_override
 from runs_app.building.tools import to_tool_result
 from runs_app.engine.sub_runs import RunResult, SubAgentError, child_output
 from runs_app.events.chunks import to_storable_json
-from runs_app.models import AgentRun, PendingCall
+from runs_app.models import AgentRun, BackgroundTask, PendingCall
 
 DECLINED_MESSAGE = "Tool call was not approved by the user."
+DELETED_TASK_MESSAGE = "The background task was deleted."
 DELETED_AGENT_MESSAGE = "The agent was deleted while it worked."
 
 _usage_adapter = TypeAdapter(RunUsage)
@@ -41,6 +43,7 @@ class Segment:
     call_uses: dict[str, int] = field(default_factory=dict)  # of the keys of steps that are tool calls
     calls: dict[str, PendingCall] = field(default_factory=dict)  # the decided calls, by the IDs that the model gave
     children: dict[UUID, AgentRun] = field(default_factory=dict)  # the ended child runs of decided calls
+    tasks: dict[UUID, BackgroundTask] = field(default_factory=dict)  # the ended background tasks of decided calls
 
 
 def load_segment(run: AgentRun) -> Segment:
@@ -54,6 +57,7 @@ def load_segment(run: AgentRun) -> Segment:
     ids = {part.tool_call_id: stored_call_id(part.tool_call_id) for part in last_calls(messages)}
     calls = {call_id: by_stored_id[stored_id] for call_id, stored_id in ids.items() if stored_id in by_stored_id}
     child_ids = [child_id for call in calls.values() if (child_id := child_run_id(call)) is not None]
+    task_ids = [task_id for call in calls.values() if (task_id := background_task_id(call)) is not None]
     return Segment(
         messages,
         _usage_adapter.validate_python(stored["usage"]),
@@ -62,6 +66,7 @@ def load_segment(run: AgentRun) -> Segment:
         stored["callUses"],
         calls,
         AgentRun.objects.defer("configuration", "conversation", "input").in_bulk(child_ids) if child_ids else {},
+        BackgroundTask.objects.in_bulk(task_ids) if task_ids else {},
     )
 
 
@@ -116,7 +121,9 @@ def pending_call(
     run: AgentRun, part: ToolCallPart, metadata: Mapping[str, Any], segment: Segment, tool: Any
 ) -> PendingCall:
     arguments = to_storable_json(current_arguments(part, segment))
-    if CHILD_RUN_ID in metadata:
+    if ((tool is not None and tool.metadata) or {}).get("background"):
+        arguments.pop(OVERRIDE, None)  # not an argument of the tool
+    if {CHILD_RUN_ID, TASK_ID} & metadata.keys():
         return new_call(
             run, part.tool_call_id, part.tool_name, arguments, kind=PendingCall.Kind.CHILD, payload=dict(metadata)
         )
@@ -130,7 +137,7 @@ def pending_call(
         }
     else:
         columns["kind"] = PendingCall.Kind.APPROVAL
-    schema = tool.tool_def.parameters_json_schema if tool is not None else None
+    schema = without_override(tool.tool_def.parameters_json_schema) if tool is not None else None
     return new_call(run, part.tool_call_id, part.tool_name, arguments, arguments_schema=schema, **columns)
 
 
@@ -153,7 +160,7 @@ def deferred_results(segment: Segment) -> DeferredToolResults | None:
     parts = {part.tool_call_id: part for part in last_calls(segment.messages)}
     for call_id, call in segment.calls.items():
         if call.kind == PendingCall.Kind.CHILD:
-            results.calls[call_id] = child_result(call, segment.children)
+            results.calls[call_id] = awaited_result(call, segment)
         elif call.state in {PendingCall.State.APPROVED, PendingCall.State.RESUMED}:
             arguments = current_arguments(parts[call_id], segment)
             is_changed = not json_equal(arguments, to_storable_json(parts[call_id].args_as_dict()))
@@ -162,6 +169,17 @@ def deferred_results(segment: Segment) -> DeferredToolResults | None:
         else:
             results.approvals[call_id] = ToolDenied(call.reason or DECLINED_MESSAGE)
     return results
+
+
+def awaited_result(call: PendingCall, segment: Segment) -> Any:
+    """Return the result of the background task or of the child run of a call, or its failure."""
+    task_id = background_task_id(call)
+    if task_id is None:
+        return child_result(call, segment.children)
+    task = segment.tasks.get(task_id)
+    if task is None:
+        return ToolFailed(DELETED_TASK_MESSAGE)
+    return task.result if task.status == BackgroundTask.Status.COMPLETED else ToolFailed(task.error)
 
 
 def child_result(call: PendingCall, children: Mapping[UUID, AgentRun]) -> Any:

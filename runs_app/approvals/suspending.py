@@ -14,12 +14,13 @@ from django.utils import timezone
 
 from agentcms.wire.canonical import canonical, sha256_hex
 from runs_app.approvals.approval_signals import approval_requested
-from runs_app.approvals.lookup import child_run_id, waiting_calls_below
+from runs_app.approvals.lookup import background_task_id, child_run_id, waiting_calls_below
 from runs_app.approvals.resuming import continue_if_decided
+from runs_app.background.chunks import started_chunk
 from runs_app.engine import leases
 from runs_app.events.chunks import SUSPENDED_TYPE, Chunk, build_chunk, event_type
 from runs_app.events.decided_calls import waiting_chunk
-from runs_app.models import AgentRun, PendingCall, RunEvent
+from runs_app.models import AgentRun, BackgroundTask, PendingCall, RunEvent
 
 MAX_STORED_CALL_ID_LENGTH = 128  # characters; a longer ID of a call is replaced by its hash
 
@@ -69,6 +70,8 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
     for call in calls:
         if call.kind != PendingCall.Kind.CHILD:
             chunks.append(waiting_chunk(call, call.call_id))
+        elif (task_id := background_task_id(call)) is not None:
+            chunks.append(started_chunk(task_id, call.call_id, call.tool))
         elif (child_id := child_run_id(call)) is not None:
             below = waiting_calls_below(AgentRun(pk=child_id, root_id=call.root_id))
             chunks += [
@@ -83,9 +86,9 @@ def suspension_chunks(calls: Iterable[PendingCall]) -> list[Chunk]:
 
 def save_suspension(run_id: Any, *, calls: Sequence[PendingCall], worked_ms: int, **values: Any) -> None:
     """Save a run that waits for calls. The caller has locked its row, and has written its events."""
-    finished = finished_child_ids(calls)
+    finished = finished_child_ids(calls) | finished_task_ids(calls)
     for call in calls:
-        if child_run_id(call) in finished:
+        if {child_run_id(call), background_task_id(call)} & finished:
             call.state, call.decided_at = PendingCall.State.RESUMED, timezone.now()
     PendingCall.objects.bulk_create(calls)
     now = timezone.now()
@@ -110,6 +113,16 @@ def finished_child_ids(calls: Iterable[PendingCall]) -> set[Any]:
         return set()
     # The end of a child locks the row of its parent, so it comes either before this or after the commit.
     return set(AgentRun.objects.filter(pk__in=child_ids, finished_at__isnull=False).values_list("pk", flat=True))
+
+
+def finished_task_ids(calls: Iterable[PendingCall]) -> set[Any]:
+    """Return the IDs of the background tasks of these calls that have ended meanwhile."""
+    task_ids = [task_id for call in calls if (task_id := background_task_id(call)) is not None]
+    if not task_ids:
+        return set()
+    # The end of an awaited task locks the row of the run, so it comes either before this or after the commit.
+    tasks = BackgroundTask.objects.filter(pk__in=task_ids, finished_at__isnull=False)
+    return set(tasks.values_list("pk", flat=True))
 
 
 def report_to_ancestors(run: AgentRun) -> None:

@@ -18,6 +18,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 
 from agentcms.cache import SizeLimitedCache
+from agents_app.configuration.background_tasks import BACKGROUND_TASKS
 from agents_app.configuration.mcp_clients import MCP_CLIENTS, usable_entries
 from agents_app.configuration.memory_options import (
     RESOURCE_SCOPE_MESSAGE,
@@ -33,6 +34,7 @@ from agents_app.configuration.references import (
 )
 from agents_app.configuration.variables import find_placeholders
 from agents_app.registry import Entry, Kind, registry
+from runs_app.building.background_tools import BackgroundOverrides, with_background
 from runs_app.building.processors import InputProcessors, OutputProcessors, Processor
 from runs_app.building.step_policy import StepPolicy
 from runs_app.building.tools import AgentTool, integration_tool, registered_tool, sub_agent_tool, workflow_tool
@@ -145,7 +147,9 @@ class AgentBuilder:
     def tools(self) -> Iterator[AgentTool]:
         """Yield the tools of the agent in the order of its configuration. Names are unique."""
         key_by_name: dict[str, str] = {}
-        for path, key, tool in self.configured_tools():
+        for path, key, foreground_tool in self.configured_tools():
+            entry = find_entry(FIELD_KINDS[path], key) if path == "tools" else None
+            tool = with_background(foreground_tool, self.configuration.get(BACKGROUND_TASKS), entry)
             if other := key_by_name.get(tool.name):
                 self.warn(path, key, f"'{key}' is left out: it has the same tool name as '{other}'.")
             else:
@@ -191,6 +195,7 @@ class AgentBuilder:
             yield OutputProcessors(processors)
         dialect = get_provider(self.configuration["model"]).dialect
         yield StepPolicy(requires_finish_reason=dialect in DIALECTS_WITH_FINISH_REASON)
+        yield BackgroundOverrides()
         yield Journaled()
         yield from self.response_cache()  # the innermost: output processors also change stored answers
 

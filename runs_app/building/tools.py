@@ -222,7 +222,9 @@ def current_call(context: RunContext[RunDeps]) -> calling.ToolCall:
     attempt = deps.tool_attempts.get(call_id)
     number, key = (attempt.number, attempt.idempotency_key) if attempt else (1, f"{deps.run_id}:{call_id}")
     resume_data = (context.tool_call_metadata or {}).get("resumeData")
-    return calling.ToolCall(deps.run_id, deps.root_id or deps.run_id, call_id, number, key, resume_data)
+    return calling.ToolCall(
+        deps.run_id, deps.root_id or deps.run_id, call_id, number, key, resume_data, deps.report_progress
+    )
 
 
 def to_tool_result(value: Any) -> Any:

@@ -56,4 +56,6 @@ class RunDeps:
     request_context: Mapping[str, Any] = field(default_factory=dict)
     is_experiment: bool = False  # then no person decides calls of tools
     is_resumed: bool = False  # after it waited for people
+    task_id: UUID | None = None  # of the background task that calls a tool
+    report_progress: Callable[[dict[str, Any]], None] | None = None  # of a background task
     tool_attempts: dict[str, ToolAttempt] = field(default_factory=dict)  # of a durable run, by the ID of the call

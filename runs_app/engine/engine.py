@@ -49,6 +49,8 @@ class Engine:
         self.durable_ids: set[UUID] = set()  # of the tasks
         self.journals: dict[UUID, Journal] = {}  # of the durable runs that have begun
         self.claiming: set[UUID] = set()
+        self.offered_again: set[UUID] = set()  # while they had a task here
+        self.work: set[asyncio.Task[None]] = set()  # of background tasks, whose jobs other workers can continue
         self.takes_queued = settings.RUN_ENGINE == "process"  # whether a free place is given to a queued run
         self.is_stopping = False
         notifier.cancel_run, notifier.executes = self.cancel, self.writer.is_registered
@@ -93,6 +95,16 @@ class Engine:
             self.execute_run = (await run_blocking(import_module, EXECUTE_MODULE)).execute_run
         return self.execute_run
 
+    def start_work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Execute a background task on the event loop. It is cancelled when this process stops."""
+
+        async def start() -> None:
+            task = self.loop.create_task(work, context=Context())
+            self.work.add(task)
+            task.add_done_callback(self.work.discard)
+
+        asyncio.run_coroutine_threadsafe(start(), self.loop)
+
     def offer(self, run_id: UUID) -> None:
         """Claim and execute a durable run if a place is free. Otherwise it stays queued."""
         self._call(self._take(run_id))
@@ -136,6 +148,8 @@ class Engine:
         return not self.is_stopping and len(self.tasks) + len(self.claiming) < settings.RUNS_PER_WORKER
 
     async def _take(self, run_id: UUID) -> None:
+        if run_id in self.tasks:  # its next segment was queued before the task of this one has ended
+            self.offered_again.add(run_id)
         if not self.has_free_place or run_id in self.tasks or run_id in self.claiming:
             return
         self.claiming.add(run_id)
@@ -181,6 +195,9 @@ class Engine:
         self.tasks.pop(run_id, None)
         self.journals.pop(run_id, None)
         self.durable_ids.discard(run_id)
+        if run_id in self.offered_again:
+            self.offered_again.discard(run_id)
+            self.offer(run_id)
         if was_full:
             self.take_queued()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -214,7 +231,7 @@ class Engine:
         durable_ids = list(self.durable_ids)
         self.loop.call_soon_threadsafe(self._cancel_idle)
         deadline = time.monotonic() + TOOL_SHUTDOWN_TIMEOUT
-        while self._works_on_tools() and time.monotonic() < deadline:
+        while (self._works_on_tools() or self.work) and time.monotonic() < deadline:
             time.sleep(0.05)
         for run_id in list(self.tasks):
             self.cancel(run_id)
@@ -226,6 +243,8 @@ class Engine:
 
     def _cancel_idle(self) -> None:
         """Cancel the runs of which no tool works. The others stop before their next step."""
+        for work in list(self.work):
+            work.cancel()
         for run_id, task in list(self.tasks.items()):
             journal = self.journals.get(run_id)
             if journal is not None:

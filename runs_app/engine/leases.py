@@ -34,7 +34,7 @@ Status = AgentRun.Status
 LOST_MESSAGE = "The server process of this run stopped. Run it again."
 MAX_LOST_RUNS = 200  # ended by one task
 
-run_ended = Signal()  # sent with `status` after the end is committed
+run_ended = Signal()  # sent with `status`, `run_id` and `parent_id` after the end is committed
 run_ending = Signal()  # sent with `run_id`, `status` and `error` in the transaction that ends or suspends a first run
 run_requeued = Signal()  # sent with `reason`, "lost" or "stopped", after a durable run is queued again
 
@@ -273,7 +273,7 @@ def save_end_columns(run_id: UUID, parent_id: UUID | None, *, status: str, **val
 
     A parent that waits for it continues. Its own unfinished child runs are cancelled unless it has succeeded.
     """
-    transaction.on_commit(partial(run_ended.send, AgentRun, status=status))
+    transaction.on_commit(partial(run_ended.send, AgentRun, status=status, run_id=run_id, parent_id=parent_id))
     if status != Status.SUCCEEDED:
         transaction.on_commit(partial(cancel_children, run_id), robust=True)
     columns = {"status": status, "finished_at": timezone.now(), "lease_until": None, "holder": ""}

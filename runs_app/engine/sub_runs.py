@@ -83,7 +83,8 @@ class RunTree:
         async def call_durable(key: str, prompt: str, call_id: str) -> str:
             self.reject_sub_agent(key)
             # Some servers repeat the IDs of tool calls, but the journal numbers them.
-            unique_id = engine.journals[run.pk].call_ids[call_id]
+            journal = engine.journals.get(run.pk)  # None in a background task, which knows the unique ID
+            unique_id = journal.call_ids.get(call_id, call_id) if journal is not None else call_id
             creation = run_db(find_or_create_child, engine.holder, run, key, prompt, unique_id, child_options)
             child = await await_creation(creation, lambda: not engine.is_interrupted(run.pk))
             return await await_durable_child(engine, child, lambda child: execute_run(engine, child, self.child(key)))

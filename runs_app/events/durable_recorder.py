@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import Max, Min
 
+from runs_app.background.chunks import STARTED_TYPE, dispatch_chunks
 from runs_app.events.chunks import Chunk, build_chunk, truncate_value
 from runs_app.events.recorder import Recorder
 from runs_app.models import RunEvent
@@ -64,7 +65,9 @@ class DurableRecorder(Recorder):
         self.written = written
 
     def add_once(self, chunk: Chunk) -> None:
-        """Write a chunk unless an earlier process has written it."""
+        """Write a chunk unless an earlier process, or the step of a call, has written it."""
+        if chunk["type"] == STARTED_TYPE:
+            return
         identity = chunk_identity(chunk)
         if identity is not None and self.written.counts[identity] > 0:
             self.written.counts[identity] -= 1
@@ -91,6 +94,8 @@ class DurableRecorder(Recorder):
                 is_error = True
             case _:
                 return
+        for chunk in dispatch_chunks(call_id, name, content):
+            self.write(chunk)
         payload = {"toolCallId": call_id, "toolName": name, "result": truncate_value(content), "isError": is_error}
         self.write(build_chunk("tool-result", **payload))
         self.written.counts["tool-result", call_id] += 1  # pydantic-ai reports it again

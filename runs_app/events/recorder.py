@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from runs_app.approvals.deferred_requests import client_calls
+from runs_app.background.chunks import dispatch_chunks
 from runs_app.events.chunks import Chunk, build_chunk, truncate_value
 from runs_app.exceptions import RunError
 
@@ -111,7 +112,8 @@ class Recorder:
                 self.recorded_calls.discard(part.tool_call_id)
             case FunctionToolCallEvent():
                 yield tool_call_chunk(event, self.tool_origins.get(event.part.tool_name))
-            case FunctionToolResultEvent():
+            case FunctionToolResultEvent(part=part):
+                yield from dispatch_chunks(part.tool_call_id, part.tool_name, part.content)
                 yield tool_result_chunk(event)
             case DeferredToolRequestsEvent(requests=requests):
                 self.is_waiting = not client_calls(requests)

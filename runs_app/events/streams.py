@@ -179,7 +179,8 @@ class EventStream:
 
     A block is `data: {chunk}`, preceded by `id: {number}` if `numbered`. The published client only accepts blocks
     that start with `data: ` and contain nothing else. `redacted` streams contain only the answer. `first_chunks` come
-    first, without numbers. `convert` returns the chunks that are sent for a chunk.
+    first, without numbers. `convert` returns the chunks that are sent for a chunk. `batches` replace the events of the
+    run.
     """
 
     def __init__(
@@ -192,6 +193,7 @@ class EventStream:
         redacted: bool = False,
         first_chunks: Sequence[Chunk] = (),
         convert: ChunkConverter | None = None,
+        batches: Iterator[Batch] | None = None,
     ) -> None:
         self.slot = slot
         self.run_id = run_id
@@ -199,7 +201,7 @@ class EventStream:
         self.redacted = redacted
         self.first_chunks = first_chunks
         self.convert = convert
-        self.batches = follow_events(run_id, after)
+        self.batches = follow_events(run_id, after) if batches is None else batches
         self.blocks = self._blocks()
 
     def __iter__(self) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Models of runs, their events, steps and scores, saved inputs and model providers."""
 
 from runs_app.models.approval_notice import ApprovalNotice
+from runs_app.models.background_task import BackgroundTask, BackgroundTaskDelivery
 from runs_app.models.daily_usage import DailyUsage
 from runs_app.models.pending_call import PendingCall
 from runs_app.models.provider import ModelProvider
@@ -15,6 +16,8 @@ from runs_app.models.trace_rule import TraceRule
 __all__ = [
     "AgentRun",
     "ApprovalNotice",
+    "BackgroundTask",
+    "BackgroundTaskDelivery",
     "DailyUsage",
     "ModelProvider",
     "PendingCall",

@@ -51,7 +51,7 @@ class PendingCallQuerySet(models.QuerySet["PendingCall"]):
 
 
 class PendingCall(models.Model):
-    """A tool call that waits for a person, or for a child run that waits for one.
+    """A tool call that waits for a person, for a child run that waits for one, or for a background task.
 
     The row outlives its run, because people ask years later who let a call happen.
     """
@@ -59,7 +59,7 @@ class PendingCall(models.Model):
     class Kind(models.TextChoices):
         APPROVAL = "approval", "Approval"
         SUSPEND = "suspend", "Question"  # the tool has suspended itself and waits for data
-        CHILD = "child", "Sub-agent"
+        CHILD = "child", "Sub-agent"  # or a background task: nobody decides the call itself
 
     class State(models.TextChoices):
         OPEN = "open", "Waiting"

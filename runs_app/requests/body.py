@@ -63,7 +63,6 @@ WITHOUT_EFFECT = frozenset(
         "telemetry",
         "tracingContext",
         "tracingOptions",
-        "untilIdle",
     }
 )
 WITHOUT_EFFECT_MESSAGE = "This has no effect here. Omit it."
@@ -72,6 +71,8 @@ KNOWN_KEYS = frozenset(
         "messages",
         "memory",
         "clientTools",
+        "maxIdleMs",
+        "untilIdle",
         STRUCTURED_OUTPUT,
         *CONTEXT_MEMBERS,
         *map(to_wire, CallOptions.model_fields),

@@ -86,6 +86,7 @@ CREATED_BY_USERS |= {"memory_app.Resource", "memory_app.Forgotten"}
 DELETED_WITH_PARENT = {"agents_app.AgentIndex", "versions_app.AgentVersion", "runs_app.RunEvent", "runs_app.Score"}
 CREATED_BY_USERS |= {"evals_app.Scorer"}
 DELETED_WITH_PARENT |= {"jobs_app.JobFile", "evals_app.ScorerVersion"}
+DELETED_WITH_PARENT |= {"runs_app.BackgroundTask", "runs_app.BackgroundTaskDelivery"}
 DELETED_WITH_PARENT |= {"runs_app.ScorerCount", "access_app.SignInAttempt", "jobs_app.Heartbeat", "runs_app.RunClaim"}
 DELETED_WITH_PARENT |= {"memory_app.Message", "memory_app.Participant", "memory_app.WorkingRevision"}
 DELETED_WITH_PARENT |= {"tools_app.McpServerVersion"}

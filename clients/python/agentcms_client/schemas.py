@@ -29,6 +29,7 @@ class Agent(TypedDict):
     agents: list[str]
     integrationTools: list[str]
     mcpClients: NotRequired[dict[str, Any]]
+    backgroundTasks: NotRequired[dict[str, Any]]
     inputProcessors: list[dict[str, Any]]
     outputProcessors: list[dict[str, Any]]
     memory: str | dict[str, Any] | None

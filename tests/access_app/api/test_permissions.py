@@ -78,6 +78,15 @@ OTHERS = {
     **dict.fromkeys(("api-approvals", "api-approval"), "../runs_app/api/test_approvals.py"),
     **dict.fromkeys(
         (
+            "api-background-tasks",
+            "api-background-task",
+            "api-background-task-stream",
+            "api-background-task-cancel",
+        ),
+        "../../runs_app/background/test_api.py",
+    ),
+    **dict.fromkeys(
+        (
             "api-approve-tool-call",
             "api-decline-tool-call",
             "api-approve-tool-call-generate",

@@ -1,0 +1,143 @@
+"""Tools of an agent that run in the background.
+
+    {"tools": {"research": {"enabled": true, "timeoutMs": 600000, "disposition": "awaited"}, "current-time": false}}
+
+A tool may say so itself, in code. The agent outranks it, and the model may change the figures of a single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentcms.wire.names import to_wire
+
+BACKGROUND_TASKS = "backgroundTasks"
+EVERY_TOOL = "all"
+FOREGROUND, DEFERRED, AWAITED = "foreground", "deferred", "awaited"
+MAX_TIMEOUT_MS = 24 * 3600 * 1000  # operators limit it further
+MAX_RETRIES = 100
+MAX_TOOL_CHOICES = 1000
+
+Disposition = Literal["foreground", "deferred", "awaited"]
+
+
+class BackgroundToolChoice(BaseModel):
+    """The choices of an agent for the background tasks of a tool."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    enabled: bool | None = None
+    timeoutMs: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_MS)] | None = None
+    maxRetries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] | None = None
+    disposition: Disposition | None = None
+    ordered: bool | None = None
+
+
+ToolKey = Annotated[str, Field(min_length=1, max_length=256)]
+ToolChoices = Annotated[dict[ToolKey, bool | BackgroundToolChoice], Field(max_length=MAX_TOOL_CHOICES)]
+
+
+class BackgroundTasks(BaseModel):
+    """The background tasks of an agent. Without `tools`, those of the tools that say so themselves."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    disabled: bool | None = None
+    tools: ToolChoices | Literal["all"] | None = None
+
+
+def background_choice(value: bool | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a tool says in code under wire names. Raise ImproperlyConfigured if it is not valid."""
+    if value is None or isinstance(value, bool):
+        return None if value is None else {"enabled": value}
+    wire = {to_wire(name): item for name, item in value.items()}
+    try:
+        BackgroundToolChoice.model_validate(wire)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"]
+        raise ImproperlyConfigured(f"The background of a tool is not valid: {message}.") from None
+    if unknown := sorted(wire.keys() - BackgroundToolChoice.model_fields.keys()):
+        raise ImproperlyConfigured(f"The background of a tool has no member '{unknown[0]}'.")
+    return {"enabled": True, **wire}
+
+
+@dataclass(frozen=True)
+class BackgroundRules:
+    """The rules of the calls of a tool that may run in the background.
+
+    A deferred call answers the model at once and delivers its result later. The run waits for an awaited one.
+    """
+
+    disposition: str = DEFERRED
+    timeout_ms: int | None = None  # None for the default of the server
+    max_retries: int | None = None
+    ordered: bool = False
+
+    def for_call(self, override: Mapping[str, Any]) -> BackgroundRules:
+        """Return the rules of a call with the values that the model set for it. Invalid values are ignored."""
+        return replace(
+            self,
+            disposition=self._disposition(override),
+            timeout_ms=_number(override.get("timeoutMs"), 1, self.timeout_ms),
+            max_retries=_number(override.get("maxRetries"), 0, self.max_retries),
+        )
+
+    def _disposition(self, override: Mapping[str, Any]) -> str:
+        """Return the disposition of a call. The model's own outranks its `enabled`."""
+        if (chosen := override.get("disposition")) in (FOREGROUND, DEFERRED, AWAITED):
+            return str(chosen)
+        match override.get("enabled"):
+            case False:
+                return FOREGROUND
+            case True if self.disposition == FOREGROUND:
+                return DEFERRED
+        return self.disposition
+
+
+def _number(value: Any, minimum: int, default: int | None) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and value >= minimum else default
+
+
+def find_rules(
+    value: Any, names: Collection[str], tool_says: Mapping[str, Any] | None, *, tool_is_ordered: bool = False
+) -> BackgroundRules | None:
+    """Return the rules of a tool, or None if its calls always run in the foreground.
+
+    Args:
+        value: What the agent says: the value of its field `backgroundTasks`.
+        names: The key of the tool and its name, by which an agent may refer to it.
+        tool_says: What the tool says in code, under wire names. None if it says nothing.
+        tool_is_ordered: Whether the tool wants its results to be delivered in the order of the calls.
+    """
+    config: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    if config.get("disabled") is True:
+        return None
+    choice = _agent_choice(config.get("tools"), names)
+    says = {**(tool_says or {})}
+    enabled = choice.get("enabled", says.get("enabled", False))
+    if enabled is not True:
+        return None
+    merged = {**says, **choice}
+    return BackgroundRules(
+        merged.get("disposition") or DEFERRED,
+        merged.get("timeoutMs"),
+        merged.get("maxRetries"),
+        bool(merged.get("ordered", tool_is_ordered)),
+    )
+
+
+def _agent_choice(tools: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return what an agent says of a tool, without what it leaves open."""
+    if tools == EVERY_TOOL:
+        return {"enabled": True}
+    choices = [tools[name] for name in names if name in tools] if isinstance(tools, dict) else []
+    choice = choices[0] if choices else {}
+    if isinstance(choice, bool):
+        return {"enabled": choice}
+    return {name: value for name, value in choice.items() if value is not None}

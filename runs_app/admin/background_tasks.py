@@ -1,0 +1,82 @@
+"""Read-only admin of background tasks."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from access_app.admin_access import ReadOnlyAdmin
+from runs_app.admin.approvals import json_text
+from runs_app.background.endings import cancel_task
+from runs_app.models import BackgroundTask
+
+
+@admin.register(BackgroundTask)
+class BackgroundTaskAdmin(ReadOnlyAdmin):
+    """Tool calls that run in the background. Staff can cancel them."""
+
+    list_display = ("tool", "agent_key", "owner_id", "status", "retries", "attempts", "created_at", "finished_at")
+    list_filter = ("status", "is_awaited", "is_at_most_once", "created_at")
+    search_fields = ("tool", "agent_key", "owner_id", "call_id", "error")
+    date_hierarchy = "created_at"
+    actions = ("cancel",)
+    fields = (
+        "page",
+        "tool",
+        "agent_key",
+        "owner_id",
+        "status",
+        "arguments_json",
+        "result_json",
+        "error",
+        "progress_json",
+        "is_awaited",
+        "is_at_most_once",
+        "is_ordered",
+        "number",
+        "depth",
+        "timeout_ms",
+        "max_retries",
+        "retries",
+        "attempts",
+        "created_at",
+        "started_at",
+        "suspended_at",
+        "finished_at",
+        "is_delivery_due",
+        "run_id",
+        "call_id",
+        "call_key",
+        "traceparent",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BackgroundTask]:
+        return BackgroundTask.objects.for_user(request.user).order_by("-created_at", "-id")
+
+    @admin.action(description="Cancel the selected tasks")
+    def cancel(self, request: HttpRequest, queryset: QuerySet[BackgroundTask]) -> None:
+        count = sum(cancel_task(task) for task in queryset)
+        self.message_user(request, f"{count} {'task' if count == 1 else 'tasks'} cancelled.")
+
+    @admin.display(description="Run")
+    def page(self, task: BackgroundTask) -> str:
+        return format_html('<a href="{0}">{0}</a>', reverse("runs:view", args=[task.run_id]))
+
+    @admin.display(description="Run ID")
+    def run_id(self, task: BackgroundTask) -> str:
+        return str(task.run_id)
+
+    @admin.display(description="Arguments")
+    def arguments_json(self, task: BackgroundTask) -> str:
+        return json_text(task.arguments)
+
+    @admin.display(description="Result")
+    def result_json(self, task: BackgroundTask) -> str:
+        return json_text(task.result)
+
+    @admin.display(description="Progress")
+    def progress_json(self, task: BackgroundTask) -> str:
+        return json_text(task.progress)

@@ -1,0 +1,70 @@
+"""The chunks of background tasks in streams, in wire format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentcms.wire.timestamps import format_timestamp
+from runs_app.approvals.lookup import TASK_ID
+from runs_app.events.chunks import Chunk, build_chunk
+from runs_app.models import BackgroundTask
+from runs_app.models.background_task import TaskStatus
+
+STARTED_TYPE = "background-task-started"
+
+
+def started_chunk(task_id: Any, call_id: str, tool: str) -> Chunk:
+    """Return the chunk of a call that has become a task."""
+    return build_chunk(STARTED_TYPE, taskId=str(task_id), toolName=tool, toolCallId=call_id)
+
+
+def dispatch_chunks(call_id: str, tool: str, result: Any) -> list[Chunk]:
+    """Return the chunk of a call whose result is the acknowledgement of a task, or nothing."""
+    task_id = result.get(TASK_ID) if isinstance(result, dict) else None
+    return [started_chunk(task_id, call_id, tool)] if task_id else []
+
+
+def running_chunk(task: BackgroundTask, *, is_resumed: bool = False) -> Chunk:
+    started = format_timestamp(task.started_at) if task.started_at else None
+    kind = "background-task-resumed" if is_resumed else "background-task-running"
+    return build_chunk(kind, **task_payload(task), startedAt=started, args=task.arguments)
+
+
+def suspended_chunk(task: BackgroundTask) -> Chunk:
+    suspended = format_timestamp(task.suspended_at) if task.suspended_at else None
+    return build_chunk("background-task-suspended", **task_payload(task), args=task.arguments, suspendedAt=suspended)
+
+
+def output_chunk(task: BackgroundTask) -> Chunk:
+    """Return the chunk of what the tool has reported of its progress."""
+    output = {"toolCallId": task.call_id, "toolName": task.tool, "output": task.progress}
+    return build_chunk(
+        "background-task-output", **task_payload(task), payload={"type": "tool-output", "payload": output}
+    )
+
+
+def progress_chunk(tasks: list[BackgroundTask], elapsed_ms: int) -> Chunk:
+    """Return the chunk that says which tasks have not ended."""
+    running = sum(task.status == TaskStatus.RUNNING for task in tasks)
+    ids = [str(task.pk) for task in tasks]
+    return build_chunk("background-task-progress", taskIds=ids, runningCount=running, elapsedMs=elapsed_ms)
+
+
+def end_chunk(task: BackgroundTask) -> Chunk:
+    """Return the chunk of the end of a task."""
+    payload = {**task_payload(task), "completedAt": format_timestamp(task.finished_at) if task.finished_at else None}
+    if task.status == TaskStatus.COMPLETED:
+        return build_chunk("background-task-completed", **payload, result=task.result)
+    if task.status == TaskStatus.CANCELLED:
+        return build_chunk("background-task-cancelled", **payload)
+    return build_chunk("background-task-failed", **payload, error={"message": task.error})
+
+
+def task_payload(task: BackgroundTask) -> dict[str, Any]:
+    return {
+        "taskId": str(task.pk),
+        "toolName": task.tool,
+        "toolCallId": task.call_id,
+        "runId": str(task.run_id),
+        "agentId": task.agent_key,
+    }

@@ -1,0 +1,98 @@
+"""Dispatch of tool calls as background tasks. A repeated dispatch of a call finds the task of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid5
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max, Q
+
+from agentcms.db.locks import lock_name
+from agents_app.configuration.background_tasks import AWAITED, BackgroundRules
+from runs_app.background.places import fill_places
+from runs_app.models import AgentRun, BackgroundTask, BackgroundTaskDelivery
+
+MAX_DEPTH = 3  # of tasks that start tasks
+
+
+@dataclass(frozen=True)
+class BackgroundCall:
+    """A tool call that is about to become a task.
+
+    `key` is the ID of the call, unique in the run, or blank if the run is not durable: it repeats no call.
+    """
+
+    run_id: UUID
+    tool: str
+    call_id: str
+    key: str
+    number: int  # the position of the call in its run
+    arguments: Mapping[str, Any]
+    rules: BackgroundRules
+    is_at_most_once: bool = False
+    traceparent: str = ""
+
+
+def find_or_create_task(call: BackgroundCall) -> BackgroundTask | None:
+    """Return the task of a call. Return None if the tasks above it are too many: then the call stays in the run."""
+    with transaction.atomic():
+        lock_name(f"background tasks of run {call.run_id}")
+        if call.key and (task := BackgroundTask.objects.filter(run=call.run_id, call_key=call.key).first()):
+            return task
+        run = AgentRun.objects.only("pk", "parent_id", "parent_call_id", "root_id").get(pk=call.run_id)
+        depth = depth_of(run) + 1
+        if depth > MAX_DEPTH:
+            return None
+        task = create_task(call, depth)
+        transaction.on_commit(fill_places, robust=True)
+    return task
+
+
+def create_task(call: BackgroundCall, depth: int) -> BackgroundTask:
+    run = AgentRun.objects.only("agent_key", "owner_id", "thread_id").get(pk=call.run_id)
+    key = call.key or f"{call.call_id[:128]}/{call.number}"
+    return BackgroundTask.objects.create(
+        pk=uuid5(call.run_id, key),
+        run=run,
+        thread_id=run.thread_id,
+        agent_key=run.agent_key,
+        owner_id=run.owner_id,
+        tool=call.tool[:128],
+        call_id=call.call_id[:256],
+        call_key=key,
+        arguments=call.arguments,
+        is_awaited=call.rules.disposition == AWAITED,
+        is_at_most_once=call.is_at_most_once,
+        is_ordered=call.rules.ordered,
+        number=call.number,
+        depth=depth,
+        timeout_ms=limited_timeout(call.rules.timeout_ms),
+        max_retries=0 if call.is_at_most_once else limited_retries(call.rules.max_retries),
+        traceparent=call.traceparent,
+    )
+
+
+def limited_timeout(timeout_ms: int | None) -> int:
+    """Return the time that a task may take, within what the operator allows."""
+    maximum = settings.BACKGROUND_TASK_MAX_TIMEOUT * 1000
+    return min(settings.BACKGROUND_TASK_TIMEOUT * 1000 if timeout_ms is None else timeout_ms, maximum)
+
+
+def limited_retries(retries: int | None) -> int:
+    return min(retries or 0, settings.BACKGROUND_TASK_MAX_RETRIES)
+
+
+def depth_of(run: AgentRun) -> int:
+    """Return the number of tasks above a run: those that run a sub-agent, and those whose results woke a run."""
+    above = Q(pk=None)
+    while run.parent_id is not None:
+        above |= Q(run=run.parent_id, call_key=run.parent_call_id)
+        run = AgentRun.objects.only("pk", "parent_id", "parent_call_id").get(pk=run.parent_id)
+    depths = [BackgroundTask.objects.filter(above).aggregate(depth=Max("depth"))["depth"]]
+    woken = BackgroundTaskDelivery.objects.filter(woken_run_id=run.pk)
+    depths.append(woken.aggregate(depth=Max("task__depth"))["depth"])
+    return max(depth or 0 for depth in depths)

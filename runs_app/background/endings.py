@@ -1,0 +1,95 @@
+"""The ends of background tasks. A task ends once, and then frees its place."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from runs_app.approvals.resuming import settle_task_call
+from runs_app.background.places import fill_places
+from runs_app.engine import leases
+from runs_app.models import AgentRun, BackgroundTask
+from runs_app.models.background_task import TaskStatus
+
+CANCELLED_MESSAGE = "The task was cancelled."
+
+
+def end_task(
+    task: BackgroundTask, status: str, *, result: Any = None, error: str = "", is_delivered: bool = True
+) -> bool:
+    """Save the end of a task. Return False if it has ended already, or if another worker has it.
+
+    `is_delivered` is False for a task whose result nobody is to get.
+    """
+    with transaction.atomic():
+        if task.is_awaited:  # the run is locked first, as where it is suspended
+            AgentRun.objects.select_for_update(of=("self",)).filter(pk=task.run_id).only("pk").first()
+        own = BackgroundTask.objects.unfinished().filter(pk=task.pk, attempts=task.attempts)
+        columns = {
+            "status": status,
+            "result": result,
+            "error": error,
+            "finished_at": timezone.now(),
+            "child_run_id": None,
+            "is_delivery_due": is_delivered and not task.is_awaited,
+        }
+        if not own.update(**columns):
+            return False
+        if task.is_awaited:
+            settle_task_call(task.pk, task.run_id)
+        transaction.on_commit(fill_places, robust=True)
+    task.refresh_from_db()
+    return True
+
+
+def cancel_task(task: BackgroundTask, *, is_delivered: bool = True) -> bool:
+    """Cancel a task, and the run of its sub-agent. Return False if it has ended already.
+
+    The worker that executes it notices within a second.
+    """
+    while not end_task(task, TaskStatus.CANCELLED, error=CANCELLED_MESSAGE, is_delivered=is_delivered):
+        task.refresh_from_db()
+        if task.is_finished:
+            return False
+    children = AgentRun.objects.unfinished().filter(parent=task.run_id, parent_call_id=task.call_key[:128])
+    for child_id in list(children.values_list("pk", flat=True)):
+        leases.cancel(child_id)
+    return True
+
+
+def cancel_tasks_of_run(run_id: UUID) -> None:
+    """Cancel the tasks of a run that was cancelled. Nobody gets their results."""
+    for task in BackgroundTask.objects.unfinished().filter(run=run_id):
+        cancel_task(task, is_delivered=False)
+
+
+def suspend_task(task: BackgroundTask, child_id: UUID) -> bool:
+    """Let a task wait for the run of its sub-agent, which waits for a person. Return False if it has ended.
+
+    The task continues at once if the run has ended meanwhile.
+    """
+    own = BackgroundTask.objects.filter(pk=task.pk, status=TaskStatus.RUNNING, attempts=task.attempts)
+    if not own.update(status=TaskStatus.SUSPENDED, suspended_at=timezone.now(), child_run_id=child_id):
+        return False
+    fill_places()
+    child = AgentRun.objects.without_large_columns().filter(pk=child_id, finished_at__isnull=False).first()
+    if child is not None:
+        settle_task_of_child(child_id)
+    return True
+
+
+def settle_task_of_child(child_id: UUID) -> bool:
+    """End the task that waits for a child run, which has ended. Return False if there is none."""
+    task = BackgroundTask.objects.filter(child_run_id=child_id, status=TaskStatus.SUSPENDED).first()
+    child = AgentRun.objects.only("status", "output", "error", "agent_key").filter(pk=child_id).first()
+    if task is None or child is None:
+        return False
+    if child.status == AgentRun.Status.SUCCEEDED:
+        return end_task(task, TaskStatus.COMPLETED, result=child.output)
+    if child.status == AgentRun.Status.CANCELLED:
+        return end_task(task, TaskStatus.FAILED, error=f"The agent '{child.agent_key}' was stopped.")
+    error = f"The agent '{child.agent_key}' could not answer. {child.error}".strip()
+    return end_task(task, TaskStatus.FAILED, error=error)

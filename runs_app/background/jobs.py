@@ -1,0 +1,21 @@
+"""The job of a background task. It occupies no thread of its worker: the event loop of the runs executes it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from jobs_app.models import Job
+from jobs_app.runner import CONTINUES, job_handler
+from runs_app.background.places import RUN_TASK
+from runs_app.engine.engine import get_engine
+
+
+@job_handler(RUN_TASK, "Background task")
+def run_background_task(job: Job) -> Any:
+    """Execute a background task on the event loop, which finishes the job."""
+    # The module imports pydantic-ai, which is heavy.
+    carry_job = import_module("runs_app.background.execution").carry_job
+    engine = get_engine()
+    engine.start_work(carry_job(engine, job))
+    return CONTINUES

@@ -1,0 +1,42 @@
+"""The steps of a background task while a worker executes it, each a short transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from runs_app.models import BackgroundTask
+from runs_app.models.background_task import TaskStatus
+
+
+def claim_task(task_id: UUID) -> BackgroundTask | None:
+    """Give a task to the worker that has its job. Return None if it has ended, or waits for a person."""
+    claimable = BackgroundTask.objects.filter(pk=task_id, status__in=(TaskStatus.PENDING, TaskStatus.RUNNING))
+    claimed = claimable.update(
+        status=TaskStatus.RUNNING, attempts=F("attempts") + 1, started_at=Coalesce("started_at", Now())
+    )
+    return BackgroundTask.objects.get(pk=task_id) if claimed else None
+
+
+def was_cancelled(task_id: UUID) -> bool:
+    """Return whether a person has cancelled a task, or its run was deleted."""
+    status = BackgroundTask.objects.filter(pk=task_id).values_list("status", flat=True).first()
+    return status in (None, TaskStatus.CANCELLED)
+
+
+def count_retry(task: BackgroundTask) -> None:
+    BackgroundTask.objects.filter(pk=task.pk, attempts=task.attempts).update(retries=F("retries") + 1)
+    task.refresh_from_db()
+
+
+def report_progress(task_id: UUID, progress: dict[str, Any]) -> None:
+    """Store what a tool reports of its progress."""
+    BackgroundTask.objects.filter(pk=task_id, status=TaskStatus.RUNNING).update(progress=progress)
+
+
+def run_with_due_result(task_id: UUID) -> UUID | None:
+    """Return the run of a task whose result is to be delivered, or None."""
+    return BackgroundTask.objects.undelivered().filter(pk=task_id).values_list("run_id", flat=True).first()

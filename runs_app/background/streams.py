@@ -1,0 +1,165 @@
+"""Streams of background tasks: all that a user may see, or those of one run until none is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import close_old_connections
+from django.db.models import Q
+from django.utils import timezone
+
+from runs_app.background.chunks import end_chunk, output_chunk, progress_chunk, running_chunk, suspended_chunk
+from runs_app.events.chunks import Chunk, encode_chunk
+from runs_app.events.streams import HEARTBEAT, KEEP_ALIVE, Batch, StreamSlot, follow_events, stopping
+from runs_app.models import BackgroundTask, BackgroundTaskDelivery
+from runs_app.models.background_task import BackgroundTaskQuerySet, TaskStatus
+
+TASK_POLL_INTERVAL = 0.5  # seconds between reads of the tasks
+PROGRESS_INTERVAL = 5.0  # seconds between chunks that say which tasks are left
+MAX_TASKS_PER_READ = 200
+TASK_STREAM_SECONDS = 3600.0  # after which the reader opens another stream
+MAX_IDLE_MS = 5 * 60 * 1000  # the default of `maxIdleMs`
+SNAPSHOT_STATUSES = (TaskStatus.RUNNING, TaskStatus.SUSPENDED)
+
+
+@dataclass
+class TaskObserver:
+    """The last seen state of tasks, from which the chunks of their changes follow."""
+
+    seen: dict[UUID, tuple[str, str]] = field(default_factory=dict)  # status and progress
+
+    def changes(self, task: BackgroundTask) -> Iterator[Chunk]:
+        """Yield the chunks of what has happened to a task since it was seen last."""
+        before, progress_before = self.seen.get(task.pk, (TaskStatus.PENDING.value, ""))
+        progress = repr(task.progress or "")
+        self.seen[task.pk] = (task.status, progress)
+        if before == TaskStatus.PENDING and task.started_at is not None:
+            yield running_chunk(task)
+        if before == TaskStatus.SUSPENDED and task.status != TaskStatus.SUSPENDED:
+            yield running_chunk(task, is_resumed=True)
+        if progress not in (progress_before, repr("")):
+            yield output_chunk(task)
+        if task.status == TaskStatus.SUSPENDED and before != TaskStatus.SUSPENDED:
+            yield suspended_chunk(task)
+        if task.is_finished and before not in (*BackgroundTask.Status.values,)[3:]:
+            yield end_chunk(task)
+
+
+def follow_tasks(tasks: Callable[[], BackgroundTaskQuerySet]) -> Iterator[list[Chunk]]:
+    """Yield the chunks of tasks from now on, first of those that run. An empty list is a heartbeat."""
+    observer, since, sent_at = TaskObserver(), timezone.now(), time.monotonic()
+    ends_at = sent_at + TASK_STREAM_SECONDS
+    while not stopping.is_set() and time.monotonic() < ends_at:
+        current = tasks().filter(Q(finished_at=None) | Q(finished_at__gte=since)).order_by("created_at", "number")
+        chunks = [chunk for task in current[:MAX_TASKS_PER_READ] for chunk in observer.changes(task)]
+        close_old_connections()
+        if chunks or time.monotonic() - sent_at >= HEARTBEAT:
+            yield chunks
+            sent_at = time.monotonic()
+        stopping.wait(TASK_POLL_INTERVAL)
+
+
+class TaskStream:
+    """The changes of background tasks as server-sent events. It occupies a slot until it is closed."""
+
+    def __init__(self, tasks: Callable[[], BackgroundTaskQuerySet], slot: StreamSlot) -> None:
+        self.slot = slot
+        self.tasks = tasks
+        self.blocks = self._blocks()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.blocks
+
+    def _blocks(self) -> Generator[bytes, None, None]:
+        try:
+            yield KEEP_ALIVE  # the response headers are sent with the first bytes
+            for chunks in follow_tasks(self.tasks):
+                yield (
+                    b"".join(b"data: %s\n\n" % encode_chunk(chunk["payload"]["runId"], chunk) for chunk in chunks)
+                    or KEEP_ALIVE
+                )
+        finally:
+            self.slot.release()
+
+    def close(self) -> None:
+        with suppress(ValueError):  # another thread may be executing the generator
+            self.blocks.close()
+        self.slot.release()
+
+
+# --- Until idle
+
+
+@dataclass
+class IdleWatch:
+    """The tasks of a run, of the runs that their results woke, and so on, while a stream waits for all of them."""
+
+    run_ids: set[UUID]
+    max_idle: float  # seconds without a chunk after which the stream ends
+    observer: TaskObserver = field(default_factory=TaskObserver)
+    started: float = field(default_factory=time.monotonic)
+    progress_at: float = 0.0
+
+    def read(self) -> tuple[Batch, bool]:
+        """Return the chunks since the last read, without numbers, and whether a task or a result is left."""
+        tasks = list(BackgroundTask.objects.filter(run__in=self.run_ids).order_by("created_at", "number"))
+        chunks = [chunk for task in tasks for chunk in self.observer.changes(task)]
+        unfinished = [task for task in tasks if not task.is_finished]
+        if unfinished and time.monotonic() - self.progress_at >= PROGRESS_INTERVAL:
+            self.progress_at = time.monotonic()
+            chunks.append(progress_chunk(unfinished, int(1000 * (time.monotonic() - self.started))))
+        # Results without a thread become events of their run, which this stream has sent already.
+        is_left = bool(unfinished) or any(task.is_delivery_due and task.thread_id for task in tasks)
+        return [(0, chunk) for chunk in chunks], is_left
+
+    def woken_runs(self) -> list[UUID]:
+        """Return the runs that results have woken and that were not followed yet."""
+        deliveries = BackgroundTaskDelivery.objects.filter(task__run__in=self.run_ids, woken_run_id__isnull=False)
+        woken = deliveries.order_by("created_at").values_list("woken_run_id", flat=True)
+        return [run_id for run_id in dict.fromkeys(woken) if run_id is not None and run_id not in self.run_ids]
+
+
+def follow_until_idle(run_id: UUID, after: int, max_idle: float) -> Iterator[Batch]:
+    """Yield the events of a run, then those of its background tasks and of the runs that their results wake.
+
+    Chunks of tasks have the number 0. An empty batch is a heartbeat.
+    """
+    watch = IdleWatch({run_id}, max_idle)
+    yield from follow_run_with_tasks(run_id, after, watch)
+    sent_at = beat_at = time.monotonic()
+    while not stopping.is_set() and time.monotonic() - sent_at < max_idle:
+        batch, is_left = watch.read()
+        woken = watch.woken_runs()
+        close_old_connections()
+        if batch:
+            yield batch
+        for woken_id in woken:
+            watch.run_ids.add(woken_id)
+            yield from follow_run_with_tasks(woken_id, 0, watch)
+        if not (is_left or woken):
+            return
+        if batch or woken:
+            sent_at = time.monotonic()
+        if time.monotonic() - beat_at >= HEARTBEAT:
+            yield []
+            beat_at = time.monotonic()
+        stopping.wait(TASK_POLL_INTERVAL)
+
+
+def follow_run_with_tasks(run_id: UUID, after: int, watch: IdleWatch) -> Iterator[Batch]:
+    """Yield the events of a run, and between them the chunks of the tasks."""
+    for batch in follow_events(run_id, after):
+        # The stream has the chunks of the tasks themselves: a result that became an event would come twice.
+        events = [(number, {**chunk, "runId": str(run_id)}) for number, chunk in batch if not is_task_end(chunk)]
+        if events or not batch:
+            yield events
+        if tasks := watch.read()[0]:
+            yield tasks
+
+
+def is_task_end(chunk: Chunk) -> bool:
+    return chunk["type"] in {"background-task-completed", "background-task-failed", "background-task-cancelled"}

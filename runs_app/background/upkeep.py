@@ -1,0 +1,55 @@
+"""The upkeep of background tasks, repeated every few seconds: a process may have died between two steps of one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from jobs_app.models import Job
+from runs_app.background.delivery import deliver_due
+from runs_app.background.endings import cancel_task, end_task, settle_task_of_child
+from runs_app.background.places import fill_places
+from runs_app.models import AgentRun, BackgroundTask
+from runs_app.models.background_task import TaskStatus
+
+BATCH = 100
+LOST_TASK_AGE = timedelta(hours=1)
+UNKNOWN_END_MESSAGE = (
+    "The worker of this task stopped again and again. It is not known whether the tool has done its work."
+)
+
+
+def look_after_tasks() -> None:
+    """End tasks that nobody executes any more, deliver results, and start tasks that wait for a free place."""
+    if BackgroundTask.objects.unfinished().exists():
+        end_lost_tasks()
+        cancel_tasks_of_cancelled_runs()
+        settle_waiting_tasks()
+        fill_places()
+    deliver_due()
+
+
+def end_lost_tasks() -> int:
+    """End the tasks whose job has failed or was deleted, and return their number."""
+    failed = BackgroundTask.objects.in_places().filter(job__state=Job.State.FAILED)
+    running = BackgroundTask.objects.filter(status=TaskStatus.RUNNING, job=None)
+    orphaned = running.filter(started_at__lt=timezone.now() - LOST_TASK_AGE)
+    tasks = [*failed[:BATCH], *orphaned[:BATCH]]
+    return sum(end_task(task, TaskStatus.FAILED, error=UNKNOWN_END_MESSAGE) for task in tasks)
+
+
+def cancel_tasks_of_cancelled_runs() -> None:
+    tasks = BackgroundTask.objects.unfinished().filter(run__status=AgentRun.Status.CANCELLED)
+    for task in tasks[:BATCH]:
+        cancel_task(task, is_delivered=False)
+
+
+def settle_waiting_tasks() -> None:
+    """End the tasks that wait for the run of a sub-agent, which has ended."""
+    child = AgentRun.objects.filter(pk=OuterRef("child_run_id"), finished_at__isnull=False)
+    tasks = BackgroundTask.objects.filter(Exists(child), status=TaskStatus.SUSPENDED)
+    for task in tasks[:BATCH]:
+        if task.child_run_id is not None:
+            settle_task_of_child(task.child_run_id)

@@ -1,0 +1,170 @@
+"""The API of background tasks, their page, and whose tasks a user sees."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from runs_app.background import streams
+from runs_app.models import BackgroundTask
+from tests.factories import AgentFactory, member
+from tests.runs_app.factories import RunFactory
+
+TASKS = "/api/background-tasks"
+JSON = "application/json"
+
+
+def task_of(run, tool="research", **values):
+    columns = {"agent_key": run.agent_key, "owner_id": run.owner_id, "call_key": tool, "call_id": "c1"}
+    return BackgroundTask.objects.create(**{"run": run, "tool": tool, "timeout_ms": 1000, **columns, **values})
+
+
+@pytest.fixture
+def user(db):
+    return member("editor", "support")
+
+
+@pytest.fixture
+def task(user):
+    agent = AgentFactory(owner_id="support")
+    return task_of(
+        RunFactory(agent=agent, requested_by=user), arguments={"topic": "tea"}, progress={"done": 1, "total": 4}
+    )
+
+
+@pytest.fixture
+def caller(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_task_has_the_members_that_the_published_client_reads(caller, task):
+    listed = caller.get(TASKS).json()
+    one = caller.get(f"{TASKS}/{task.pk}").json()
+
+    assert listed["tasks"] == [one]
+    assert listed["total"] == 1
+    created = one.pop("createdAt")
+    assert created.endswith("Z")
+    assert one == {
+        "id": str(task.pk),
+        "status": "pending",
+        "toolName": "research",
+        "toolCallId": "c1",
+        "args": {"topic": "tea"},
+        "agentId": task.agent_key,
+        "runId": str(task.run_id),
+        "disposition": "deferred",
+        "retryCount": 0,
+        "maxRetries": 0,
+        "timeoutMs": 1000,
+        "progress": {"done": 1, "total": 4},
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "tools"),
+    [
+        ("", ["b", "a"]),
+        ("?orderDirection=asc", ["a", "b"]),
+        ("?status=completed", ["b"]),
+        ("?toolName=a", ["a"]),
+        ("?runId=no-run", []),
+        ("?agentId=other", []),
+        ("?fromDate=2030-01-01T00:00:00Z", []),
+        ("?perPage=1&page=1", ["a"]),
+        ("?dateFilterBy=completedAt&fromDate=2020-01-01T00:00:00Z", ["b"]),
+    ],
+)
+def test_tasks_are_filtered_and_ordered(caller, user, query, tools):
+    run = RunFactory(agent=AgentFactory(owner_id="support"), requested_by=user)
+    task_of(run, "a")
+    task_of(run, "b", status="completed", finished_at=run.finished_at)
+
+    listed = caller.get(f"{TASKS}{query}").json()["tasks"]
+
+    assert [task["toolName"] for task in listed] == tools
+
+
+@pytest.mark.parametrize("query", ["status=odd", "orderBy=name", "orderDirection=up", "page=-1", "fromDate=never"])
+def test_a_bad_query_is_refused_with_its_name(caller, query):
+    answer = caller.get(f"{TASKS}?{query}")
+
+    assert answer.status_code == 400
+    assert answer.json()["issues"][0]["field"] == query.partition("=")[0]
+
+
+def test_a_stranger_and_a_former_member_see_no_task(task, user):
+    strangers = [member("manager", "sales"), user]
+    user.memberships.all().delete()
+
+    for stranger in strangers:
+        client = Client()
+        client.force_login(stranger)
+        page = client.get(reverse("tools:background_tasks"))
+        assert client.get(TASKS).json()["tasks"] == []
+        assert client.get(f"{TASKS}/{task.pk}").status_code == 404
+        assert client.post(f"{TASKS}/{task.pk}/cancel", content_type=JSON).status_code == 404
+        assert client.post(reverse("tools:cancel_task", args=[task.pk])).status_code == 404
+        assert "research" not in page.content.decode()
+    assert Client().get(f"{TASKS}/{task.pk}").status_code == 401
+    assert Client().get(f"{TASKS}/stream").status_code == 401
+    task.refresh_from_db()
+    assert task.status == "pending"
+
+
+def test_a_task_is_cancelled_once(caller, task):
+    first = caller.post(f"{TASKS}/{task.pk}/cancel", content_type=JSON)
+    again = caller.post(f"{TASKS}/{task.pk}/cancel", content_type=JSON)
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json()["status"] == "cancelled"
+    assert first.json()["completedAt"] == again.json()["completedAt"]
+
+
+def test_the_page_lists_tasks_with_progress_and_cancels_them(caller, task):
+    page = caller.get(reverse("tools:background_tasks")).content.decode()
+    caller.post(reverse("tools:cancel_task", args=[task.pk]))
+    after = caller.get(reverse("tools:background_tasks")).content.decode()
+
+    assert '<progress max="100" value="25"' in page
+    assert 'hx-trigger="every 2s"' in page
+    assert "was cancelled" in after
+    assert "every 2s" not in after
+    assert reverse("tools:cancel_task", args=[task.pk]) not in after
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_tells_what_happens_to_the_tasks_of_a_user(caller, task, monkeypatch):
+    task_of(RunFactory(agent=AgentFactory(owner_id="sales")), "hidden", status="running")
+    BackgroundTask.objects.filter(pk=task.pk).update(status="running", started_at=task.created_at)
+
+    answer = caller.get(f"{TASKS}/stream")
+    blocks = iter(answer.streaming_content)
+    first = next(blocks), next(blocks)
+    monkeypatch.setattr(streams, "TASK_POLL_INTERVAL", 0)
+    BackgroundTask.objects.filter(pk=task.pk).update(status="completed", result="Tea.", finished_at=timezone.now())
+    last = next(blocks)
+    answer.close()
+    chunks = [json.loads(line[6:]) for line in (first[1] + last).decode().split("\n\n") if line.startswith("data: ")]
+
+    assert [chunk["type"] for chunk in chunks] == [
+        "background-task-running",
+        "background-task-output",
+        "background-task-completed",
+    ]
+    assert {chunk["payload"]["taskId"] for chunk in chunks} == {str(task.pk)}
+    assert chunks[-1]["payload"]["result"] == "Tea."
+
+
+def test_the_stream_until_idle_refuses_a_bad_idle_time(caller, user):
+    agent = AgentFactory(owner_id="support")
+    for body in ({"maxIdleMs": 0}, {"untilIdle": {"maxIdleMs": "long"}}):
+        answer = caller.post(
+            f"/api/agents/{agent.pk}/stream-until-idle", {"messages": "Hi", **body}, content_type="application/json"
+        )
+        assert answer.status_code == 400
+        assert answer.json()["issues"][0]["field"] == "maxIdleMs"

@@ -1,0 +1,199 @@
+"""The life of a background task: limits, retries, timeouts, cancelling, approval, and delivery as an event."""
+
+import pytest
+from django.utils import timezone
+
+from agents_app.registry import Kind, registry, tool
+from runs_app.approvals.decisions import Decision, Verdict, decide
+from runs_app.background.delivery import deliver_due
+from runs_app.background.endings import cancel_task
+from runs_app.engine.start import cancel_run
+from runs_app.models import BackgroundTask, BackgroundTaskDelivery, PendingCall
+from tests.runs import chunks, wait_for_end
+from tests.served import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ALL = {"tools": "all"}
+
+
+@pytest.fixture
+def flaky(tasks):
+    """Register a tool that fails at first, and one that is too slow."""
+    calls = []
+
+    @tool("flaky")
+    def flaky() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            raise ValueError("Not yet.")
+        return "At last."
+
+    yield calls
+    registry.remove(Kind.TOOL, "flaky")
+
+
+def test_at_most_five_tasks_of_an_agent_run_at_once_and_the_rest_wait(tasks, settings):
+    calls = [["count", {"number": number, "gate": "all"}] for number in range(20)]
+    run = tasks.start(calls, config=ALL)
+    wait_until(lambda: BackgroundTask.objects.filter(status="running").count() == 5, 20)
+    wait_for_end(run)
+    running = BackgroundTask.objects.filter(status="running").count()
+    places = BackgroundTask.objects.in_places().count()
+    tasks.open("all")
+
+    ended = tasks.wait(run, *["completed"] * 20)
+
+    assert (running, places) == (5, 5)
+    assert [task.result for task in ended] == [f"result {number}" for number in range(20)]
+    assert BackgroundTask.objects.in_places().count() == 0
+
+
+def test_a_failed_task_is_retried_as_often_as_its_call_says(tasks, flaky, monkeypatch):
+    from runs_app.background import execution
+
+    monkeypatch.setattr(execution, "TASK_RETRY_DELAY", 0.01)
+    twice = tasks.run([["flaky", {"_background": {"maxRetries": 2}}]], config=ALL, tools=["flaky"])
+    (task,) = tasks.wait(twice)
+    flaky.clear()
+    never = tasks.run([["flaky", {}]], config=ALL, tools=["flaky"])
+    (other,) = tasks.wait(never)
+
+    assert (task.status, task.result, task.retries) == ("completed", "At last.", 2)
+    assert (other.status, other.error, other.retries) == ("failed", "Not yet.", 0)
+
+
+def test_a_task_that_takes_too_long_is_stopped(tasks):
+    run = tasks.run([["count", {"number": 1, "gate": "never", "_background": {"timeoutMs": 50}}]], config=ALL)
+    (task,) = tasks.wait(run, "timed_out")
+    tasks.open("never")
+
+    assert task.error == "The tool took longer than 0.05 seconds and was stopped."
+
+
+def test_a_cancelled_task_is_stopped_and_reported_and_its_place_is_free(tasks):
+    run = tasks.run([["count", {"number": 1, "gate": "g"}]], config=ALL)
+    (task,) = tasks.wait(run, "running")
+    was_cancelled = cancel_task(task)
+    again = cancel_task(task)
+    tasks.open("g")
+    BackgroundTask.objects.update(finished_at=timezone.now() - timezone.timedelta(seconds=1))
+    deliver_due()
+    deliver_due()
+
+    assert (was_cancelled, again) == (True, False)
+    assert [chunk["payload"]["taskId"] for chunk in chunks(run, "background-task-cancelled")] == [str(task.pk)]
+    assert BackgroundTask.objects.in_places().count() == 0
+
+
+def test_cancelling_a_run_cancels_its_tasks_and_reports_nothing(tasks):
+    run = tasks.start(
+        [
+            ["count", {"number": 1, "gate": "a"}],
+            ["count", {"number": 2, "gate": "b", "_background": {"enabled": False}}],
+        ],
+        config=ALL,
+    )
+    wait_until(lambda: BackgroundTask.objects.filter(status="running").exists(), 20)
+    cancel_run(run)
+    wait_for_end(run)
+    (task,) = tasks.wait(run, "cancelled")
+    tasks.open("a")
+    tasks.open("b")
+
+    assert not task.is_delivery_due
+    assert not BackgroundTaskDelivery.objects.exists()
+
+
+def test_a_tool_that_needs_approval_asks_before_its_task_is_created(tasks):
+    run = tasks.start(
+        [["refund", {"order": "A-17", "amount": 250, "_background": {"maxRetries": 1}}]], config=ALL, tools=["refund"]
+    )
+    wait_until(lambda: PendingCall.objects.waiting().exists(), 20)
+    call = PendingCall.objects.get()
+    before = BackgroundTask.objects.count()
+    decide(
+        call, Decision(Verdict.APPROVE, arguments={"order": "A-17", "amount": 200}), tasks.user, PendingCall.Via.API
+    )
+    wait_for_end(run)
+    (task,) = tasks.wait(run, "completed")
+
+    assert before == 0
+    assert call.arguments == {"order": "A-17", "amount": 250}
+    assert "_background" not in call.arguments_schema["properties"]
+    assert (task.arguments, task.result, task.max_retries) == ({"order": "A-17", "amount": 200}, "200 refunded", 1)
+
+
+def test_results_that_end_together_are_delivered_once_each_as_events_of_their_run(tasks):
+    calls = [["count", {"number": number, "gate": "both"}] for number in (1, 2)]
+    run = tasks.run(calls, config=ALL)
+    tasks.wait(run, "running", "running")
+    tasks.open("both")
+    wait_until(lambda: BackgroundTaskDelivery.objects.count() == 2, 20)
+    deliver_due()
+    completed = chunks(run, "background-task-completed")
+
+    assert sorted(chunk["payload"]["result"] for chunk in completed) == ["result 1", "result 2"]
+    assert list(run.events.order_by("number").values_list("number", flat=True)) == [*range(1, run.events.count() + 1)]
+    assert completed[0]["payload"].keys() == {
+        "taskId",
+        "toolName",
+        "toolCallId",
+        "runId",
+        "agentId",
+        "completedAt",
+        "result",
+    }
+
+
+def test_results_of_ordered_tools_come_in_the_order_of_their_calls(tasks):
+    config = {"tools": {"count": {"enabled": True, "ordered": True}}}
+    calls = [["count", {"number": number, "gate": f"g{number}"}] for number in (1, 2)]
+    run = tasks.run(calls, config=config)
+    tasks.wait(run, "running", "running")
+    tasks.open("g2")
+    tasks.wait(run, "running", "completed")
+    BackgroundTask.objects.filter(result="result 2").update(finished_at=timezone.now() - timezone.timedelta(seconds=2))
+    deliver_due()
+    before = BackgroundTaskDelivery.objects.count()
+    tasks.open("g1")
+    wait_until(lambda: BackgroundTaskDelivery.objects.count() == 2, 20)
+
+    assert before == 0
+    results = [chunk["payload"]["result"] for chunk in chunks(run, "background-task-completed")]
+    assert results == ["result 1", "result 2"]
+
+
+def test_a_sub_agent_in_the_background_answers_in_a_child_run(tasks):
+    from tests.factories import AgentFactory
+
+    AgentFactory(id="helper", model={"provider": "demo", "name": "echo", "delay": 0})
+    run = tasks.run([["agent-helper", {"prompt": "Look this up"}]], config=ALL, agents=["helper"], tools=[])
+    (task,) = tasks.wait(run, "completed")
+
+    assert "Look this up" in task.result
+    assert run.children.count() == 1
+
+
+def test_tasks_start_tasks_at_most_three_deep(tasks):
+    from agents_app.configuration.background_tasks import BackgroundRules
+    from runs_app.background.dispatch import BackgroundCall, find_or_create_task
+    from tests.runs_app.factories import RunFactory
+
+    run, depths = RunFactory(), []
+    for number in range(4):
+        call = BackgroundCall(run.pk, "count", f"c{number}", f"c{number}", number, {"number": 1}, BackgroundRules())
+        task = find_or_create_task(call)
+        depths.append(task and task.depth)
+        repeated = find_or_create_task(call)
+        assert (repeated and repeated.pk) == (task and task.pk)
+        run = RunFactory(parent=run, parent_call_id=f"c{number}", root_id=run.root_id)
+
+    assert depths == [1, 2, 3, None]
+
+
+def test_a_tool_reads_the_same_idempotency_key_as_in_the_run(tasks):
+    run = tasks.run([["call-facts", {}]], config=ALL, tools=["call-facts"], options={"durable": True})
+    (task,) = tasks.wait(run, "completed")
+
+    assert task.result == {"attempt": 1, "key": f"{run.pk}:c0-0"}
