@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentcms import environment
 from agentcms.outbound.addresses import AddressRefused, validate_url
-from agentcms.vectors import UnknownEmbedder, find_embedder
+from agentcms.vectors import local_embedders
 from runs_app.providers.allowed_settings import setting_error
 from tools_app.mcp.commands import command_error
 
@@ -101,13 +101,13 @@ def check_model_settings(app_configs: Sequence[Any] | None, **kwargs: Any) -> li
 @register("environment")
 def check_embedder(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[CheckMessage]:
     """Return an error if MEMORY_EMBEDDER names no embedder. Providers may be added while the server runs."""
-    try:
-        find_embedder(settings.MEMORY_EMBEDDER)
-    except UnknownEmbedder as error:
-        provider, _, model = settings.MEMORY_EMBEDDER.partition("/")
-        if not (provider and model) or provider == "local":
-            return [Error(f"MEMORY_EMBEDDER: {error}", id="agentcms.E014")]
-    return []
+    name = settings.MEMORY_EMBEDDER
+    provider, _, model = name.partition("/")
+    if name in local_embedders() or (provider and model and provider != "local"):
+        return []
+    names = " or ".join(local_embedders())
+    message = f"MEMORY_EMBEDDER is {name!r}. Set {names}, or a model of a provider: openai/text-embedding-3-small."
+    return [Error(message, id="agentcms.E014")]
 
 
 @register("environment")

@@ -1,0 +1,115 @@
+"""Embedders of model providers, with their keys and the check of every address."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentcms.outbound.addresses import AddressRefused, validate_url
+from agentcms.vectors.embedders import EmbedderFailed, InputKind, UnknownEmbedder
+from runs_app.models.provider import ModelProvider
+from runs_app.providers.table import Provider, get_table
+
+if TYPE_CHECKING:
+    from pydantic_ai.embeddings import EmbeddingModel
+
+    from agentcms.vectors.embedders import Rows
+
+log = logging.getLogger(__name__)
+
+EMBEDDING_TIMEOUT_SECONDS = 20  # seconds of a request; a run waits for less
+EMBEDDING_DIALECTS = (ModelProvider.Dialect.OPENAI, ModelProvider.Dialect.COMPATIBLE, ModelProvider.Dialect.GOOGLE)
+
+
+@dataclass(frozen=True)
+class ProviderEmbedder:
+    """An embedding model of a provider. Texts are sent to it."""
+
+    name: str  # provider/model
+    provider: Provider
+    dimensions: int = 0
+
+    @property
+    def model(self) -> str:
+        return self.name.partition("/")[2]
+
+    def load(self) -> None:
+        """Do nothing: the model is loaded at the provider."""
+
+    def embed(self, texts: Sequence[str], kind: InputKind) -> Rows:
+        """Return one row of length 1 for each text. Raise EmbedderFailed if the provider returns an error."""
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        try:
+            embeddings = asyncio.run(self.request(texts, kind))
+        except Exception as error:  # each client has its own errors
+            # The error itself may quote the key or the texts.
+            log.warning("The embedder %s failed: %s", self.name, type(error).__name__)
+            raise EmbedderFailed(failure_sentence(self.name, error)) from None
+        if len(embeddings) != len(texts) or len({len(row) for row in embeddings}) != 1 or not embeddings[0]:
+            raise EmbedderFailed(f"The embedder {self.name} returned no vector for a text.")
+        rows: Rows = np.asarray(embeddings, np.float32)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows /= np.where(lengths > 0, lengths, 1)
+        return rows
+
+    async def request(self, texts: Sequence[str], kind: InputKind) -> Sequence[Sequence[float]]:
+        """Return what the provider answers. The client of the runs belongs to another event loop."""
+        from httpx2 import Timeout
+        from pydantic_ai import Embedder
+        from pydantic_ai.models import create_async_httpx2_client
+
+        from agentcms.outbound.transport import CheckedTransport
+        from runs_app.providers.response_limit import limit_response
+
+        validate_url(self.provider.base_url)
+        transport = CheckedTransport(limit_response)
+        async with create_async_httpx2_client(
+            timeout=Timeout(EMBEDDING_TIMEOUT_SECONDS), transport=transport
+        ) as client:
+            model = build_embedding_model(self, client)
+            result = await Embedder(model).embed([*texts], input_type=kind)
+        return result.embeddings
+
+
+def build_embedding_model(embedder: ProviderEmbedder, client: Any) -> EmbeddingModel:
+    """Return the model of pydantic-ai for an embedder."""
+    provider = embedder.provider
+    secret = provider.secret or "none"  # the clients require a key, although self-hosted servers may not
+    if provider.dialect == ModelProvider.Dialect.GOOGLE:
+        from pydantic_ai.embeddings.google import GoogleEmbeddingModel
+        from pydantic_ai.providers.google import GoogleProvider
+
+        google = GoogleProvider(base_url=provider.base_url, api_key=secret, http_client=client)
+        return GoogleEmbeddingModel(embedder.model, provider=google)
+    from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    openai = OpenAIProvider(base_url=provider.base_url, api_key=secret, http_client=client)
+    return OpenAIEmbeddingModel(embedder.model, provider=openai)
+
+
+def failure_sentence(name: str, error: Exception) -> str:
+    """Return what went wrong, without texts of the provider."""
+    if isinstance(error, AddressRefused):
+        return str(error.message)
+    status = getattr(error, "status_code", None)
+    return f"The embedder {name} answered with status {status}." if status else f"The embedder {name} did not answer."
+
+
+def find_provider_embedder(name: str) -> ProviderEmbedder:
+    """Return the embedder `provider/model`. Raise UnknownEmbedder if the provider cannot embed texts."""
+    key, _, _ = name.partition("/")
+    provider = get_table().find(key)
+    if provider is None or provider.dialect not in EMBEDDING_DIALECTS:
+        able = sorted(item.key for item in get_table() if item.dialect in EMBEDDING_DIALECTS)
+        reason = "has no embedding models" if provider else "is unknown"
+        raise UnknownEmbedder(f"The model provider '{key}' {reason}. Choose one of {', '.join(able)}.")
+    if not provider.is_available:
+        raise UnknownEmbedder(provider.reason)
+    return ProviderEmbedder(name, provider)

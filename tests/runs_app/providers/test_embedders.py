@@ -1,0 +1,92 @@
+"""Embedders of model providers, against a server on this machine."""
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from agentcms.vectors import EmbedderFailed, UnknownEmbedder, find_embedder
+from runs_app.providers import table
+
+pytestmark = pytest.mark.django_db
+
+KEY = "sk-test-0123456789"
+
+
+class EmbeddingServer(BaseHTTPRequestHandler):
+    status, requests = 200, []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.requests.append((self.path, self.headers["Authorization"], body))
+        data = [{"object": "embedding", "index": n, "embedding": [3.0, 4.0, 0.0]} for n in range(len(body["input"]))]
+        usage = {"prompt_tokens": 3, "total_tokens": 3}
+        answer = {"object": "list", "data": data, "model": body["model"], "usage": usage}
+        content = json.dumps(answer if self.status == 200 else {"error": {"message": f"wrong key {KEY}"}}).encode()
+        self.send_response(self.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(settings, monkeypatch):
+    monkeypatch.setattr(EmbeddingServer, "requests", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), EmbeddingServer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        settings.OUTBOUND_NETWORKS = [ip_network("127.0.0.0/8")]
+        settings.MODEL_KEYS = {"openai": KEY, "mistral": "", "anthropic": KEY}
+        settings.MODEL_URLS = {"openai": f"http://127.0.0.1:{server.server_port}/v1"}
+        table.invalidate()
+        yield server
+        server.shutdown()
+    table.invalidate()
+
+
+def test_texts_are_embedded_with_the_key_of_the_provider(server):
+    rows = find_embedder("openai/text-embedding-3-small").embed(["One", "Two"], "document")
+
+    np.testing.assert_allclose(rows, [[0.6, 0.8, 0], [0.6, 0.8, 0]], atol=1e-6)
+    ((path, authorization, body),) = EmbeddingServer.requests
+    assert (path, authorization) == ("/v1/embeddings", f"Bearer {KEY}")
+    assert (body["model"], body["input"]) == ("text-embedding-3-small", ["One", "Two"])
+
+
+def test_an_error_of_the_provider_names_its_status_and_no_key(server, monkeypatch, caplog):
+    monkeypatch.setattr(EmbeddingServer, "status", 401)
+
+    with pytest.raises(EmbedderFailed, match="status 401") as error:
+        find_embedder("openai/any").embed(["One"], "query")
+
+    assert KEY not in str(error.value) + caplog.text
+
+
+def test_a_private_address_is_not_reached(server, settings):
+    settings.OUTBOUND_NETWORKS = []
+
+    with pytest.raises(EmbedderFailed, match="private address"):
+        find_embedder("openai/any").embed(["One"], "query")
+    assert EmbeddingServer.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nobody/model", "The model provider 'nobody' is unknown. Choose one of "),
+        ("anthropic/claude", "The model provider 'anthropic' has no embedding models."),
+        ("demo/echo", "The model provider 'demo' has no embedding models."),
+        ("mistral/mistral-embed", "Mistral has no API key."),
+    ],
+)
+def test_a_provider_that_cannot_embed_is_an_error_with_the_way_out(server, name, message):
+    with pytest.raises(UnknownEmbedder) as error:
+        find_embedder(name)
+
+    assert str(error.value).startswith(message)
